@@ -13,6 +13,7 @@
 //! | [`image`], [`Image`] | programs built ahead of time and opened by path |
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
 //! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
+//! | `explore`, with the feature of that name | a program from its source to machine code, as a page for a browser |
 //! | [`reduce`](mod@reduce) | a failing program made smaller |
 //! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
@@ -26,12 +27,14 @@ pub use brolga_engine::{
     Broken, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
     SessionError, Stages, Unit, Verdict, Workers, emit, image, read_unit, session,
 };
+#[cfg(feature = "explore")]
+pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
 pub use brolga_jit::{
-    CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, GdbInterface, Handle, JitDump,
-    LookupError, Mapping, Params, PerfMap, Scoped, ScopedFunc, ScopedParams, Symbolized, Text, TypedFunc,
-    UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
+    Activation, CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, GdbInterface, Handle,
+    JitDump, LookupError, Mapping, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams, Symbolized,
+    Text, TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};

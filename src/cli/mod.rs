@@ -15,6 +15,7 @@ mod assembly;
 mod compile;
 mod completions;
 mod diff;
+mod explore;
 mod fmt;
 mod image;
 mod input;
@@ -56,6 +57,7 @@ enum Command {
     Opt(opt::Args),
     Compile(compile::Args),
     Image(image::Args),
+    Explore(explore::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -70,6 +72,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Opt(args) => opt::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Image(args) => image::run(&args),
+        Command::Explore(args) => explore::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),

@@ -4,6 +4,7 @@
 
 use brolga_aot::{ObjectUnit, emit_object};
 use brolga_codegen::compile::{CompileOptions, Limits};
+pub use brolga_codegen::compiled::FrameMap;
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
@@ -25,6 +26,12 @@ pub struct MachineCode<'c> {
     pub listing: &'c str,
     /// The places in the bytes that a linker fills in, in order.
     pub references: Vec<Reference>,
+    /// Source positions: offsets in rising order, each with the [`Place::line`](brolga_ir::func::Place::line) that holds from there on.
+    pub lines: &'c [(u32, u32)],
+    /// Bytes of stack that one activation takes, beside arguments on the stack.
+    pub frame_bytes: u32,
+    /// Where the roots of calls lie, by rising return address.
+    pub frame_maps: &'c [FrameMap],
 }
 
 /// A place in machine code that a linker fills in.
@@ -118,5 +125,8 @@ fn machine_code(function: &CompiledFunction) -> MachineCode<'_> {
         bytes: &function.code,
         listing: function.listing.as_deref().unwrap_or(""),
         references: function.relocs.iter().map(reference).collect(),
+        lines: &function.lines,
+        frame_bytes: function.frame_bytes,
+        frame_maps: &function.frame_maps,
     }
 }

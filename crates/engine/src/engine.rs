@@ -74,6 +74,18 @@ impl Engine {
         self.shared.jit.runtime()
     }
 
+    /// Enters compiled code once, for all calls within `body` ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders
+    /// that make many short ones.
+    ///
+    /// # Errors
+    /// The thread cannot be attached, or a scope of the runtime is in use on it.
+    pub fn activate<R>(
+        &self,
+        body: impl for<'t> FnOnce(&brolga_jit::Activation<'t>) -> R,
+    ) -> Result<R, brolga_jit::CallError> {
+        brolga_jit::activate(self.runtime(), body)
+    }
+
     pub(crate) fn jit(&self) -> &Jit {
         &self.shared.jit
     }

@@ -22,7 +22,7 @@ use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
 use brolga_ir::interp::{self, Interp, SimMemory, Val};
 use brolga_ir::text::{Call, Check, Outcome as Expected};
-use brolga_ir::{FuncId, Level, Type};
+use brolga_ir::{Block, FuncId, Level, Type};
 use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
 
@@ -163,6 +163,23 @@ impl<'p> Evaluator<'p> {
         let mut interp = self.interpreter();
         let val = self.value(call, &mut interp)?;
         shown(&mut interp, &val)
+    }
+
+    /// Makes a call by the interpreter, whatever the evaluator runs otherwise, with no more than `max_steps` statements. Beside what came of
+    /// it: how often each block was entered, by function and block.
+    pub fn call_counting(
+        &mut self,
+        call: &Call,
+        max_steps: u64,
+    ) -> (Result<String, Failure>, Vec<(FuncId, Block, u64)>) {
+        let mut by_interpreter =
+            Evaluator { heap_limit: self.heap_limit, ..Evaluator::interpreted(self.program) };
+        let options = interp::Options { max_heap_bytes: self.heap_limit, max_steps, ..Default::default() };
+        let mut interp = Interp::new(self.program.module(), options, Box::new(SimMemory::default()));
+        interp.count_blocks();
+        let val = by_interpreter.value(call, &mut interp);
+        let counts = interp.block_counts();
+        (val.and_then(|val| shown(&mut interp, &val)), counts)
     }
 
     /// Runs a test.

@@ -1,4 +1,4 @@
-//! What happens around every pass, in one place: dump, facts, time, fence, check, verify, count, dump.
+//! The frame around every pass, in one place: dump, facts, time, fence, check, verify, count, dump.
 //!
 //! ```text
 //! step 4 of 9, `late dce`
@@ -26,7 +26,7 @@ use brolga_ir::{Func, Module};
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What lives longer than the optimisation of one function: fuel, the clock, and where dumps go.
+/// State that outlives the optimisation of one function: fuel, the clock, and where dumps go.
 pub struct Cx<'a> {
     /// The counter that all rewrites spend from.
     pub fuel: Fuel,
@@ -96,6 +96,8 @@ pub struct Dump<'a> {
     pub rewrites: u64,
     /// Whether this pass changed it; [`Changed::No`] before it runs.
     pub changed: Changed,
+    /// The time and the counters of this run of the pass; `None` before it runs.
+    pub row: Option<&'a StepReport>,
     /// The function's symbol.
     pub symbol: &'a str,
     /// The module that the function belongs to.
@@ -188,7 +190,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
             return Err(OptError::WrongLevel { pass: pass.name, level: func.level });
         }
         if self.options.print_before.has(pass.name) {
-            self.dump(func, step, number, When::Before, Changed::No);
+            self.dump(func, step, number, (When::Before, Changed::No), None);
         }
         let mut row = StepReport::new(step.label, pass.name);
         row.runs = 1;
@@ -226,13 +228,14 @@ impl<'s, 'c> PassScope<'s, 'c> {
         if cfg!(debug_assertions) {
             self.check_promises(func, changed, &row, &self.note(func, step, number))?;
         }
+        let shown = self.options.print_after.has(pass.name).then(|| row.clone());
         self.report.add(row);
         self.report.add_inlined(&inlined);
         if self.options.verify_each && changed == Changed::Yes {
             self.verify(func, Some(self.note(func, step, number)))?;
         }
-        if self.options.print_after.has(pass.name) {
-            self.dump(func, step, number, When::After, changed);
+        if let Some(row) = &shown {
+            self.dump(func, step, number, (When::After, changed), Some(row));
         }
         Ok(())
     }
@@ -254,7 +257,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }
     }
 
-    /// What a pass says about itself has to be true.
+    /// A pass's declaration has to be true.
     fn check_promises(
         &self,
         func: &Func,
@@ -312,7 +315,14 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }
     }
 
-    fn dump(&mut self, func: &Func, step: Step, number: usize, when: When, changed: Changed) {
+    fn dump(
+        &mut self,
+        func: &Func,
+        step: Step,
+        number: usize,
+        (when, changed): (When, Changed),
+        row: Option<&StepReport>,
+    ) {
         let symbol = self.symbol.get_or_init(|| symbol_of(self.module, func));
         if let Some(sink) = &mut self.cx.sink {
             sink(&Dump {
@@ -323,6 +333,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
                 steps: self.steps,
                 rewrites: self.cx.fuel.spent(),
                 changed,
+                row,
                 symbol,
                 module: self.module,
                 func,

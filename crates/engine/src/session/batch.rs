@@ -24,6 +24,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
 use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Kind, Notes};
+use super::later::Retyped;
 use super::lazy::{BODY, Body, HOT, Hot, Stub, type_of};
 use super::linking;
 use super::methods::NewRows;
@@ -115,7 +116,9 @@ impl<'a> Batch<'a> {
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
-        let changes = own.iter().map(|&id| Change::new(label(id), module, id, session.context()));
+        // Functions of another context are named in a view that goes with the answer.
+        let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
+        let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();
         let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
         (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
@@ -123,6 +126,30 @@ impl<'a> Batch<'a> {
         let objects = self.basis.changes.iter().filter_map(|change| change.object).collect();
         self.basis.imports.extend(self.replace.then_some(Imported { looked_for: objects, seen }));
         hits
+    }
+
+    /// Which of the functions of a module give another type than those that are there.
+    pub(super) fn retyped(&self, module: &Module, own: &[FuncId]) -> Vec<Retyped> {
+        let (dylib, session) = (self.dylib, &self.dylib.session);
+        if !self.replace || !dylib.is_shared(module) {
+            return Vec::new();
+        }
+        let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
+        let Some(scope) = home else { return Vec::new() };
+        let (types, linking) = (&module.cx.types, session.linking());
+        let other = |&id: &FuncId| {
+            let symbol = module[id].symbol(&module.cx);
+            let before = scope.result(scope::object(module, id, &module.cx)?, &symbol)?;
+            let now = module[id].sig.results.first().copied().filter(|now| *now != before)?;
+            let label = dylib.linking.label(self.names.intern(&symbol));
+            let text = |ty| types.display(ty).to_string();
+            linking.is_defined(label).then(|| Retyped {
+                function: linking.name(label),
+                before: text(before),
+                now: text(now),
+            })
+        };
+        own.iter().filter_map(other).collect()
     }
 
     /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays.

@@ -45,7 +45,9 @@ pub enum SessionError {
     #[error("{0}")]
     Type(#[source] Arc<brolga_jit::LookupError>),
     /// The function was to be made anew because of what it has taken in, and that has another type now.
-    #[error("`{function}` cannot be compiled anew: what it has taken in has another type now")]
+    #[error(
+        "`{function}` cannot be compiled anew: what it has taken in has another type now; define it again for that type"
+    )]
     Unfit {
         /// The function.
         function: String,

@@ -28,7 +28,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::inlined::{Hit, Kind};
 use super::interpreted::InterpretedBody;
-use super::later::{self, Redefined};
+use super::later::{self, Redefined, Retyped};
 use super::lazy::{self, BODY, HOT, Hot};
 use super::opening::{INITIALIZER, Marker};
 use super::plan::lock;
@@ -104,6 +104,7 @@ impl Dylib {
         }
         let module = left.as_mut().unwrap_or(module);
         let hits = new.hits(module, &own);
+        let retyped = new.retyped(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
         // What others inline is what was written.
@@ -211,18 +212,19 @@ impl Dylib {
             own.iter().map(|&id| new.names.intern(&module[id].symbol(&module.cx))).collect();
         let bodies = symbols.into_values().map(|(symbol, _)| symbol);
         let starts = starts.map(|priority| (priority, own.into_iter().chain(bodies).collect()));
-        self.bring_into_force(new, hits, starts, beaten)
+        self.bring_into_force(new, hits, (starts, retyped), beaten)
     }
 
-    /// Lets a batch come into force, with what it changes for others: `hits`. Nothing if it has to be prepared again.
+    /// Lets a batch come into force, with what it changes for others: `hits`, and functions that give another type. Then looks up what is to be started.
+    /// Nothing if it has to be prepared again.
     fn bring_into_force(
         &self,
         mut new: Batch<'_>,
         hits: Vec<Hit>,
-        starts: Option<(Priority, Vec<Symbol>)>,
+        (starts, retyped): (Option<(Priority, Vec<Symbol>)>, Vec<Retyped>),
         beaten: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
-        let mut redefined = Redefined::default();
+        let mut redefined = Redefined { retyped, ..Redefined::default() };
         let is_here = |hit: &Hit| new.replaces() && hit.label.dylib == self.linking.id();
         let (here, elsewhere): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(is_here);
         if !here.is_empty() {
@@ -342,7 +344,7 @@ impl Dylib {
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
-        let cx = self.session.context();
+        let cx = &self.session.context().view();
         let mut declared = Module::new(cx.clone());
         let mut own = Vec::new();
         for signature in signatures {
@@ -361,6 +363,7 @@ impl Dylib {
         loop {
             let mut new = Batch::new(self, replace, tracker);
             let hits = new.hits(&declared, &own);
+            let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);
             new.offers.offer(&declared, &own, false);
             let flags = FUNCTION | SymbolFlags::CALLABLE;
@@ -378,7 +381,9 @@ impl Dylib {
             let promised = own.iter().map(|&id| declared[id].symbol(&declared.cx)).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
             new.add(Box::new(Promise { shared, symbols, make, promised }));
-            if let Some(redefined) = self.bring_into_force(new, hits, None, &mut BTreeSet::new())? {
+            if let Some(redefined) =
+                self.bring_into_force(new, hits, (None, retyped), &mut BTreeSet::new())?
+            {
                 return Ok(redefined);
             }
         }
@@ -397,7 +402,7 @@ impl Dylib {
         + Sync
         + 'static,
     ) -> Result<(), SessionError> {
-        let cx = self.session.context();
+        let cx = &self.session.context().view();
         let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
         let mut definitions = self.build(built)?;
         let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));

@@ -193,6 +193,7 @@ impl<'m> Interp<'m> {
             }
         }
         self.stack_bytes = stack_bytes;
+        self.note_entry(id, entry);
         self.frames.push(Frame {
             id,
             func,
@@ -320,6 +321,8 @@ impl<'m> Interp<'m> {
         let frame = self.frame_mut()?;
         frame.block = block;
         frame.inst = at;
+        let id = frame.id;
+        self.note_entry(id, block);
         for (result, val) in vals {
             if let Some(val) = &val {
                 self.check_type(val, func.ty(result))?;
@@ -327,6 +330,13 @@ impl<'m> Interp<'m> {
             self.frame_mut()?.values[result.index()] = val;
         }
         Ok(())
+    }
+
+    /// Counts that a block is entered, if that is asked for.
+    fn note_entry(&mut self, func: FuncId, block: Block) {
+        if let Some(entered) = &mut self.entered {
+            *entered.entry((func, block)).or_insert(0) += 1;
+        }
     }
 
     fn spend(&mut self) -> Eval<()> {

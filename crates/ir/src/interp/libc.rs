@@ -164,8 +164,34 @@ const TABLE: &[Row] = &[
     row("fmodf",   &[F32, F32],       Some(F32), |_, a| binary32(a, |x, y| x % y)),
 ];
 
+impl RawMemory for SimMemory {
+    fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
+        SimMemory::allocate(self, size, align)
+    }
+
+    fn free(&mut self, address: u64) -> Result<(), MemoryError> {
+        SimMemory::free(self, address)
+    }
+
+    fn load(&mut self, address: u64, align: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        SimMemory::load(self, address, align, out)
+    }
+
+    fn store(&mut self, address: u64, align: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        SimMemory::store(self, address, align, bytes)
+    }
+
+    fn copy(&mut self, to: u64, from: u64, size: u64) -> Result<(), MemoryError> {
+        SimMemory::copy(self, to, from, size)
+    }
+
+    fn call(&mut self, of: &ForeignCall<'_>) -> Result<u128, MemoryError> {
+        call(self, of)
+    }
+}
+
 /// Calls a function of the table.
-pub(super) fn call(memory: &mut SimMemory, call: &ForeignCall<'_>) -> Result<u128, MemoryError> {
+fn call(memory: &mut SimMemory, call: &ForeignCall<'_>) -> Result<u128, MemoryError> {
     let Some(row) = TABLE.iter().find(|row| row.name == call.name) else {
         return Err(MemoryError::UnknownFunction { name: call.name.to_owned() });
     };

@@ -61,7 +61,7 @@ pub use memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 pub use value::{ObjId, Struct, Token, Val};
 
 use crate::constant::Address;
-use crate::entity::{Callee, FuncId};
+use crate::entity::{Block, Callee, FuncId};
 use crate::func::Func;
 use crate::module::{Literal, Module};
 use crate::names::Name;
@@ -128,6 +128,8 @@ pub struct Interp<'m> {
     exposed: FxHashMap<ObjId, (Type, u64)>,
     steps: u64,
     serial: u64,
+    /// How often each block was entered, if that is counted.
+    entered: Option<FxHashMap<(FuncId, Block), u64>>,
 }
 
 impl std::fmt::Debug for Interp<'_> {
@@ -162,6 +164,7 @@ impl<'m> Interp<'m> {
             exposed: FxHashMap::default(),
             steps: 0,
             serial: 0,
+            entered: None,
         }
     }
 
@@ -178,6 +181,19 @@ impl<'m> Interp<'m> {
     /// The present value of a global variable; `None` if there is none, or its first value does not fit the limits.
     pub fn global(&mut self, name: Name) -> Option<Val> {
         self.global_value(name).ok()?
+    }
+
+    /// Counts from now on how often each block is entered.
+    pub fn count_blocks(&mut self) {
+        self.entered.get_or_insert_default();
+    }
+
+    /// How often each block was entered since [`Interp::count_blocks`], by function and block; blocks that were not entered are missing.
+    pub fn block_counts(&self) -> Vec<(FuncId, Block, u64)> {
+        let entered = self.entered.iter().flatten();
+        let mut counts: Vec<_> = entered.map(|(&(func, block), &count)| (func, block, count)).collect();
+        counts.sort_unstable();
+        counts
     }
 
     /// How many statements have run.

@@ -347,15 +347,16 @@ impl Lowering<'_> {
             self.carried_exception();
             return self.define(val);
         }
-        if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
-            *leaf = self.lowest_bit(*leaf);
-        }
+        // The question stands right behind the call, where code generation expects it; only an object is tracked before.
         if let (Some((_, ty)), Some(leaf)) = (result, leaves.first_mut())
             && self.form(ty)?.is_object()
         {
             *leaf = self.bitcast(*leaf, LowType::Ptr(PtrClass::Tracked));
         }
         self.carried_exception();
+        if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
+            *leaf = self.lowest_bit(*leaf);
+        }
         self.define(Val { ty: data.result, leaves })
     }
 

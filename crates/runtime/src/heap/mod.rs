@@ -74,6 +74,7 @@ pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass};
 pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
+pub(crate) use heap::EXCEPTION_KINDS;
 pub use heap::{Heap, OutOfMemory};
 pub use layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,

@@ -13,6 +13,7 @@
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
 //! | `exceptions` | constructors of exceptions into `%new` |
 //! | `late` | constructs without a meaning into throws |
+//! | `spelling` | which expressions are literals, which rows are hints alone |
 //! | `hints` | what functions and calls ask about inlining |
 //! | `prelude` | names of Julia's library into the types that they stand for |
 //! | `near` | unknown names into known ones that may be meant |
@@ -37,6 +38,7 @@ mod late;
 mod low;
 mod near;
 mod prelude;
+mod spelling;
 mod statics;
 mod term;
 mod types;

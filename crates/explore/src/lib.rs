@@ -1,0 +1,112 @@
+//! The way of a program from its source to machine code, as one page for a browser.
+//!
+//! ```text
+//! Program ─► rows numbered ─► passes, lowering, roots, code ─► stages of each function ─► JSON ─┐
+//!                 │                                                                             ├─► one HTML file
+//!                 └─► a call, counted by the interpreter ─► executions of each row ─────────────┘
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `watch` | compiles, and keeps what each pass made; how rows are linked |
+//! | `rows` | a function as rows that two passes can be compared in |
+//! | `machine` | CLIF, listing and bytes as rows |
+//! | `data` | all of it as compact JSON |
+//! | `page.html`, `page.css`, `page.js` | the page; it asks the network for nothing |
+//! | `pictures.js`, `layout.js` | control flow, dominators, loops and calls as pictures |
+//!
+//! The page is a function of the program and the options, but for times, which are measured.
+//!
+//! Cost: compiling the program in one thread, and printing each function behind each pass that changed it.
+//!
+//! Not done: samples of native code (the counts of a call are the interpreter's, exact for the rows as they were read); code of the
+//! single-pass generator, for which Cranelift's is shown.
+#![forbid(unsafe_code)]
+
+mod data;
+mod json;
+mod machine;
+mod rows;
+mod watch;
+
+use brolga_engine::{Error, Evaluator, Program};
+use brolga_opt::OptLevel;
+
+pub use machine::instructions;
+
+use data::Profile;
+
+/// How many statements a counted call may run unless [`Options::steps`] says otherwise: about half a minute of the interpreter.
+pub const DEFAULT_STEPS: u64 = 200_000_000;
+
+/// What the page shows.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The level of optimisation.
+    pub level: OptLevel,
+    /// The options of the passes. What they say about dumps does not matter.
+    pub passes: brolga_opt::Options,
+    /// A call to count the executions of rows in, as text: `fib(20)`.
+    pub call: Option<String>,
+    /// How many statements the call may run; none for [`DEFAULT_STEPS`].
+    pub steps: Option<u64>,
+    /// The text in an embedder's language that the program was made from. The lines of its rows
+    /// ([`Place::line`](brolga_ir::func::Place::line)) are lines of this text.
+    pub source: Option<Source>,
+}
+
+/// A text that a program was made from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What it is called.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// The page of a program. A function without a native form is there as far as it goes, with the reason.
+pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
+    let profile = match &options.call {
+        Some(text) => Some(profile(program, text, options.steps.unwrap_or(DEFAULT_STEPS))?),
+        None => None,
+    };
+    let mut module = program.module().clone();
+    let places = watch::number_rows(&mut module);
+    let logs = watch::watch(&module, options.level, &options.passes)?;
+    let mut json = String::new();
+    data::of(program, &module, &places, &logs, profile.as_ref(), options).write(&mut json);
+    Ok(filled(program.source().name(), &json))
+}
+
+/// Makes a call and counts.
+fn profile(program: &Program, text: &str, steps: u64) -> Result<Profile, Error> {
+    let call = program.call(text)?;
+    let (value, counts) = Evaluator::interpreted(program).call_counting(&call, steps);
+    let outcome = value.unwrap_or_else(|failure| failure.to_string());
+    Ok(Profile { call: text.to_owned(), outcome, counts })
+}
+
+/// The page with its style, script and data.
+fn filled(title: &str, json: &str) -> String {
+    let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
+    let mut page = String::with_capacity(json.len() + (64 << 10));
+    let mut rest = include_str!("page.html");
+    // Each mark stands once, and what is put in is not looked at again.
+    let parts = [
+        ("@TITLE@", escaped.as_str()),
+        ("@STYLE@", include_str!("page.css")),
+        ("@DATA@", json),
+        ("@LAYOUT@", include_str!("layout.js")),
+        ("@PICTURES@", include_str!("pictures.js")),
+        ("@SCRIPT@", include_str!("page.js")),
+    ];
+    for (mark, part) in parts {
+        if let Some((before, behind)) = rest.split_once(mark) {
+            page.push_str(before);
+            page.push_str(part);
+            rest = behind;
+        }
+    }
+    page.push_str(rest);
+    page
+}

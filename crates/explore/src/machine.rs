@@ -1,0 +1,178 @@
+//! Cranelift's IR, its listing of machine instructions and the bytes, as rows with the rows of the program that they come from.
+//!
+//! ```text
+//! CLIF      @0007   v9 = iadd v2, v3        the source location is the origin
+//! bytes     offsets in rising order, each with its origin                 (MachineCode::lines)
+//! listing   no locations: aligned with the disassembled bytes by mnemonic, in order
+//! ```
+//!
+//! The listing and the bytes are the same instructions in the same order, but one row of the listing may be several instructions or none. Rows
+//! are matched greedily within a window; a row without a partner has the origin of the row before it. Where bytes are not disassembled (other
+//! processors than x86-64) the listing has no origins.
+
+use std::fmt::Write as _;
+
+use brolga_engine::emit::MachineCode;
+
+/// A row of text and the row of the program that it comes from, 0 if that is not known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TextRow {
+    pub(crate) text: String,
+    pub(crate) origin: u32,
+}
+
+/// How far a row's partner may be from the place where it is expected.
+const WINDOW: usize = 12;
+
+/// The rows of a function in Cranelift's IR.
+pub(crate) fn clif_rows(clif: &str) -> Vec<TextRow> {
+    let row = |line: &str| {
+        let bare = line.trim();
+        let located = bare.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+        let Some((location, inst)) = located else {
+            let is_outer = line.starts_with("function") || bare.starts_with("block") || bare == "}";
+            let indent = if is_outer || bare.is_empty() { "" } else { "    " };
+            return TextRow { text: format!("{indent}{bare}"), origin: 0 };
+        };
+        let origin = u32::from_str_radix(location, 16).unwrap_or(0);
+        TextRow { text: format!("    {}", inst.trim_start()), origin }
+    };
+    clif.lines().map(row).collect()
+}
+
+/// The rows of a function's bytes: offset, bytes and instruction with tabs between them, and what a linker fills in.
+pub(crate) fn byte_rows(code: &MachineCode<'_>) -> Vec<TextRow> {
+    let mut rows = Vec::new();
+    let mut references = code.references.iter().peekable();
+    for (offset, bytes, instruction) in instructions(code.bytes) {
+        let mut text = format!("{offset:x}\t");
+        for byte in bytes {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        let _ = write!(text, "\t{instruction}");
+        while let Some(place) = references.next_if(|place| place.offset < offset + bytes.len()) {
+            let _ = write!(text, "  # {}", place.text);
+        }
+        rows.push(TextRow { text, origin: origin_at(code.lines, offset) });
+    }
+    rows
+}
+
+/// The rows of the code generator's listing, with origins from the rows of the bytes.
+pub(crate) fn listing_rows(code: &MachineCode<'_>, bytes: &[TextRow]) -> Vec<TextRow> {
+    let lines: Vec<&str> = code.listing.lines().collect();
+    let mut rows: Vec<TextRow> =
+        lines.iter().map(|line| TextRow { text: (*line).to_owned(), origin: 0 }).collect();
+    if !cfg!(target_arch = "x86_64") {
+        return rows;
+    }
+    let is_inst = |line: &str| line.starts_with(' ') && !matches!(mnemonic(line), ";" | "unwind");
+    let listed: Vec<usize> = (0..lines.len()).filter(|&n| is_inst(lines[n])).collect();
+    let ours: Vec<&str> = listed.iter().map(|&n| mnemonic(lines[n])).collect();
+    let theirs: Vec<&str> =
+        bytes.iter().map(|row| mnemonic(row.text.rsplit('\t').next().unwrap_or(""))).collect();
+    let mut origin = 0;
+    for (row, partner) in listed.iter().zip(partners(&ours, &theirs)) {
+        origin = partner.map_or(origin, |partner| bytes[partner].origin);
+        rows[*row].origin = origin;
+    }
+    rows
+}
+
+/// For each of our words the place of the same word among theirs, in order, as far as one is near.
+fn partners(ours: &[&str], theirs: &[&str]) -> Vec<Option<usize>> {
+    let mut found = vec![None; ours.len()];
+    let (mut at, mut other) = (0, 0);
+    while at < ours.len() && other < theirs.len() {
+        // The nearest pair of equal words: the fewest rows skipped on both sides together.
+        let pairs = (0..2 * WINDOW)
+            .flat_map(|skipped| (0..=skipped).map(move |ours| (ours, skipped - ours)))
+            .map(|(skip, skip_other)| (at + skip, other + skip_other));
+        let mut near = pairs.filter(|&(a, b)| a < ours.len() && b < theirs.len());
+        match near.find(|&(a, b)| is_same(ours[a], theirs[b])) {
+            Some((a, b)) => {
+                found[a] = Some(b);
+                (at, other) = (a + 1, b + 1);
+            }
+            None => (at, other) = (at + WINDOW, other + WINDOW),
+        }
+    }
+    found
+}
+
+/// Whether two mnemonics name one instruction: the listing has the size behind it where the operands do not show it, as in `movq` and `mov`.
+fn is_same(one: &str, other: &str) -> bool {
+    let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
+    long == short || (long.len() - short.len() <= 2 && short.len() > 1 && long.starts_with(short))
+}
+
+fn mnemonic(instruction: &str) -> &str {
+    instruction.split_whitespace().next().unwrap_or("")
+}
+
+/// The origin that holds at an offset.
+fn origin_at(lines: &[(u32, u32)], offset: usize) -> u32 {
+    let behind = lines.partition_point(|&(start, _)| start as usize <= offset);
+    behind.checked_sub(1).map_or(0, |at| lines[at].1)
+}
+
+/// Offset, bytes and text of each machine instruction. On other processors than x86-64 every instruction is shown as its word.
+#[cfg(target_arch = "x86_64")]
+pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
+    use iced_x86::{Decoder, DecoderOptions, Formatter as _, GasFormatter};
+    let mut formatter = GasFormatter::new();
+    formatter.options_mut().set_space_after_operand_separator(true);
+    let mut found = Vec::new();
+    for instruction in Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
+        let offset = instruction.ip() as usize;
+        let mut text = String::new();
+        formatter.format(&instruction, &mut text);
+        found.push((offset, &code[offset..offset + instruction.len()], text));
+    }
+    found
+}
+
+/// Offset, bytes and text of each machine instruction. On other processors than x86-64 every instruction is shown as its word.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
+    code.chunks(4)
+        .enumerate()
+        .map(|(n, bytes)| (4 * n, bytes, format!(".inst {:#010x}", word(bytes))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{clif_rows, origin_at, partners};
+
+    #[test]
+    fn locations_of_clif_are_origins() {
+        let rows =
+            clif_rows("function u0:0(i64) {\nblock0(v0: i64):\n@001a v1 = iadd v0, v0\n     v2 = x\n}\n");
+        let found: Vec<_> = rows.iter().map(|row| (row.origin, row.text.as_str())).collect();
+        let expected = [
+            (0, "function u0:0(i64) {"),
+            (0, "block0(v0: i64):"),
+            (26, "    v1 = iadd v0, v0"),
+            (0, "    v2 = x"),
+            (0, "}"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn rows_without_partners_are_passed_over() {
+        let ours = ["pushq", "movq", "args", "addl", "ret"];
+        let theirs = ["push", "mov", "add", "nop", "ret"];
+        assert_eq!(partners(&ours, &theirs), [Some(0), Some(1), None, Some(2), Some(4)]);
+        assert_eq!(partners(&["a"; 30], &["b"; 30]), [None; 30]);
+    }
+
+    #[test]
+    fn an_origin_holds_to_the_next() {
+        let lines = [(4, 7), (9, 8)];
+        assert_eq!([0, 4, 8, 9, 100].map(|offset| origin_at(&lines, offset)), [0, 7, 7, 8, 8]);
+    }
+}

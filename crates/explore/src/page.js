@@ -1,0 +1,961 @@
+// The page of `brolga explore`: columns of rows that light up together, search, keys. No library, no network. Pictures are in `pictures.js`.
+//
+//   data ─ decode ─► functions ─ stages ─► rows ─ views ─► panes
+//                                                │            └─ only the rows in sight are elements
+//                                                └─ origin: the row of the program that a row comes from
+//
+// Words. A *view* is a list of rows, or a picture, made from one function (`viewOf`). A *pane* shows one view and has a place on
+// the screen. A *row* is { o: origin, html(), text, … }. The *selection* is a set of origins, and one row where it was made.
+//
+// Invariants. All state is in `S`; `draw` makes the screen from it. A view does not change when it is made: what moves (selection, search,
+// hover) is looked up while a row is drawn. Work for one step is in proportion to the rows in sight, but for one pass over the rows of the
+// open views when the selection changes.
+'use strict';
+
+const D = JSON.parse(document.getElementById('data').textContent);
+const ROW = 18;          // --row of the style
+const OVERSCAN = 12;     // rows drawn beyond each edge
+
+// ---- small helpers ------------------------------------------------------------------------------------------------
+
+const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+const esc = text => text.replace(/[&<>"]/g, c => escapes[c]);
+const $ = (selector, root = document) => root.querySelector(selector);
+
+/** An element: `h('div.item.on', { onclick }, 'text', child)`. */
+function h(spec, props = {}, ...children) {
+  const [tag, ...classes] = spec.split('.');
+  const node = document.createElement(tag);
+  if (classes.length) node.className = classes.join(' ');
+  for (const [key, value] of Object.entries(props)) {
+    if (key in node) node[key] = value; else node.setAttribute(key, value);
+  }
+  node.append(...children.filter(child => child != null));
+  return node;
+}
+
+const number = n => n.toLocaleString('en-US').replace(/,/g, ' ');
+const short = n => n < 1e4 ? String(n) : n < 1e6 ? (n / 1e3).toPrecision(3) + 'k' : n < 1e9 ? (n / 1e6).toPrecision(3) + 'M' : (n / 1e9).toPrecision(3) + 'G';
+const duration = ns => ns < 1e3 ? ns + ' ns' : ns < 1e6 ? (ns / 1e3).toFixed(1) + ' µs' : (ns / 1e6).toFixed(1) + ' ms';
+const plural = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
+
+// ---- data: stages of a function --------------------------------------------------------------------------------------
+
+/** The stages of a function up to number `n`: `{ label, kind, sig, rows: [[inst, string, origin]], blocks }`. Made once each. */
+function stage(f, n) {
+  f.decoded ??= [];
+  while (f.decoded.length <= n) {
+    const at = f.decoded.length;
+    const [label, kind, sig, delta, flat] = f.stages[at];
+    const last = at > 0 && f.stages[at - 1][1] === kind || kind === 'roots' ? f.decoded[at - 1] : undefined;
+    const rows = [];
+    for (let i = 0; i < delta.length;) {
+      const [from, count, fresh] = [delta[i], delta[i + 1], delta[i + 2]];
+      i += 3;
+      for (let k = 0; k < count; k++) rows.push(last.rows[from + k]);
+      for (let k = 0; k < fresh; k++, i += 3) rows.push([delta[i], delta[i + 1], delta[i + 2]]);
+    }
+    f.decoded.push({ label, kind, sig, rows, last, blocks: flat ? blocksOf(flat) : last.blocks });
+  }
+  return f.decoded[n];
+}
+
+function blocksOf(flat) {
+  const blocks = [];
+  for (let i = 0, first = 0; i < flat.length;) {
+    const [id, rows, cold, idom, head, depth, succs] = flat.slice(i, i + 7);
+    blocks.push({ id, first, rows, cold: !!cold, idom, head, depth, succs: flat.slice(i + 7, i + 7 + succs), at: blocks.length });
+    first += rows;
+    i += 7 + succs;
+  }
+  return blocks;
+}
+
+/** The ids of the instructions that a statement uses. */
+const usesCache = new Map();
+function uses(string) {
+  let found = usesCache.get(string);
+  if (!found) {
+    found = [...D.strings[string].replace(/"(?:[^"\\]|\\.)*"/g, '').matchAll(/%(\d+)/g)].map(m => +m[1]);
+    usesCache.set(string, found);
+  }
+  return found;
+}
+
+/** The numbers of a stage's rows and blocks, and which rows are used. */
+function numbers(f, st) {
+  if (st.numbers) return st.numbers;
+  const rows = new Map(), used = new Set(), blocks = new Map(), at = new Map();
+  let n = 0;
+  st.rows.forEach(([inst, string], index) => {
+    if (inst) { rows.set(inst, ++n); at.set(inst, index); }
+    for (const id of uses(string)) used.add(id);
+  });
+  st.blocks.forEach((block, index) => blocks.set(block.id, index + 1));
+  const blockOf = new Array(st.rows.length);
+  for (const block of st.blocks) for (let k = 0; k < block.rows; k++) blockOf[block.first + k] = block;
+  for (const block of st.blocks) block.count = blockCount(f, st.rows.slice(block.first, block.first + block.rows));
+  let width = 1;
+  for (const id of used) if (rows.has(id)) width = Math.max(width, String(rows.get(id)).length);
+  return st.numbers = { rows, used, blocks, at, blockOf, width };
+}
+
+const countOf = origin => D.counts && origin ? D.counts[origin - 1] : 0;
+/** How often a block of a stage of `f` was executed, from the origins of its rows. Rows of the function itself know; a row that was put in from
+ *  another function counts all calls of that one, and is asked only where there is no other. */
+function blockCount(f, rows) {
+  if (!D.counts) return 0;
+  const own = rows.filter(row => row[2] && D.funcs[D.of[row[2] - 1]] === f);
+  return (own.length ? own : rows).reduce((most, row) => Math.max(most, countOf(row[2])), 0);
+}
+
+/** The counts of the origins of a function's code, by the blocks of its last stage. */
+function codeCounts(f) {
+  if (f.codeCounts || !D.counts) return f.codeCounts;
+  f.codeCounts = new Map();
+  const st = f.stages.length ? stage(f, f.stages.length - 1) : { blocks: [] };
+  for (const block of st.blocks) {
+    const rows = st.rows.slice(block.first, block.first + block.rows), count = blockCount(f, rows);
+    for (const [, , origin] of rows) f.codeCounts.set(origin, Math.max(count, f.codeCounts.get(origin) ?? 0));
+  }
+  return f.codeCounts;
+}
+const codeCount = (f, origin) => D.counts && origin ? codeCounts(f).get(origin) ?? countOf(origin) : 0;
+
+/** How hot a count is, from 0 to 1, on a scale of logarithms. */
+const maxCount = D.counts ? D.counts.reduce((a, b) => Math.max(a, b), 0) : 0;
+const heat = count => count > 0 ? Math.log2(1 + count) / Math.log2(1 + maxCount) : 0;
+const heatColour = (count, alpha = 1) => `hsla(var(--hot), ${(Math.pow(heat(count), 2) * alpha).toFixed(3)})`;
+/** Rows of one line of the program have one hue; neighbours differ by the golden angle. */
+const hue = origin => origin ? Math.round(((D.lines[origin - 1] || origin) * 137.508) % 360) : -1;
+
+// ---- text as HTML ------------------------------------------------------------------------------------------------------
+
+const IR = /("(?:[^"\\]|\\.)*")|(#\s(?:check|throws|roots|\S).*$|^#.*$)|(::[\w.!]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?)|(%\d+)|([§#]\d+)|\b(function|end|low|struct|mutable|abstract|type|primitive|global|goto|if|not|return|unreachable|enter|leave|invoke|dynamic|new|odds)\b|([φπϒ]ᶜ?)|(\b(?:intrinsic|builtin)\s+(?:(?:Base|Core)\.)?|\b(?:Base|Core)\.)|(\b0x[0-9a-f]+\b|\b\d[\d_.]*(?:e[+-]?\d+)?f?\d*\b)/g;
+const CLIF = /(;.*$)|(v\d+)|(block\d+)|\b(function|cold|tail|system_v)\b|(\b[iuf](?:8|16|32|64|128)(?:x\d+)?\b)|(\b0x[0-9a-f._p+-]+\b|-?\b\d+\b)|((?<==\s|^\s{4})[a-z][\w.]+)/g;
+const ASM = /([#;].*$)|(%[a-z]\w*)|(\$?-?\b0x[0-9a-fA-F]+\b|\$-?\d+)|(block\d+|label\d+)|(^\s*[a-z]\w*)/g;
+
+/** A text in spans. `kinds` are classes by group; `same` is the word that is under the pointer. */
+function paint(text, pattern, kinds, rename) {
+  let out = '', at = 0;
+  for (const m of text.matchAll(pattern)) {
+    const group = m.findIndex((part, i) => i > 0 && part !== undefined);
+    out += esc(text.slice(at, m.index));
+    let word = m[0];
+    const kind = kinds[group];
+    const id = word;
+    if (rename) word = rename(word, kind);
+    const marked = kind === 'v' || kind === 'b' ? ` data-w="${esc(id)}"` : '';
+    out += `<span class="${kind}${marked && S.word === id ? ' same' : ''}"${marked}>${esc(word)}</span>`;
+    at = m.index + m[0].length;
+  }
+  return out + esc(text.slice(at));
+}
+const paintIr = (text, rename) => paint(text, IR, ['', 's', 'c', 't', 'v', 'b', 'k', 'k', 'f', 'n_'], rename);
+const paintClif = text => paint(text, CLIF, ['', 'c', 'v', 'b', 'k', 't', 'n_', 'o']);
+const paintAsm = text => paint(text, ASM, ['', 'c', 'v', 'n_', 'b', 'o']);
+
+/** Puts marks around what is searched for, outside tags. */
+function markHits(html) {
+  const wanted = esc(S.query).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return html.replace(/(<[^>]*>)|([^<]+)/g, (all, tag, text) => tag || text.replace(new RegExp(wanted, 'gi'), '<span class="hit">$&</span>'));
+}
+
+// ---- views: what a pane shows --------------------------------------------------------------------------------------------
+
+const KINDS = [
+  ['Program', [['source', 'Source IR'], ['own', 'Source program']]],
+  ['Passes', [['pass', 'IR after selected pass'], ['read', 'IR as read'], ['high', 'High IR, optimised'], ['lower', 'Low IR, lowered'], ['low', 'Low IR, optimised'], ['roots', 'Low IR with roots']]],
+  ['Code', [['clif', 'Cranelift IR'], ['vcode', 'Machine instructions'], ['asm', 'Machine code'], ['frame', 'Frame and root maps']]],
+  ['Pictures', [['cfg', 'Control flow'], ['dom', 'Dominator tree'], ['loops', 'Loop nest'], ['calls', 'Call graph']]],
+];
+const PICTURES = ['cfg', 'dom', 'loops', 'calls'];
+const kindName = kind => KINDS.flatMap(group => group[1]).find(([id]) => id === kind)[1];
+
+/** The stage that a kind of view shows of a function, -1 if there is none. */
+function stageOf(f, kind) {
+  const last = wanted => f.stages.findLastIndex(([, k]) => wanted.includes(k));
+  const low = f.stages.findIndex(([, k]) => k === 'low');
+  switch (kind) {
+    case 'read': return 0;
+    case 'high': return last(['high']);
+    case 'lower': return low;
+    case 'low': return last(['low']);
+    case 'roots': return last(['roots']);
+    default: return Math.min(S.stage, f.stages.length - 1);
+  }
+}
+
+const views = new Map();
+/** The view of a kind, for the function and the pass that are selected. Views are kept until another function is. */
+function viewOf(kind) {
+  const f = D.funcs[S.func];
+  const onStage = !['source', 'own', 'clif', 'vcode', 'asm', 'frame', 'calls'].includes(kind);
+  const key = onStage ? `${kind}/${S.func}/${PICTURES.includes(kind) ? S.stage : stageOf(f, kind)}/${S.ghosts}` : kind === 'source' || kind === 'own' ? kind : `${kind}/${S.func}`;
+  let view = views.get(key);
+  if (!view) {
+    if (views.size > 40) views.clear();
+    view = make(kind, f);
+    index(view);
+    views.set(key, view);
+  }
+  return view;
+}
+
+function make(kind, f) {
+  switch (kind) {
+    case 'source': return sourceView(D.source, D.lines);
+    case 'own': return D.own ? sourceView(D.own, D.owns) : { empty: 'The page was made without the text of a source program: <b>--source FILE</b>.' };
+    case 'clif': return textView(f.clif, paintClif, f, 'clif');
+    case 'vcode': return textView(f.vcode, paintAsm, f, 'vcode');
+    case 'asm': return asmView(f);
+    case 'frame': return frameView(f);
+    case 'cfg': case 'dom': case 'loops': case 'calls': return { picture: kind };
+    default: {
+      const at = stageOf(f, kind);
+      return at < 0 ? { empty: refusal(f) } : irView(f, at);
+    }
+  }
+}
+
+const refusal = f => `There is no such form of <b>${esc(f.symbol)}</b>.\n\n${esc(f.refusal ?? '')}`;
+
+/** Fills in where the rows of each origin are. */
+function index(view) {
+  view.rows ??= [];
+  view.byOrigin = new Map();
+  view.rows.forEach((row, i) => {
+    for (const origin of row.os ?? (row.o ? [row.o] : [])) {
+      const list = view.byOrigin.get(origin);
+      if (list) list.push(i); else view.byOrigin.set(origin, [i]);
+    }
+  });
+}
+
+function sourceView(source, lineOf) {
+  const origins = new Map();
+  lineOf.forEach((line, i) => { if (line) (origins.get(line) ?? origins.set(line, []).get(line)).push(i + 1); });
+  const width = String(source.lines.length).length;
+  const rows = source.lines.map((text, i) => {
+    const os = origins.get(i + 1) ?? [];
+    const count = os.reduce((most, o) => Math.max(most, countOf(o)), 0);
+    return { os, o: os[0] ?? 0, text, count, cells: () => `<span class="no" style="width:${width + 2}ch">${i + 1}</span>`, body: () => paintIr(text) };
+  });
+  return { rows, info: source.name };
+}
+
+/** The rows of a stage, with what the pass changed if it is shown as a pass's result. */
+function irView(f, at) {
+  const st = stage(f, at), old = st.last, ns = numbers(f, st);
+  const rows = [{ text: st.sig, o: 0, head: true, cells: () => '', body: () => paintIr(st.sig) }];
+  const rename = (st, ns) => (word, kind) =>
+    kind === 'v' ? '%' + (ns.rows.get(+word.slice(1)) ?? 0) : kind === 'b' && word[0] === '§' ? '#' + (ns.blocks.get(+word.slice(1)) ?? '?') : word;
+  const names = rename(st, ns);
+  const blockWidth = String(st.blocks.length).length + 2;
+  const make = (st, ns, index, change, names) => {
+    const [inst, string, o] = st.rows[index];
+    const block = ns.blockOf[index], isFirst = block.first === index;
+    const isUsed = ns.used.has(inst) && inst, n = ns.rows.get(inst);
+    const statement = D.strings[string];
+    return {
+      o, inst, block, index, change, first: isFirst && index > 0, count: block.count, depth: block.depth,
+      text: (isUsed ? `%${n} = ` : '') + statement.replace(/%(\d+)|§(\d+)/g, (all, i, b) => i ? '%' + (ns.rows.get(+i) ?? 0) : '#' + (ns.blocks.get(+b) ?? '?')),
+      cells: () => `<span class="sign">${{ add: '+', chg: '~', del: '−', mov: '↕' }[change] ?? ''}</span>` +
+        `<span class="blk" style="width:${blockWidth + 1}ch">${isFirst ? '#' + ns.blocks.get(block.id) : ''}</span>${loopBars(block.depth)}` +
+        `<span class="def" style="width:${ns.width + 2}ch">${isUsed ? `<span class="v${S.word === '%' + inst ? ' same' : ''}" data-w="%${inst}">%${n}</span>` : ''}</span><span class="eq">${isUsed ? '=' : ' '}</span>`,
+      body: () => paintIr(statement, names),
+    };
+  };
+  if (!old) {
+    st.rows.forEach((_, i) => rows.push(make(st, ns, i, '', names)));
+    return { rows, stage: st, f, info: summary(f, at), depthMax: maxDepth(st) };
+  }
+  // Instructions keep their ids, so that a row is new, other or gone by its id, whatever its number.
+  const oldNumbers = numbers(f, old), oldNames = rename(old, oldNumbers);
+  const before = new Map(old.rows.map((row, i) => [row[0], [row[1], oldNumbers.blockOf[i].id, i]]));
+  const ghosts = new Map();
+  let behind = 0, added = 0, removed = 0, changed = 0;
+  old.rows.forEach((row, i) => {
+    const now = row[0] ? ns.at.get(row[0]) : undefined;
+    if (now !== undefined && st.rows[now][1] === row[1]) { behind = row[0]; return; }
+    if (now === undefined) { if (row[0]) removed++; } else { changed++; behind = now > 0 ? st.rows[now - 1][0] : 0; }
+    if (row[0]) (ghosts.get(behind) ?? ghosts.set(behind, []).get(behind)).push(i);
+    if (now !== undefined) behind = row[0];
+  });
+  const addGhosts = inst => {
+    for (const i of S.ghosts ? ghosts.get(inst) ?? [] : []) rows.push({ ...make(old, oldNumbers, i, 'del', oldNames), first: false, ghost: true });
+    ghosts.delete(inst);
+  };
+  addGhosts(0);
+  st.rows.forEach(([inst, string], i) => {
+    const was = before.get(inst);
+    const change = !inst ? '' : !was ? (added++, 'add') : was[0] !== string ? 'chg' : was[1] !== ns.blockOf[i].id ? 'mov' : '';
+    rows.push(make(st, ns, i, change, names));
+    addGhosts(inst);
+  });
+  const info = `${summary(f, at)} · +${added} −${removed} ~${changed}`;
+  return { rows, stage: st, f, info, changes: true, depthMax: maxDepth(st) };
+}
+
+const maxDepth = st => st.blocks.reduce((most, block) => Math.max(most, block.depth), 0);
+const loopBars = depth => `<span class="loop" style="${depth ? `border-color:hsla(226,80%,65%,${Math.min(1, .25 * depth)})` : ''}"></span>`;
+const summary = (f, at) => {
+  const st = stage(f, at);
+  return `${st.label === 'read' ? 'as read' : st.label === 'lower' ? 'lowered' : st.label} · ${plural(st.rows.length, 'row')} · ${plural(st.blocks.length, 'block')}`;
+};
+
+function textView(part, body, f, kind) {
+  if (!part) return { empty: refusal(f) };
+  const [origins, joined] = part;
+  const lines = joined.split('\n');
+  const width = String(lines.length).length;
+  const rows = lines.map((text, i) => {
+    const isLabel = /^\s*block\d+/.test(text);
+    return {
+      o: origins[i] ?? 0, text, first: isLabel, label: isLabel, count: codeCount(f, origins[i]),
+      cells: () => `<span class="no" style="width:${width + 2}ch">${i + 1}</span>`, body: () => body(text),
+    };
+  });
+  return { rows, f, info: plural(rows.length, 'row') };
+}
+
+function asmView(f) {
+  if (!f.asm) return { empty: refusal(f) };
+  const [origins, joined] = f.asm;
+  const lines = joined.split('\n').map(line => line.split('\t'));
+  const width = (lines.at(-1)?.[0].length ?? 1) + 1;
+  const widest = Math.min(11, lines.reduce((most, [, hex]) => Math.max(most, hex.length / 2), 1));
+  // Branch targets start a group of rows.
+  const targets = new Set(lines.map(([, , text]) => /^(?:j\w+|loop\w*)\s+(?:0x)?([0-9a-f]+)/i.exec(text)?.[1].toLowerCase()).filter(Boolean));
+  const rows = lines.map(([offset, hex, text], i) => ({
+    o: origins[i], text: `${offset} ${hex} ${text}`, first: targets.has(offset), count: codeCount(f, origins[i]),
+    cells: () => `<span class="off" style="width:${width + 2}ch">${offset}</span><span class="hex" style="width:${widest * 3 + 1}ch" title="${hex.replace(/(..)/g, '$1 ')}">${hex.replace(/(..)(?=.)/g, '$1 ')}</span>`,
+    body: () => paintAsm(text),
+  }));
+  return { rows, f, info: `${number(f.size)} bytes · ${plural(rows.length, 'instruction')}` };
+}
+
+/** The frame as code generation left it: its size, and for each call the words that hold objects. */
+function frameView(f) {
+  if (!f.asm) return { empty: refusal(f) };
+  const offsets = f.asm[1].split('\n').map(line => parseInt(line, 16));
+  const words = [...new Set(f.maps.flatMap(map => map.slice(1)))].sort((a, b) => a - b);
+  const rows = [{ o: 0, text: `frame of ${f.frame} bytes; ${plural(words.length, 'word')} for objects; ${plural(f.maps.length, 'safepoint')} with roots`, head: true }];
+  if (words.length) rows.push({ o: 0, text: `return to   ${words.map(word => `fp${word < 0 ? '−' : '+'}${Math.abs(word)}`.padEnd(8)).join('')}`, head: true });
+  for (const [at, ...held] of f.maps) {
+    // The call is the instruction that ends where it returns to.
+    const i = offsets.findLastIndex(offset => offset < at);
+    rows.push({ o: f.asm[0][i] ?? 0, text: `${at.toString(16).padStart(8)}    ${words.map(word => (held.includes(word) ? '●' : '·').padEnd(8)).join('')}` });
+  }
+  for (const row of rows) Object.assign(row, { count: countOf(row.o), cells: () => '', body: () => esc(row.text).replace(/●/g, '<span class="k">●</span>') });
+  return { rows, f, info: `${f.frame} bytes` };
+}
+
+// ---- state -------------------------------------------------------------------------------------------------------------
+
+const S = {
+  func: 0, stage: 0, ghosts: true, tint: false, allSteps: false,
+  query: '', word: null, theme: 'dark',
+  origins: new Set(),   // what lights up
+  panes: [], focus: 0,
+};
+let live = null;        // rows in which the selected value is needed: { pane, rows: Set }
+
+// ---- panes ----------------------------------------------------------------------------------------------------------------
+
+/** A pane: a bar with the choice of the view, rows or a picture, and a ruler. */
+class Pane {
+  constructor(kind) {
+    this.kind = kind;
+    this.column = { weight: 1 };
+    this.weight = 1;
+    this.row = -1;
+    this.select = h('select', { title: 'What this pane shows', onchange: () => this.show(this.select.value) });
+    for (const [label, kinds] of KINDS) {
+      const options = kinds.filter(([id]) => id !== 'own' || D.own).map(([id, name]) => h('option', { value: id }, name));
+      this.select.append(h('optgroup', { label }, ...options));
+    }
+    this.info = h('span.info');
+    const beside = h('button', { title: 'Another pane beside this one', onclick: () => addPane(this, false) }, '+');
+    const below = h('button', { title: 'Another pane below this one', onclick: () => addPane(this, true) }, '↧');
+    const close = h('button', { title: 'Close this pane', onclick: () => closePane(this) }, '×');
+    this.holder = h('div.space-holder');
+    this.scroll = h('div.scroll', { tabIndex: 0 }, this.holder);
+    this.ruler = h('canvas.ruler');
+    this.body = h('div.body', {}, this.scroll, this.ruler);
+    this.node = h('section.pane', {}, h('div.bar', {}, this.select, this.info, beside, below, close), this.body);
+    this.scroll.addEventListener('scroll', () => this.draw());
+    this.node.addEventListener('pointerdown', () => focusPane(S.panes.indexOf(this)), true);
+    this.holder.addEventListener('click', event => this.clicked(event));
+    this.holder.addEventListener('mouseover', event => hoverWord(event.target.dataset?.w ?? null));
+    this.holder.addEventListener('mouseleave', () => hoverWord(null));
+    this.ruler.addEventListener('pointerdown', event => {
+      this.scroll.scrollTop = event.offsetY / this.ruler.clientHeight * this.holder.clientHeight - this.scroll.clientHeight / 2;
+    });
+    new ResizeObserver(() => { this.draw(); this.rule(); }).observe(this.body);
+  }
+
+  show(kind) {
+    this.kind = kind;
+    this.row = -1;
+    this.refresh();
+    this.reveal();
+  }
+
+  /** Shows the view of the present function and pass. */
+  refresh() {
+    const view = viewOf(this.kind);
+    const isNew = view !== this.view;
+    this.view = view;
+    this.select.value = this.kind;
+    this.info.textContent = view.info ?? '';
+    this.info.title = view.info ?? '';
+    $('.picture', this.body)?.remove();
+    $('.empty', this.body)?.remove();
+    this.scroll.hidden = this.ruler.hidden = !!(view.picture || view.empty);
+    if (view.picture) {
+      this.info.textContent = '';
+      return drawPicture(this);
+    }
+    if (view.empty) return this.body.append(h('div.empty', { innerHTML: view.empty }));
+    if (isNew) {
+      this.drawn = null;
+      if (this.row >= view.rows.length) this.row = -1;
+      this.holder.style.height = view.rows.length * ROW + 60 + 'px';
+      const widest = view.rows.reduce((most, row) => Math.max(most, row.text.length), 0);
+      this.holder.style.minWidth = `${Math.min(widest, 400) + 22}ch`;
+      this.holder.style.font = '12px var(--mono)';
+    }
+    this.draw(true);
+    this.rule();
+  }
+
+  /** Makes elements of the rows in sight. */
+  draw(always) {
+    const view = this.view;
+    if (!view?.rows.length || view.picture) return;
+    const top = this.scroll.scrollTop, height = this.scroll.clientHeight;
+    const first = Math.max(0, Math.floor(top / ROW) - OVERSCAN);
+    const end = Math.min(view.rows.length, Math.ceil((top + height) / ROW) + OVERSCAN);
+    if (!always && this.drawn && first >= this.drawn[0] && end <= this.drawn[1] && (first > this.drawn[0] - 1)) {
+      // What is in sight is there already.
+      const [from, to] = this.drawn;
+      if (Math.floor(top / ROW) >= from && Math.ceil((top + height) / ROW) <= to) return;
+    }
+    let html = '';
+    for (let i = first; i < end; i++) html += this.rowHtml(view.rows[i], i);
+    this.holder.innerHTML = html;
+    this.drawn = [first, end];
+  }
+
+  rowHtml(row, i) {
+    const os = row.os ?? (row.o ? [row.o] : []);
+    const classes = ['r'];
+    if (row.head) classes.push('head');
+    if (row.first) classes.push('first');
+    if (row.change) classes.push(row.change);
+    if (os.some(o => S.origins.has(o))) classes.push('lit');
+    if (i === this.row) classes.push('sel');
+    const colour = hue(row.o);
+    const tint = S.tint && colour >= 0 && !row.change ? `background-color:hsla(${colour},var(--tint),.16);` : '';
+    let body = row.body();
+    if (S.query && row.text.toLowerCase().includes(S.query.toLowerCase())) body = markHits(body);
+    const heatCell = D.counts ? `<span class="heat" style="background:${heatColour(row.count)}" title="${row.count ? number(row.count) + ' times' : ''}"></span>` : '';
+    const count = D.counts && this.kind === 'source' ? `<span class="count" style="width:7ch">${row.count ? short(row.count) : ''}</span>` : '';
+    const liveCell = live?.pane === this ? `<span class="live${live.rows.has(i) ? ' on' : ''}"></span>` : '';
+    return `<div class="${classes.join(' ')}" data-i="${i}" style="top:${i * ROW}px;${tint}">${heatCell}<span class="hue" style="${colour >= 0 ? `background:hsla(${colour},var(--stripe),.75)` : ''}"></span>${liveCell}${row.cells()}${count}<span class="text">${body}</span></div>`;
+  }
+
+  clicked(event) {
+    const element = event.target.closest('.r');
+    if (!element) return;
+    const word = event.target.dataset?.w;
+    // A click on the name of a value or block goes to where it is made.
+    const target = word && (event.metaKey || event.ctrlKey) ? this.definition(word) : -1;
+    selectRow(this, target >= 0 ? target : +element.dataset.i);
+  }
+
+  /** The row that makes a value, or that a block begins with. */
+  definition(word) {
+    const rows = this.view.rows;
+    if (word[0] === '%') return rows.findIndex(row => row.inst === +word.slice(1) && !row.ghost);
+    if (word[0] === '§') return rows.findIndex(row => row.block?.id === +word.slice(1) && row.index === row.block.first && !row.ghost);
+    return rows.findIndex(row => row.text.trimStart().startsWith(word + ' =') || row.text.startsWith(word + '(') || row.text.startsWith(word + ':'));
+  }
+
+  /** Brings a row into sight, a third from the top if it is not. */
+  bring(i) {
+    const top = this.scroll.scrollTop, height = this.scroll.clientHeight;
+    if (i * ROW < top + ROW || (i + 2) * ROW > top + height) this.scroll.scrollTop = Math.max(0, i * ROW - height / 3);
+  }
+
+  /** Brings the first row that is lit into sight, if none is. */
+  reveal() {
+    const view = this.view;
+    if (!view || view.picture || !S.origins.size) return;
+    const top = this.scroll.scrollTop / ROW, end = top + this.scroll.clientHeight / ROW - 1;
+    let least = Infinity, seen = false;
+    for (const origin of S.origins) for (const i of view.byOrigin.get(origin) ?? []) {
+      least = Math.min(least, i);
+      seen ||= i >= top && i < end;
+    }
+    if (!seen && least < Infinity) this.bring(least);
+  }
+
+  /** Draws the ruler: changes, what is lit, what was found. */
+  rule() {
+    const canvas = this.ruler, view = this.view;
+    if (!view?.rows.length || canvas.hidden) return;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight], ratio = devicePixelRatio || 1;
+    if (!width || !height) return;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const g = canvas.getContext('2d'), style = getComputedStyle(document.documentElement);
+    const colour = name => style.getPropertyValue(name);
+    g.scale(ratio, ratio);
+    const scale = Math.min(ROW, (height - 2) / (view.rows.length + 3)), size = Math.max(2, Math.min(scale, 4));
+    const colours = { add: colour('--add'), del: colour('--del'), chg: colour('--chg'), mov: colour('--accent') };
+    const lit = colour('--lit-edge'), hit = '#eab308', query = S.query.toLowerCase();
+    view.rows.forEach((row, i) => {
+      const y = i * scale;
+      if (row.change) { g.fillStyle = colours[row.change]; g.fillRect(1, y, 3, size); }
+      if (S.origins.size && (row.os ?? [row.o]).some(o => S.origins.has(o))) { g.fillStyle = lit; g.fillRect(5, y, 4, size); }
+      if (query && row.text.toLowerCase().includes(query)) { g.fillStyle = hit; g.fillRect(1, y, 8, size); }
+    });
+  }
+}
+
+/** A pane after another one: in a column of its own, or in the same one below. */
+function addPane(after, isBelow) {
+  const pane = new Pane('cfg');
+  if (isBelow) pane.column = after.column;
+  const last = isBelow ? after : S.panes.findLast(pane => pane.column === after.column);
+  S.panes.splice(S.panes.indexOf(last) + 1, 0, pane);
+  layoutPanes();
+  pane.refresh();
+  focusPane(S.panes.indexOf(pane));
+  setHash();
+}
+
+function closePane(pane) {
+  if (S.panes.length === 1) return;
+  S.panes.splice(S.panes.indexOf(pane), 1);
+  layoutPanes();
+  focusPane(Math.min(S.focus, S.panes.length - 1));
+  setHash();
+}
+
+/** Puts the panes into their columns, with lines between them that can be moved. Panes of one column follow each other. */
+function layoutPanes() {
+  const box = $('#panes');
+  box.replaceChildren();
+  let last;
+  for (const pane of S.panes) {
+    pane.node.style.flex = `${pane.weight} 1 0`;
+    if (last?.column === pane.column) {
+      pane.column.node.append(grip(last, pane, true), pane.node);
+    } else {
+      pane.column.node = h('div.column', {}, pane.node);
+      pane.column.node.style.flex = `${pane.column.weight} 1 0`;
+      if (last) box.append(grip(last.column, pane.column, false));
+      box.append(pane.column.node);
+    }
+    last = pane;
+  }
+}
+
+/** The line between two columns, or two panes of one: both have a weight and an element. */
+function grip(first, second, isBelow) {
+  const node = h(isBelow ? 'div.grip.flat' : 'div.grip', { title: 'Drag to resize; double click for equal sizes' });
+  const set = part => { part.node.style.flex = `${part.weight} 1 0`; };
+  node.ondblclick = () => { first.weight = second.weight = (first.weight + second.weight) / 2; set(first); set(second); };
+  node.onpointerdown = event => {
+    const size = part => isBelow ? part.node.offsetHeight : part.node.offsetWidth, at = event => isBelow ? event.clientY : event.clientX;
+    const [a, b] = [size(first), size(second)], sum = first.weight + second.weight, from = at(event);
+    node.setPointerCapture(event.pointerId);
+    node.classList.add('drag');
+    node.onpointermove = event => {
+      const share = Math.min(.95, Math.max(.05, (a + at(event) - from) / (a + b)));
+      first.weight = sum * share;
+      second.weight = sum - first.weight;
+      set(first);
+      set(second);
+    };
+    node.onpointerup = () => { node.onpointermove = null; node.classList.remove('drag'); };
+  };
+  return node;
+}
+
+function focusPane(i) {
+  S.focus = i;
+  S.panes.forEach((pane, n) => pane.node.classList.toggle('focus', n === i));
+}
+
+// ---- selection -------------------------------------------------------------------------------------------------------------
+
+/** Selects a row: everything that comes from the same row of the program lights up. */
+function selectRow(pane, i) {
+  const row = pane.view.rows[i];
+  if (!row) return;
+  for (const other of S.panes) if (other !== pane) other.row = -1;
+  pane.row = i;
+  const os = row.os ?? (row.o ? [row.o] : []);
+  S.origins = new Set(os);
+  // A row of the source may be in another function than the one that is shown.
+  const owner = os.length ? D.of[os[0] - 1] : -1;
+  const followed = ['source', 'own'].includes(pane.kind) && owner >= 0 && owner !== S.func;
+  if (followed && !S.panes.some(other => other !== pane && os.some(o => other.view?.byOrigin?.has(o)))) {
+    openFunction(owner, true);
+  }
+  live = row.inst && !row.ghost && pane.view.stage ? { pane, rows: liveRows(pane.view, row) } : null;
+  pane.bring(i);
+  drawSelection(pane);
+}
+
+function drawSelection(from) {
+  for (const pane of S.panes) {
+    if (pane !== from) pane.reveal();
+    if (pane.view?.picture) litNodes(pane); else { pane.draw(true); pane.rule(); }
+  }
+  status();
+}
+
+function clearSelection() {
+  S.origins = new Set();
+  live = null;
+  for (const pane of S.panes) pane.row = -1;
+  setQuery('');
+  drawSelection(null);
+}
+
+/** The rows of a view in which the value of a row is still needed, by its blocks: backwards from each use to the definition. */
+function liveRows(view, defined) {
+  const st = view.stage, ns = numbers(view.f, st), found = new Set(), at = defined.index, block = ns.blockOf[at];
+  const preds = st.blocks.map(() => []);
+  for (const b of st.blocks) for (const succ of b.succs) if (succ >= 0) preds[succ].push(b.at);
+  const done = new Set(), work = [];
+  /** Marks the rows of a block above `end`, down to the definition or the block's head. */
+  const mark = (b, end) => {
+    const from = b === block && end > at ? at : b.first;
+    for (let i = from; i < end; i++) found.add(i);
+    if (!(b === block && end > at) && !done.has(b.at)) { done.add(b.at); work.push(...preds[b.at]); }
+  };
+  st.rows.forEach(([, string], i) => {
+    if (!uses(string).includes(defined.inst)) return;
+    const b = ns.blockOf[i], text = D.strings[string];
+    if (!text.startsWith('φ (')) return mark(b, i + 1);
+    // A φ needs its operand at the end of the block that it comes from.
+    for (const m of text.matchAll(/§(\d+) => %(\d+)/g)) {
+      const from = st.blocks[(ns.blocks.get(+m[1]) ?? 0) - 1];
+      if (+m[2] === defined.inst && from) mark(from, from.first + from.rows);
+    }
+  });
+  while (work.length) {
+    const b = st.blocks[work.pop()];
+    if (b !== block) mark(b, b.first + b.rows);
+    else for (let i = at; i < b.first + b.rows; i++) found.add(i);
+  }
+  const shown = new Set();
+  view.rows.forEach((row, i) => { if (row.inst && !row.ghost && found.has(row.index)) shown.add(i); });
+  return shown;
+}
+
+function hoverWord(word) {
+  if (word === S.word) return;
+  S.word = word;
+  for (const node of document.querySelectorAll('.same')) node.classList.remove('same');
+  if (word) for (const node of document.querySelectorAll('[data-w]')) if (node.dataset.w === word) node.classList.add('same');
+}
+
+function status() {
+  const box = $('footer');
+  const f = D.funcs[S.func];
+  const parts = [h('span', {}, h('b', {}, f.symbol))];
+  if (S.origins.size) {
+    const [origin] = S.origins;
+    const line = D.lines[origin - 1], owner = D.funcs[D.of[origin - 1]];
+    const text = line ? D.source.lines[line - 1].trim() : '';
+    parts.push(h('span', {}, `${line ? 'line ' : ''}`, h('b', {}, line ? String(line) : 'no line'), owner && owner !== f ? ` of ${owner.symbol}` : ''));
+    if (text) parts.push(h('code', {}, text));
+    if (D.counts) parts.push(h('span', {}, h('b', {}, number(countOf(origin))), ' times'));
+    const count = (part, word) => part ? part[0].filter(o => S.origins.has(o)).length : null;
+    for (const [part, word] of [[f.clif, 'row of CLIF'], [f.asm, 'instruction']]) {
+      const n = count(part);
+      if (n !== null) parts.push(h('span', {}, h('b', {}, String(n)), ' ' + (n === 1 ? word : word.replace(/^\w+/, '$&s'))));
+    }
+  } else {
+    parts.push(h('span', {}, 'Select a row: what comes from it lights up in every pane'));
+  }
+  box.replaceChildren(...parts, h('span.space'), h('span', { innerHTML: '<kbd>[</kbd> <kbd>]</kbd> pass &nbsp; <kbd>{</kbd> <kbd>}</kbd> function &nbsp; <kbd>/</kbd> search &nbsp; <kbd>?</kbd> keys' }));
+}
+
+// ---- side: functions and passes -----------------------------------------------------------------------------------------------
+
+function openFunction(i, keepSelection) {
+  const wasLast = S.stage >= D.funcs[S.func].stages.length - 1;
+  S.func = i;
+  const f = D.funcs[i];
+  S.stage = wasLast ? f.stages.length - 1 : defaultStage(f);
+  if (!keepSelection) { S.origins = new Set(); for (const pane of S.panes) pane.row = -1; }
+  live = null;
+  drawFunctions();
+  drawSteps();
+  for (const pane of S.panes) {
+    pane.refresh();
+    if (!['source', 'own'].includes(pane.kind)) pane.scroll.scrollTop = 0;
+    if (pane.kind === 'source' && f.line && !keepSelection) pane.scroll.scrollTop = Math.max(0, (f.line - 2) * ROW);
+  }
+  status();
+  setHash();
+}
+
+/** The stage that is shown first: the last one of high IR that a pass changed. */
+const defaultStage = f => Math.max(0, f.stages.findLastIndex(([, kind]) => kind === 'high'));
+
+function openStage(n) {
+  S.stage = n;
+  live = null;
+  drawSteps();
+  // The pane of passes, or one that shows a fixed stage, comes to show it.
+  if (!S.panes.some(pane => pane.kind === 'pass')) {
+    const pane = S.panes.find(pane => ['read', 'high', 'lower', 'low', 'roots'].includes(pane.kind)) ?? S.panes[S.focus];
+    pane.kind = 'pass';
+  }
+  for (const pane of S.panes) {
+    if (pane.kind === 'pass' || pane.view?.picture) {
+      pane.row = pane.kind === 'pass' ? -1 : pane.row;
+      pane.refresh();
+      pane.reveal();
+      if (pane.kind === 'pass' && !S.origins.size) {
+        const first = pane.view.rows.findIndex(row => row.change);
+        if (first >= 0) pane.bring(first);
+      }
+    }
+  }
+  status();
+  setHash();
+}
+
+function drawFunctions() {
+  const wanted = $('#funcfilter').value.toLowerCase();
+  const list = $('.list.funcs');
+  const entries = D.run?.entries;
+  const most = entries ? Math.max(1, ...entries) : 1;
+  list.replaceChildren(...D.funcs.flatMap((f, i) => {
+    if (!f.symbol.toLowerCase().includes(wanted)) return [];
+    const node = h('div.item', { title: f.refusal ?? f.symbol, onclick: () => openFunction(i) },
+      h('span.label', {}, f.symbol),
+      entries?.[i] ? h('span.n', { title: `called ${number(entries[i])} times` }, short(entries[i]) + '×') : null,
+      h('span.n.size', { title: 'Bytes of machine code' }, f.size ? short(f.size) + ' B' : f.refusal ? 'none' : ''));
+    if (entries?.[i]) node.append(h('span.heat', { style: `width:${100 * Math.log(1 + entries[i]) / Math.log(1 + most)}%` }));
+    node.classList.toggle('on', i === S.func);
+    node.classList.toggle('refused', !!f.refusal);
+    return [node];
+  }));
+  $('.item.on', list)?.scrollIntoView({ block: 'nearest' });
+}
+
+const PHASES = { high: 'High IR', lower: 'Lowering', low: 'Low IR', roots: 'Root placement', code: 'Code generation' };
+
+function drawSteps() {
+  const f = D.funcs[S.func];
+  const list = $('.list.steps');
+  const most = Math.max(1, ...f.steps.map(step => step[3]));
+  const total = f.steps.reduce((sum, step) => sum + step[3], 0);
+  let phase = '';
+  const nodes = [];
+  const first = f.stages[0]?.[1];
+  const read = h('div.item', { onclick: () => openStage(0) }, h('span.label', {}, 'as read'), h('span.n', {}, plural(rowCount(f, 0), 'row')));
+  read.classList.toggle('on', S.stage === 0);
+  nodes.push(read);
+  for (const [label, kind, at, time, , before, after] of f.steps) {
+    const isIdle = at < 0 && kind !== 'code';
+    if (isIdle && !S.allSteps) continue;
+    if (kind !== phase) nodes.push(h('div.phase', {}, PHASES[phase = kind]));
+    const grown = after - before;
+    const node = h('div.item', isIdle || at < 0 ? { title: 'changed nothing' } : { onclick: () => openStage(at) },
+      h('span.label', {}, label),
+      grown ? h(`span.n.${grown > 0 ? 'up' : 'down'}`, { title: `${before} to ${after} rows` }, (grown > 0 ? '+' : '−') + Math.abs(grown)) : null,
+      h('span.n.time', {}, duration(time)),
+      h('span.share', { style: `width:${(100 * time / most).toFixed(1)}%` }));
+    node.classList.toggle('idle', isIdle);
+    node.classList.toggle('on', at >= 0 && at === S.stage);
+    if (kind === 'code') node.title = 'translation and code generation together';
+    nodes.push(node);
+  }
+  list.replaceChildren(...nodes);
+  $('.item.on', list)?.scrollIntoView({ block: 'nearest' });
+  $('#allsteps').textContent = S.allSteps ? 'only changes' : `all ${f.steps.length}`;
+  const step = f.steps.find(step => step[2] === S.stage);
+  const detail = $('.detail');
+  if (!step) {
+    detail.innerHTML = `<b>as read</b><br>${duration(total)} in ${plural(f.steps.length, 'step')}`;
+  } else {
+    const [label, kind, , time, rewrites, before, after, counters] = step;
+    const rows = before !== undefined ? `${number(before)} → ${number(after)} rows · ${plural(rewrites, 'rewrite')} · ` : '';
+    detail.innerHTML = `<b>${esc(label)}</b> <span>${PHASES[kind]}</span><br>${rows}${duration(time)} of ${duration(total)}${counters ? '<br>' + esc(counters) : ''}`;
+  }
+}
+
+const rowCount = (f, n) => f.stages.length ? stage(f, n).rows.length : 0;
+
+/** The next or previous stage that something changed. */
+function stepStage(by) {
+  const n = S.stage + by;
+  if (n >= 0 && n < D.funcs[S.func].stages.length) openStage(n);
+}
+
+// ---- search --------------------------------------------------------------------------------------------------------------------
+
+function setQuery(text) {
+  S.query = text.trim();
+  const input = $('.search input');
+  if (input.value.trim() !== S.query) input.value = text;
+  let found = 0;
+  const query = S.query.toLowerCase();
+  for (const pane of S.panes) {
+    if (query) for (const row of pane.view?.rows ?? []) found += row.text.toLowerCase().includes(query);
+    pane.draw(true);
+    pane.rule();
+  }
+  $('.search span').textContent = query ? plural(found, 'row') : '/';
+}
+
+/** Selects the next row of the focused pane, or of the first that has one, in which the searched text stands. */
+function nextHit(by) {
+  if (!S.query) return;
+  const query = S.query.toLowerCase();
+  const order = [S.panes[S.focus], ...S.panes];
+  for (const pane of order) {
+    const rows = pane.view?.rows ?? [];
+    const hits = rows.flatMap((row, i) => row.text.toLowerCase().includes(query) ? [i] : []);
+    if (!hits.length) continue;
+    const next = by > 0 ? hits.find(i => i > pane.row) ?? hits[0] : hits.findLast(i => i < pane.row) ?? hits.at(-1);
+    focusPane(S.panes.indexOf(pane));
+    return selectRow(pane, next);
+  }
+}
+
+// ---- keys, theme, address --------------------------------------------------------------------------------------------------------------
+
+const KEYS = [
+  ['↑ ↓  k j', 'row above, below', pane => pane],
+  ['← →', 'pane to the left, right'], ['Page Home End', 'far in a pane'],
+  ['[ ]', 'previous, next pass that changed something'], ['{ }', 'previous, next function'],
+  ['/', 'search; Enter, n, N for the next hit'], ['Esc', 'clear selection and search'],
+  ['d', 'show what the pass removed, or not'], ['c', 'colour rows by line of the source'],
+  ['g', 'next picture'], ['+ − 0', 'zoom of the picture'], ['t', 'dark or light'], ['?', 'this list'],
+];
+
+function moveRow(by) {
+  const pane = S.panes[S.focus];
+  if (!pane?.view?.rows.length) return;
+  const last = pane.view.rows.length - 1;
+  const from = pane.row < 0 ? Math.floor(pane.scroll.scrollTop / ROW) - 1 : pane.row;
+  selectRow(pane, Math.min(last, Math.max(0, from + by)));
+}
+
+function onKey(event) {
+  const isTyping = /INPUT|SELECT/.test(event.target.tagName);
+  if (event.key === 'Escape') {
+    if (event.target.blur) event.target.blur();
+    return clearSelection();
+  }
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || $('dialog')?.open) return;
+  const page = Math.floor((S.panes[S.focus]?.scroll.clientHeight ?? 400) / ROW) - 2;
+  const picture = S.panes[S.focus]?.view?.picture ? S.panes[S.focus] : S.panes.find(pane => pane.view?.picture);
+  const actions = {
+    ArrowDown: () => moveRow(1), j: () => moveRow(1), ArrowUp: () => moveRow(-1), k: () => moveRow(-1),
+    PageDown: () => moveRow(page), PageUp: () => moveRow(-page), Home: () => moveRow(-1e9), End: () => moveRow(1e9),
+    ArrowLeft: () => focusPane(Math.max(0, S.focus - 1)), ArrowRight: () => focusPane(Math.min(S.panes.length - 1, S.focus + 1)),
+    '[': () => stepStage(-1), ']': () => stepStage(1),
+    '{': () => openFunction(Math.max(0, S.func - 1)), '}': () => openFunction(Math.min(D.funcs.length - 1, S.func + 1)),
+    '/': () => $('.search input').select(), n: () => nextHit(1), N: () => nextHit(-1),
+    d: () => { S.ghosts = !S.ghosts; for (const pane of S.panes) { pane.row = -1; pane.refresh(); } },
+    c: () => { S.tint = !S.tint; for (const pane of S.panes) pane.draw(true); },
+    g: () => picture?.show(PICTURES[(PICTURES.indexOf(picture.kind) + 1) % PICTURES.length]),
+    '+': () => picture?.zoom(1.3), '=': () => picture?.zoom(1.3), '-': () => picture?.zoom(1 / 1.3), 0: () => picture?.fit(),
+    t: () => setTheme(S.theme === 'dark' ? 'light' : 'dark'), '?': () => $('dialog').showModal(),
+  };
+  const action = actions[event.key];
+  if (action) { event.preventDefault(); action(); }
+}
+
+function setTheme(theme) {
+  S.theme = theme;
+  document.documentElement.dataset.theme = theme;
+  // A page from a file may have no storage.
+  try { localStorage.setItem('brolga-theme', theme); } catch { /* the theme is not kept */ }
+  for (const pane of S.panes) pane.rule();
+}
+
+/** The address names function, stage and panes, so that it can be passed on. */
+function setHash() {
+  const panes = S.panes.map((pane, i) => (!i ? '' : pane.column === S.panes[i - 1].column ? '.' : ',') + pane.kind).join('');
+  try { history.replaceState(null, '', `#f=${S.func}&s=${S.stage}&v=${panes}`); } catch { /* not from every place */ }
+}
+
+// ---- start --------------------------------------------------------------------------------------------------------------------------------
+
+function start() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  let stored = null;
+  try { stored = localStorage.getItem('brolga-theme'); } catch { /* none is kept */ }
+  const theme = asked.get('t') ?? stored ?? (matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark');
+  const within = (text, end, otherwise) => text !== null && +text >= 0 && +text < end ? +text : otherwise;
+  const known = KINDS.flatMap(group => group[1].map(([id]) => id));
+  // Columns are between commas, the panes of a column between points.
+  const read = text => text.split(',').map(column => column.split('.').filter(kind => known.includes(kind))).filter(column => column.length);
+  const wanted = read(asked.get('v') ?? '');
+
+  const input = h('input', { placeholder: 'Search all panes', spellcheck: false, oninput: () => setQuery(input.value) });
+  input.addEventListener('keydown', event => { if (event.key === 'Enter') { event.preventDefault(); nextHit(event.shiftKey ? -1 : 1); } });
+  const filter = h('input', { id: 'funcfilter', placeholder: `filter ${D.funcs.length}`, spellcheck: false, oninput: drawFunctions });
+  const header = h('header', {},
+    h('span.mark', { innerHTML: '<i>◆</i> brolga' }), h('span.file', { title: D.source.name }, D.source.name),
+    h('span.badge', { title: 'Level of optimisation' }, `O${D.level}`),
+    D.run ? h('span.badge.run', { title: `${D.run.call} = ${D.run.outcome}; counted by the interpreter` }, `${D.run.call} = ${D.run.outcome}`) : null,
+    h('span.space'), h('label.search', {}, '⌕', input, h('span', {}, '/')),
+    h('button', { title: 'Dark or light (t)', onclick: () => setTheme(S.theme === 'dark' ? 'light' : 'dark') }, '◐'),
+    h('button', { title: 'Keys (?)', onclick: () => $('dialog').showModal() }, '?'));
+  const aside = h('aside', {},
+    h('h2', {}, 'Functions', filter), h('div.list.funcs'),
+    h('h2', {}, 'Passes', h('span.space'), h('button', { id: 'allsteps', title: 'Also the steps that changed nothing', onclick: () => { S.allSteps = !S.allSteps; drawSteps(); } })),
+    h('div.list.steps'), h('div.detail'));
+  const side = h('div.grip');
+  side.onpointerdown = event => {
+    side.setPointerCapture(event.pointerId);
+    side.onpointermove = event => { aside.style.width = Math.min(600, Math.max(120, event.clientX)) + 'px'; };
+    side.onpointerup = () => { side.onpointermove = null; };
+  };
+  const keys = h('dialog', { onclick: event => { if (event.target === keys) keys.close(); } }, h('h3', {}, 'Keys'),
+    h('table', { innerHTML: KEYS.map(([key, text]) => `<tr><td>${key.split(' ').filter(Boolean).map(k => `<kbd>${k}</kbd>`).join(' ')}</td><td>${text}</td></tr>`).join('') }),
+    h('p', { innerHTML: 'Hold Ctrl and click a value or block to go to where it is made. The bar beside a selected row marks where its value is needed. Pictures show the selected pass; drag to move, wheel to zoom.' }));
+  document.body.append(header, h('main', {}, aside, side, h('div', { id: 'panes' })), h('footer'), keys);
+
+  // The function that a reader looks for first: the one that was asked for, else the largest.
+  const largest = D.funcs.reduce((best, f, i) => (f.size ?? 0) > (D.funcs[best].size ?? 0) ? i : best, 0);
+  S.func = within(asked.get('f'), D.funcs.length, largest);
+  const f = D.funcs[S.func];
+  const columns = wanted.length ? wanted : read(`${D.own ? 'own,' : ''}source,pass,cfg.asm`);
+  S.panes = columns.flatMap(kinds => {
+    const column = { weight: kinds[0] === 'pass' ? 1.1 : 1 };
+    return kinds.map(kind => Object.assign(new Pane(kind), { column }));
+  });
+  setTheme(theme);
+  if (!f) {
+    $('#panes').append(h('div.empty', { innerHTML: 'The program has no functions.' }));
+    return;
+  }
+  S.stage = within(asked.get('s'), f.stages.length, defaultStage(f));
+  layoutPanes();
+  focusPane(0);
+  openFunction(S.func);
+  S.stage = within(asked.get('s'), f.stages.length, defaultStage(f));
+  openStage(S.stage);
+  const origin = within(asked.get('o'), D.lines.length + 1, 0);
+  if (origin) { S.origins = new Set([origin]); drawSelection(null); }
+  addEventListener('keydown', onKey);
+}
+
+start();

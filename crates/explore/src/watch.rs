@@ -1,0 +1,179 @@
+//! Compiles the functions of a module one by one, and keeps what each pass made of them.
+//!
+//! ```text
+//! module ── number rows ──► Stages ── dumps ──► StepLog for each pass
+//!                              └──── placed ──► CLIF, listing, bytes
+//! ```
+//!
+//! **How rows are linked.** Passes renumber rows, make new instructions and put functions into each other, but every instruction carries the
+//! [`Place`] of the one that it was made from, from stage to stage down to the table of lines behind the machine code. Before anything runs, the
+//! line of each row is set to a number of its own, the *origin*: 1 for the first row of the first function and so on through the module.
+//! Whatever has the same origin afterwards, in any stage of any function, lights up together. The lines that were there are kept beside.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use brolga_engine::emit::{self, FrameMap};
+use brolga_engine::{Error, Stages};
+use brolga_gcroots::Lowering;
+use brolga_ir::func::Place;
+use brolga_ir::{FuncId, Level, Module};
+use brolga_opt::{Changed, Cx, Dump, OptLevel, PassFilter, StepReport, When};
+
+use crate::machine::{TextRow, byte_rows, clif_rows, listing_rows};
+use crate::rows::{Snapshot, snapshot};
+
+/// What a pass did to a function.
+pub(crate) struct StepLog {
+    pub(crate) report: StepReport,
+    /// The function behind it, if it changed something.
+    pub(crate) after: Option<Snapshot>,
+}
+
+/// What became of a function at one level of the IR.
+#[derive(Default)]
+pub(crate) struct LevelLog {
+    /// The function before the first pass.
+    pub(crate) before: Option<Snapshot>,
+    pub(crate) steps: Vec<StepLog>,
+}
+
+/// What became of a function.
+pub(crate) struct FuncLog {
+    pub(crate) high: LevelLog,
+    pub(crate) low: LevelLog,
+    /// How long it took to lower and to place roots, in nanoseconds.
+    pub(crate) lower_time: u64,
+    pub(crate) roots_time: u64,
+    pub(crate) code_time: u64,
+    pub(crate) placed: Option<Snapshot>,
+    pub(crate) machine: Option<Machine>,
+    /// Why there is no machine code.
+    pub(crate) refusal: Option<String>,
+}
+
+/// A function behind the code generator.
+pub(crate) struct Machine {
+    pub(crate) clif: Vec<TextRow>,
+    pub(crate) listing: Vec<TextRow>,
+    pub(crate) bytes: Vec<TextRow>,
+    pub(crate) size: usize,
+    pub(crate) frame_bytes: u32,
+    pub(crate) frame_maps: Vec<FrameMap>,
+}
+
+/// Gives each row of a module its origin for a line. The places as they were, by origin less one, with their functions.
+pub(crate) fn number_rows(module: &mut Module) -> Vec<(FuncId, Place)> {
+    let mut places = Vec::new();
+    let ids: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
+    for id in ids {
+        let func = &mut module[id];
+        let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+        for inst in insts {
+            let place = func.place(inst);
+            places.push((id, place));
+            func.set_place(inst, Place { line: places.len() as u32, ..place });
+        }
+    }
+    places
+}
+
+type Logs = BTreeMap<(String, bool), LevelLog>;
+
+/// Compiles all functions of a module whose rows are numbered.
+pub(crate) fn watch(
+    module: &Module,
+    level: OptLevel,
+    options: &brolga_opt::Options,
+) -> Result<Vec<(FuncId, FuncLog)>, Error> {
+    let logs: Arc<Mutex<Logs>> = Arc::default();
+    let options = brolga_opt::Options {
+        print_before: PassFilter::All,
+        print_after: PassFilter::All,
+        ..options.clone()
+    };
+    let start = Instant::now();
+    let clock = move || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let sink = logs.clone();
+    let cx = Cx::new(None).with_clock(clock).with_sink(move |dump| {
+        note(&mut sink.lock().unwrap_or_else(PoisonError::into_inner), dump);
+    });
+    let mut stages = Stages::new(module, level, &options, cx).with_roots(Lowering::Maps);
+    let mut made = Vec::new();
+    for (id, _) in module.funcs() {
+        let times = |stages: &Stages<'_, '_>| {
+            ["lower", "place roots"].map(|label| {
+                stages.report().steps.iter().filter(|step| step.label == label).map(|step| step.time).sum()
+            })
+        };
+        let before: [u64; 2] = times(&stages);
+        let (mut placed, mut machine, mut refusal, mut code_time) = (None, None, None, 0);
+        match stages.placed(id) {
+            Ok(func) => {
+                placed = Some(snapshot(&module.cx, &func));
+                let begin = clock();
+                match emit::generate(module, [&func], level) {
+                    Ok(code) => machine = machine_of(&code),
+                    Err(error) => refusal = Some(error.to_string()),
+                }
+                code_time = clock() - begin;
+            }
+            Err(error @ (Error::NotNative(_) | Error::Roots { .. })) => refusal = Some(error.to_string()),
+            Err(error) => return Err(error),
+        }
+        let after: [u64; 2] = times(&stages);
+        made.push((
+            id,
+            FuncLog {
+                high: LevelLog::default(),
+                low: LevelLog::default(),
+                lower_time: after[0].saturating_sub(before[0]),
+                roots_time: after[1].saturating_sub(before[1]),
+                code_time,
+                placed,
+                machine,
+                refusal,
+            },
+        ));
+    }
+    drop(stages);
+    let mut logs = std::mem::take(&mut *logs.lock().unwrap_or_else(PoisonError::into_inner));
+    for (id, log) in &mut made {
+        let symbol = module[*id].symbol(&module.cx);
+        log.low = logs.remove(&(symbol.clone(), true)).unwrap_or_default();
+        log.high = logs.remove(&(symbol, false)).unwrap_or_default();
+        // The pipeline may be empty, and nothing is dumped then.
+        let first = if module[*id].level == Level::Low { &mut log.low.before } else { &mut log.high.before };
+        first.get_or_insert_with(|| snapshot(&module.cx, &module[*id]));
+    }
+    Ok(made)
+}
+
+/// Takes what the pass manager shows.
+fn note(logs: &mut Logs, dump: &Dump<'_>) {
+    let key = (dump.symbol.to_owned(), dump.func.level == Level::Low);
+    let log = logs.entry(key).or_default();
+    let seen = || snapshot(&dump.module.cx, dump.func);
+    match (dump.when, dump.row) {
+        (When::Before, _) if log.before.is_none() => log.before = Some(seen()),
+        (When::After, Some(report)) => {
+            let after = (dump.changed == Changed::Yes).then(seen);
+            log.steps.push(StepLog { report: report.clone(), after });
+        }
+        _ => {}
+    }
+}
+
+fn machine_of(code: &emit::Code) -> Option<Machine> {
+    let function = code.functions().next()?;
+    let bytes = byte_rows(&function);
+    Some(Machine {
+        clif: clif_rows(code.clif().next().unwrap_or("")),
+        listing: listing_rows(&function, &bytes),
+        size: function.bytes.len(),
+        frame_bytes: function.frame_bytes,
+        frame_maps: function.frame_maps.to_vec(),
+        bytes,
+    })
+}
