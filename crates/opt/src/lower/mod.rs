@@ -240,6 +240,8 @@ struct Lowering<'a> {
     place: Place,
     /// References that are not null in the rest of this block.
     defined: FxHashMap<Value, Block>,
+    /// By the first leaf of a value: the object that it was taken out of, and the value.
+    unboxed: FxHashMap<Value, (Value, Val)>,
     /// How often each high value is used; see `is_thrown_once`.
     uses: Option<SecondaryMap<Value, u32>>,
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
@@ -274,6 +276,7 @@ impl<'a> Lowering<'a> {
             at: Inst::from_u32(0),
             place: Place::default(),
             defined: FxHashMap::default(),
+            unboxed: FxHashMap::default(),
             uses: None,
             catches: FxHashMap::default(),
             upsilons: FxHashMap::default(),
