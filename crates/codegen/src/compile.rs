@@ -197,10 +197,7 @@ impl Compiler {
             } else {
                 target
             };
-            context
-                .compile(&**target, plane)
-                .map(|_| ())
-                .map_err(|failed| describe(&failed.inner))
+            context.compile(&**target, plane).map(|_| ()).map_err(|failed| describe(&failed.inner))
         }));
         let result = match fenced {
             Ok(Ok(())) => {

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod abi_id;
-pub mod callback;
 mod c_header;
+pub mod callback;
 pub mod compile;
 pub mod compiled;
 mod counters;

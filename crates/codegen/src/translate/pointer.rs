@@ -20,8 +20,8 @@ use brolga_ir::{Inst, LowType, Op, RuntimeFn};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Signature as ClifSignature, Value, types};
 
-use super::slots::Compiled;
 use super::Translation;
+use super::slots::Compiled;
 use crate::c_header::{HEADER_BYTES, HEADER_TABLE, HEADER_WORD, expected};
 use crate::thread;
 
@@ -38,15 +38,20 @@ impl Translation<'_> {
     ) -> Result<bool, super::TranslateError> {
         let func = self.func;
         let asks = Op::CallRuntime(RuntimeFn::CarriedException);
-        let Some(question) = func.next_inst(inst).filter(|&next| func.op(next) == asks) else { return Ok(false) };
-        let lows = |types: &[brolga_ir::Type]| types.iter().map(|ty| ty.as_low()).collect::<Option<Vec<LowType>>>();
+        let Some(question) = func.next_inst(inst).filter(|&next| func.op(next) == asks) else {
+            return Ok(false);
+        };
+        let lows =
+            |types: &[brolga_ir::Type]| types.iter().map(|ty| ty.as_low()).collect::<Option<Vec<LowType>>>();
         let results = data.low_results(&self.cx.types);
         let (Some(params), Some(results)) = (lows(&data.params), lows(&results)) else { return Ok(false) };
-        let Some((first, native)) = expected(&params, &results).filter(|_| data.variadic_after.is_none()) else {
+        let Some((first, native)) = expected(&params, &results).filter(|_| data.variadic_after.is_none())
+        else {
             return Ok(false);
         };
         let answer = func.results(question).next();
-        if self.isa.is_for_objects() || answer.is_some_and(|value| self.is_used(value)) || self.leaves_heap() {
+        if self.isa.is_for_objects() || answer.is_some_and(|value| self.is_used(value)) || self.leaves_heap()
+        {
             return Ok(false);
         }
         let address = self.arg(inst, 0)?;
