@@ -403,12 +403,12 @@ function openFunction(i, keepSelection) {
 /** The stage that is shown first: the last one of high IR that a pass changed. */
 const defaultStage = f => Math.max(0, f.stages.findLastIndex(([, kind]) => kind === 'high'));
 
-function openStage(n) {
+function openStage(n, keepPanes) {
   S.stage = n;
   live = null;
   drawSteps();
   // The pane of passes, or one that shows a fixed stage, comes to show it.
-  if (!S.panes.some(pane => pane.kind === 'pass')) {
+  if (!keepPanes && !S.panes.some(pane => pane.kind === 'pass')) {
     const pane = S.panes.find(pane => ['read', 'high', 'lower', 'low', 'roots'].includes(pane.kind)) ?? S.panes[S.focus];
     pane.kind = 'pass';
   }
@@ -644,7 +644,7 @@ function start() {
   focusPane(0);
   openFunction(S.func);
   S.stage = within(asked.get('s'), f.stages.length, defaultStage(f));
-  openStage(S.stage);
+  openStage(S.stage, true);
   const origin = within(asked.get('o'), D.lines.length + 1, 0);
   if (origin) { S.origins = new Set([origin]); drawSelection(null); }
   addEventListener('keydown', onKey);

@@ -208,7 +208,7 @@ end";
             let logs = watched(level);
             let machine = logs[1].1.machine.as_ref().unwrap();
             // Rows 3, 5 and 6 are of `f`; row 1 is of `twice`, and comes with its body where that is inlined.
-            let inlined = level >= OptLevel::O2;
+            let inlined = level >= OptLevel::O1;
             for rows in [&machine.clif, &machine.bytes, &machine.listing] {
                 let has = |origin| rows.iter().any(|row| row.origin == origin);
                 assert!(has(3) && has(5), "{level:?}: {rows:?}");
