@@ -11,6 +11,8 @@
 //! | `doorway/exception` | the function throws, and the exception arrives as an error with its message |
 //! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |
 //! | `compiled/foreign` | a compiled function calls a C function 1,000 times |
+//! | `compiled/pointer` | a compiled function calls another, by the pointer that `cfunction` gives, 1,000 times |
+//! | `compiled/callback` | the same through C: the call passes one argument more than the function takes |
 //! | `compiled/loop` | the same loop without a call |
 //! | `dynamic/ints`, `dynamic/floats`, `dynamic/mixed` | 1,000 additions that are decided at run time, each with a box for its sum |
 //! | `dynamic/less` | 1,000 comparisons that are decided at run time |
@@ -118,6 +120,33 @@ function count(x::Any, y::Any, n::Int64)::Int64
 6 ─      return %2
 end
 
+function next(x::Int64)::Int64
+1 ─ %1 = Base.add_int(x, 1)::Int64
+└──      return %1
+end
+
+function pointer(n::Int64)::Int64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:next), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+└──      goto #2
+2 ┄ %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %6 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), :(%3)))::Int64
+└──      goto #2
+4 ─      return %3
+end
+
+function callback(n::Int64)::Int64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:next), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+└──      goto #2
+2 ┄ %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %6 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64, Float64), 0, :(:ccall), :(%3), 0.0))::Int64
+└──      goto #2
+4 ─      return %3
+end
+
 function less(n::Int64)::Int64
 1 ─ %1 = invoke Main.count(1::Any, 2::Any, n::Int64)::Int64 noinline
 └──      return %1
@@ -153,6 +182,15 @@ fn calls(criterion: &mut Criterion) {
 
     let program = Program::read("dynamic", DYNAMIC.as_bytes()).expect("the source is well-formed");
     let unit = engine.compile(&program).expect("a unit");
+    let mut group = criterion.benchmark_group("compiled");
+    group.throughput(Throughput::Elements(CALLS as u64));
+    for name in ["pointer", "callback"] {
+        let function = unit.func::<(i64,), i64>(name).expect("it is there");
+        assert_eq!(function.call((CALLS,)), Ok(CALLS));
+        group.bench_function(name, |b| b.iter(|| function.call((black_box(CALLS),))));
+    }
+    group.finish();
+
     let mut group = criterion.benchmark_group("dynamic");
     group.throughput(Throughput::Elements(CALLS as u64));
     for (name, expected) in [("ints", 8000), ("floats", 1500), ("mixed", 3000), ("less", CALLS)] {

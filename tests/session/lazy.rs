@@ -191,7 +191,14 @@ fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
             assert_eq!(told.len(), 1, "its new body is taken in again: {told:?}");
             assert_eq!(&*told[0].function.dylib, "main");
         }
-        again(&library, "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n");
+        let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
+        let redefined = library.redefine(library.read("l.jlir", float.as_bytes()).unwrap()).unwrap();
+        let said: Vec<String> = redefined.retyped.iter().map(ToString::to_string).collect();
+        let [said] = said.as_slice() else { panic!("one function: {said:?}") };
+        assert!(
+            said.starts_with("`base(Int64)` of `library` gives `Float64` now, and gave `Int64` before"),
+            "{said}"
+        );
         assert_eq!(top.call((0,)), Ok(31), "with another type it is another function");
         assert_eq!(library.func::<(i64,), f64>("base").unwrap().call((0,)), Ok(1.5));
     }

@@ -80,6 +80,8 @@ const THREAD: &[i32] = &[
     thread::ENTRY_PREVIOUS,
     thread::ENTRY_BYTES.cast_signed(),
     thread::LINES_STAMP,
+    thread::LINES_TABLE,
+    thread::METHODS_IDENTITY,
     thread::LINES_FIRST,
     thread::LINE_ADDRESS,
     thread::LINE_TAGS,

@@ -1,7 +1,7 @@
 //! The ways from C into compiled code: the code behind a `cfunction`.
 //!
 //! ```text
-//!   NAME#c        the C convention of the host
+//!   NAME#c        a header for compiled code (`c_header.rs`), then the C convention of the host
 //!      store the arguments into words
 //!      brolga_callback(runtime, table of methods, NAME#c-entry, address of NAME, words, words for results) -> status
 //!      load the results from their words; they are zero if the call threw
@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The routine finds the thread, since C has none to give, and keeps what Rust code keeps that calls a compiled function. So all
-//! that is special about calls from C is in one place, which is not machine code. A call costs what one from Rust does, and the search.
+//! that is special about calls from C is in one place, which is not machine code. A call costs what one from Rust does, and the search. Compiled code that calls the entry through a pointer finds the native
+//! code by the header and calls that.
 //!
 //! A function that is called through a word has one such entry, which belongs to it (`jit/src/c_entry.rs`). Functions without words have theirs in
 //! each unit that takes the address, which is valid for as long as the unit.
@@ -22,6 +23,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
+use crate::c_header;
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
 use crate::entry::{compile_entry, entry_function};
@@ -82,11 +84,13 @@ fn compile_for_c(
         Symbol::Routine(RUNTIME.to_owned()),
         Symbol::Methods,
         Symbol::Function(entry_name(name)),
-        callee,
+        callee.clone(),
     ];
     let mut func = callback_function(signature, route, isa);
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
-    Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)
+    let mut entry = Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)?;
+    c_header::put(&mut entry, signature, &callee);
+    Ok(entry)
 }
 
 fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Function {
@@ -112,7 +116,7 @@ fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Func
     for (value, (abi, offset)) in given.into_iter().zip(word_offsets(&signature.params)) {
         b.ins().store(abi.word_flags(), value, args, offset);
     }
-    // What a call that threw gives.
+    // The result of a call that threw.
     let zero = b.ins().iconst(types::I64, 0);
     for at in 0..signature.results.len() as i32 * WORD as i32 / 8 {
         b.ins().store(MemFlagsData::trusted(), zero, results, 8 * at);
@@ -152,7 +156,7 @@ fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize)
     b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
 }
 
-/// What a slot holds now.
+/// The present value of a slot.
 fn slot(b: &mut FunctionBuilder<'_>, index: u32) -> Value {
     let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
     let global = b.create_global_value(GlobalValueData::Symbol {

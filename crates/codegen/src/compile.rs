@@ -49,6 +49,7 @@ use crate::compiled::{
     CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, RelocKind, RelocTarget, Relocation,
     Symbol,
 };
+use crate::counters;
 use crate::isa::{HostIsa, Tier};
 use crate::single_pass::SinglePass;
 
@@ -175,6 +176,7 @@ impl Compiler {
         }
         let cost = (options.tier == Tier::Optimised).then(|| allocation_cost(func));
         let oversized = cost.is_some_and(|cost| cost.total > ALLOCATION_BUDGET);
+        let has_halves = cost.is_some_and(|cost| cost.nesting <= MAX_NESTING) && !oversized;
         let target = match cost {
             // The mid-end walks the loops around each value that it places.
             Some(cost) if cost.nesting > MAX_NESTING => isa.for_tier(Tier::Baseline),
@@ -187,10 +189,15 @@ impl Compiler {
         let context = &mut self.context;
         // Nothing outside the context is touched by a compile, and after a panic the context is replaced.
         let fenced = catch_unwind(AssertUnwindSafe(|| {
-            context
-                .compile(&**target, &mut ControlPlane::default())
-                .map(|_| ())
-                .map_err(|failed| describe(&failed.inner))
+            let plane = &mut ControlPlane::default();
+            let target = if has_halves {
+                context.optimize(&**target, plane).map_err(|failed| describe(&failed))?;
+                counters::keep_in_register(context);
+                isa.behind_mid_end()
+            } else {
+                target
+            };
+            context.compile(&**target, plane).map(|_| ()).map_err(|failed| describe(&failed.inner))
         }));
         let result = match fenced {
             Ok(Ok(())) => {

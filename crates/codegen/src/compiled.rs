@@ -186,7 +186,7 @@ impl RelocKind {
     }
 }
 
-/// What a relocation points to.
+/// The target of a relocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RelocTarget {
     /// An entry of [`CompiledFunction::symbols`].
@@ -214,7 +214,7 @@ pub struct Relocation {
     pub offset: u32,
     /// How it is filled in.
     pub kind: RelocKind,
-    /// What it points to.
+    /// The target.
     pub target: RelocTarget,
     /// Added to the target's address.
     pub addend: i64,
@@ -244,7 +244,7 @@ pub struct CompiledFunction {
     pub align: u32,
     /// Places to fill in.
     pub relocs: Vec<Relocation>,
-    /// What the relocations refer to, by index.
+    /// The targets of the relocations, by index.
     pub symbols: Vec<Symbol>,
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
@@ -252,7 +252,7 @@ pub struct CompiledFunction {
     pub frame_maps: Vec<FrameMap>,
     /// Source positions: code offsets in rising order, each with the position that holds from there on.
     pub lines: Vec<(u32, u32)>,
-    /// What made it.
+    /// The code generator.
     pub made_by: MadeBy,
     /// The listing of the machine code, when it was asked for.
     pub listing: Option<String>,

@@ -126,7 +126,7 @@ fn trampoline(
     func
 }
 
-/// What has to be as before when a trampoline returns.
+/// The registers that a trampoline preserves.
 struct Way {
     thread: Value,
     /// The host's value of the pinned register.

@@ -32,7 +32,7 @@ pub enum GenerateError {
     Compile(#[from] CompileError),
 }
 
-/// What comes out for one function.
+/// The output for one function.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Generated {
     /// The machine code.

@@ -31,7 +31,7 @@ use crate::single_pass::Features;
 /// How much effort a compile spends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Tier {
-    /// What is there soonest: in one pass over the IR (`single_pass/mod.rs`), or by Cranelift at its fastest. The code takes two to five times as
+    /// Shortest compile time: in one pass over the IR (`single_pass/mod.rs`), or by Cranelift at its fastest. The code takes two to five times as
     /// long as the best.
     Baseline,
     /// Cranelift's best.
@@ -76,7 +76,7 @@ impl CpuTarget {
     }
 }
 
-/// What can be chosen about the instruction set.
+/// Options of the instruction set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IsaOptions {
     /// The processors that the code is for. Code that is linked into this process may be for the host only.
@@ -99,7 +99,7 @@ pub enum IsaError {
     /// Cranelift does not know the processor, or it lacks a feature that Cranelift needs.
     #[error("cannot generate code for this machine: {reason}")]
     Unsupported {
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
 }
@@ -108,8 +108,10 @@ pub enum IsaError {
 pub struct HostIsa {
     baseline: OwnedTargetIsa,
     optimised: OwnedTargetIsa,
+    /// As `optimised`, for functions that the mid-end has been through.
+    behind_mid_end: OwnedTargetIsa,
     oversized: OwnedTargetIsa,
-    /// What the single pass may use, if it makes code for this host.
+    /// Features for the single pass, if it compiles for this host.
     single_pass: Option<Features>,
     position: Position,
 }
@@ -145,6 +147,7 @@ impl HostIsa {
             position,
             baseline,
             optimised: build("speed", "backtracking", options, position)?,
+            behind_mid_end: build("none", "backtracking", options, position)?,
             oversized: build("speed", "single_pass", options, position)?,
         })
     }
@@ -157,12 +160,17 @@ impl HostIsa {
         }
     }
 
+    /// The instruction set for the second half of an optimised compilation: all that comes behind Cranelift's mid-end.
+    pub(crate) fn behind_mid_end(&self) -> &OwnedTargetIsa {
+        &self.behind_mid_end
+    }
+
     /// The instruction set for optimised functions that are too big for backtracking register allocation.
     pub fn for_oversized(&self) -> &OwnedTargetIsa {
         &self.oversized
     }
 
-    /// What the single pass may use for functions of the baseline tier, if it makes code for this host.
+    /// Features for the single pass in the baseline tier, if it compiles for this host.
     pub(crate) fn single_pass(&self) -> Option<Features> {
         self.single_pass
     }
@@ -177,7 +185,7 @@ impl HostIsa {
         self.position == Position::Object
     }
 
-    /// What a `FunctionBuilder` asks for when it is finished.
+    /// The settings that a `FunctionBuilder` needs when it is finished.
     pub fn frontend_config(&self) -> cranelift_codegen::isa::TargetFrontendConfig {
         self.baseline.frontend_config()
     }

@@ -53,7 +53,7 @@ const MAX_INTERPRETED: usize = 64;
 /// The bytes of a word of an argument or result.
 pub const INTERPRETED_WORD: u32 = 16;
 
-/// What a trampoline refers to, by index.
+/// Routines that a trampoline refers to, by index.
 const ROUTINES: [&str; 4] = [MATERIALIZE, UNWIND, "brolga_throw_stack_overflow", INTERPRET];
 
 const UNWIND: &str = "brolga_unwind";

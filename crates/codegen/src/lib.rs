@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 pub mod abi_id;
+mod c_header;
 pub mod callback;
 pub mod compile;
 pub mod compiled;
+mod counters;
 pub mod entry;
 pub mod generate;
 mod guard;

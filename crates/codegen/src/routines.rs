@@ -113,7 +113,7 @@ routines! {
     "brolga_f32_to_f16" (F32) -> I32;
     "brolga_f64_to_f16" (F64) -> I32;
 
-    // What Cranelift calls itself on processors without the instruction.
+    // Routines that Cranelift calls itself on processors without the instruction.
 
     "brolga_fma_f32" (F32, F32, F32) -> F32;
     "brolga_fma_f64" (F64, F64, F64) -> F64;

@@ -1,4 +1,4 @@
-//! What compiled code knows of the thread it runs on: where the words are, and the four sequences that use them.
+//! The thread as compiled code sees it: where the words are, and the four sequences that use them.
 //!
 //! The thread structure belongs to the run time; its address is in the pinned register (r15, x21) for as long as
 //! compiled code runs. Compiled code uses these words of it, and no others:
@@ -106,6 +106,10 @@ pub const ENTRY_PREVIOUS: i32 = 48;
 pub const ENTRY_BYTES: u32 = 56;
 /// Offset of the stamp that lines begin with in the thread's world.
 pub const LINES_STAMP: i32 = 0;
+/// Offset of the identity of the table that calls look in, which is 0 outside of all worlds.
+pub const LINES_TABLE: i32 = 8;
+/// Offset of its identity in a table of methods.
+pub const METHODS_IDENTITY: i32 = 0;
 /// Offset of the first line.
 pub const LINES_FIRST: i32 = 64;
 /// Offset of the entry's address in a line.
@@ -116,11 +120,11 @@ pub const LINE_TAGS: i32 = 16;
 pub const LINE_KEYS: usize = 6;
 /// How far the tags so far are rotated before the next is mixed in.
 pub const LINE_ROTATE: u32 = 7;
-/// What the mixed tags are multiplied by.
+/// The multiplier of the mixed tags.
 pub const LINE_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// How far the product is shifted to the right.
 pub const LINE_SHIFT: u32 = 50;
-/// What is left of it: the offset of a line from the first one.
+/// The mask of the product: the offset of a line from the first one.
 pub const LINE_MASK: u64 = 0x3fc0;
 /// Bytes of the tag in front of an object.
 pub const TAG_BYTES: i32 = 8;
@@ -211,7 +215,7 @@ impl Entry {
         Entry { handler }
     }
 
-    /// Takes the entry record out of the list and puts the words of the exit back. What takes the handler record out depends on
+    /// Takes the entry record out of the list and restores the words of the exit. Removal of the handler record depends on
     /// the way.
     pub fn unlink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         let record = b.ins().stack_addr(POINTER, self.handler.slot, 0);
@@ -260,7 +264,7 @@ impl Handler {
         b.ins().store(flags(), fp, record, HANDLER_FP);
     }
 
-    /// Fills the record, but for the landing pad, and links it in front of the thread's list. What throws behind this is
+    /// Fills the record, but for the landing pad, and links it in front of the thread's list. A call behind this that may throw is
     /// called by `call*`, which store the pad, or tells the function, which then goes on at its handler itself.
     pub fn link(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         if !self.is_filled {

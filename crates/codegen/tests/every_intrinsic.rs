@@ -1,6 +1,6 @@
 //! Every scalar intrinsic at every width passes Cranelift's verifier and compiles on both tiers.
 //!
-//! What the code computes is checked where it can run (`tests/` of the root package); here only that the code generator
+//! The results of the code are checked where it can run (`tests/` of the root package); this checks only that the code generator
 //! has a translation for everything that low IR may say, and that Cranelift takes it.
 
 use brolga_codegen::compile::{CompileOptions, Compiler};

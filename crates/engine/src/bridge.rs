@@ -31,7 +31,7 @@ pub enum BridgeError {
     /// The value is not of the type that the function takes.
     #[error("a value of type `{given}` is given where `{wanted}` is taken")]
     Type {
-        /// What the function takes.
+        /// The signature of the function.
         wanted: String,
         /// The value's type.
         given: String,

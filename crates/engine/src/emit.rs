@@ -1,4 +1,4 @@
-//! What a program becomes on its way to machine code, without loading it: IR after the passes, listings, an object file.
+//! A program on its way to machine code, without loading it: IR after the passes, listings, an object file.
 //!
 //! Everything is deterministic: the same program and options give the same text and bytes in every process.
 

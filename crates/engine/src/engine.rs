@@ -50,8 +50,8 @@ impl Engine {
         Engine::make(Runtime::new(runtime), level, roots, opt, jit)
     }
 
-    /// An engine whose code runs in a run time that others use too. What the options say of the heap and of the output is not
-    /// asked.
+    /// An engine whose code runs in a run time that others use too. The options of heap and output are not
+    /// used.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
         let Options { level, roots, opt, jit, .. } = options;
         Engine::make(runtime.clone(), level, roots, opt, jit)
@@ -69,9 +69,21 @@ impl Engine {
         Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options }) })
     }
 
-    /// What compiled code belongs to: its constants, C symbols and output.
+    /// The run time of the compiled code: its constants, C symbols and output.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.shared.jit.runtime()
+    }
+
+    /// Enters compiled code once, for all calls within `body` ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders
+    /// that make many short ones.
+    ///
+    /// # Errors
+    /// The thread cannot be attached, or a scope of the runtime is in use on it.
+    pub fn activate<R>(
+        &self,
+        body: impl for<'t> FnOnce(&brolga_jit::Activation<'t>) -> R,
+    ) -> Result<R, brolga_jit::CallError> {
+        brolga_jit::activate(self.runtime(), body)
     }
 
     pub(crate) fn jit(&self) -> &Jit {

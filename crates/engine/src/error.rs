@@ -1,4 +1,4 @@
-//! What can go wrong, in kinds that are never mixed; [`Error::fault`] says which.
+//! Errors, in kinds that are never mixed; [`Error::fault`] says which.
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
@@ -71,7 +71,7 @@ pub enum Error {
     Roots {
         /// The function.
         function: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: brolga_gcroots::Error,
     },
     /// The first values of global variables could not be made in the heap. The machine's fault: there is no memory.
@@ -87,7 +87,7 @@ pub enum Error {
 pub struct Broken {
     /// The input.
     pub source: SourceFile,
-    /// What is wrong with it.
+    /// The findings.
     pub findings: Diagnostics,
 }
 

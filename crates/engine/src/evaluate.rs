@@ -64,21 +64,21 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What came of a test.
+/// The outcome of a test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It holds.
     Passed,
     /// It does not hold.
     Failed {
-        /// What the test says.
+        /// The expected outcome.
         expected: String,
-        /// What happened.
+        /// The actual outcome.
         got: String,
     },
     /// It has no native form yet.
     Skipped {
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
 }
@@ -127,7 +127,7 @@ impl<'p> Evaluator<'p> {
         Evaluator { image: Some(file.into()), ..Evaluator::native(program, engine) }
     }
 
-    /// Runs the code of an image that the engine has opened. What has no code there is compiled.
+    /// Runs the code of an image that the engine has opened. Functions without code there are compiled.
     pub fn of_image(image: &'p Image, engine: &Engine) -> Self {
         let module = image.program().module();
         let has_code = |id: &FuncId| image.unit().untyped(&module[*id].symbol(&module.cx)).is_ok();
@@ -143,7 +143,7 @@ impl<'p> Evaluator<'p> {
         Evaluator { heap_limit: bytes, ..self }
     }
 
-    /// Makes sure that the program's output has left the process, and gives the first error that it met since the last time. What is
+    /// Makes sure that the program's output has left the process, and gives the first error since the last call. Output
     /// printed behind an error is dropped until then.
     pub fn take_output_error(&mut self) -> Option<io::Error> {
         match &self.engine {
@@ -232,7 +232,7 @@ impl<'p> Evaluator<'p> {
         let calls = self.program.checks().iter().map(|check| &check.call);
         let ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
         let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
-        // What has no native form is found again, and said, when it is called.
+        // A function without a native form is found again, and reported, when it is called.
         if let Ok(unit) = make(&engine, self.program, ids.iter().copied(), globals, self.image.as_deref()) {
             self.units.extend(ids.into_iter().map(|id| (id, unit.clone())));
         }
@@ -273,7 +273,7 @@ impl<'p> Evaluator<'p> {
         let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
         match (self.engine.clone(), module.find_method(function, &given)) {
             (Some(engine), Some(id)) => self.native_value(&engine, id, callee, args, interp),
-            // What is no function of the program is a builtin, or an exception: neither is compiled code.
+            // A callee that is no function of the program is a builtin, or an exception: neither is compiled code.
             _ => interp.call_value(callee, &args).map_err(|outcome| stopped(interp, outcome)),
         }
     }

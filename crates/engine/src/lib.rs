@@ -29,6 +29,7 @@ mod prelude;
 mod program;
 pub mod session;
 mod stages;
+mod varargs;
 
 pub use brolga_codegen::isa::CpuTarget;
 pub use engine::{Engine, Unit, build};

@@ -1,4 +1,4 @@
-//! What an embedder chooses about an [`Engine`](crate::Engine).
+//! Options of an [`Engine`](crate::Engine).
 
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_gcroots::Lowering as Roots;
@@ -51,7 +51,7 @@ impl Options {
         self
     }
 
-    /// What the processor can do that the code is for. By default nothing is taken for granted, and the same program gives the
+    /// The features of the target processor. By default none is assumed, and the same program gives the
     /// same floats everywhere; `muladd_float` rounds once where there is `fma`.
     #[must_use]
     pub fn cpu_features(mut self, cpu: CpuFeatures) -> Options {
@@ -124,7 +124,7 @@ impl Options {
 
     /// The most bytes of compiled code, with its constants and what is needed to call it, at one time. A session gives up code of
     /// [lazy](crate::session::Definitions::lazy) functions, the longest unused first, to stay below, and with a pool of workers keeps a quarter
-    /// free; called again, they are compiled again. What would exceed the limit all the same is an error.
+    /// free; called again, they are compiled again. A compilation that would exceed the limit all the same is an error.
     #[must_use]
     pub fn code_limit(mut self, bytes: usize) -> Options {
         let memory = &mut self.jit.memory;
@@ -141,7 +141,7 @@ impl Options {
         self
     }
 
-    /// What holds in the end: the feature `gc-stress` overrules what was asked for.
+    /// The effective options: the feature `gc-stress` overrules the given ones.
     pub(crate) fn settled(self) -> Options {
         if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
     }

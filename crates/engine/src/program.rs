@@ -18,7 +18,7 @@ use brolga_ir::{Context, Module};
 use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
-use crate::prelude;
+use crate::{prelude, varargs};
 
 /// A verified module with the text it came from and the tests in it.
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ impl Program {
         let (source, mut unit) = read_unit_in(name, bytes, cx, &|_, _| false)?;
         let own = unit.module.func_count();
         prelude::complete(&mut unit.module);
+        varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
         Ok(Program { source, unit })
     }

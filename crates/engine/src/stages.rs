@@ -176,7 +176,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.module.funcs().filter(move |(_, func)| is_method(func)).map(|(id, _)| id)
     }
 
-    /// What the passes did so far.
+    /// The report of the passes so far.
     pub fn report(&self) -> &Report {
         &self.report
     }

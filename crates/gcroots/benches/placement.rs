@@ -1,4 +1,4 @@
-//! What placement costs for each instruction, and what it saves against a placement that thinks of nothing.
+//! The cost of placement per instruction, and its gain over a placement without liveness.
 //!
 //! ```text
 //! cargo bench -p brolga-gcroots
@@ -143,7 +143,7 @@ impl Maker<'_> {
         self.at.func.add_phi_edge(phi_inst, before, above);
         self.at.func.add_phi_edge(phi_inst, left, made);
         self.at.at_bottom(join);
-        // What was made on one side is not there behind it.
+        // A value that is made on one side is not available behind the join.
         self.recent.pop();
         self.recent.push(phi);
     }

@@ -38,7 +38,7 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 /// A value that may need a root, by its number.
 pub(crate) type Root = u32;
 
-/// What keeps the memory behind a value alive.
+/// The base that keeps the memory behind a value alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Base {
     /// Not an object, or one that this function need not know about.
@@ -60,7 +60,7 @@ pub(crate) struct Bases {
     pub(crate) lifted: usize,
 }
 
-/// What is known of a value before the φ are solved.
+/// Facts about a value before the φ are solved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Key {
     #[default]
@@ -73,7 +73,7 @@ enum Key {
     Node(Value),
 }
 
-/// What is known of a φ or `ifelse` of bases.
+/// Facts about a φ or `ifelse` of bases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Unknown,
@@ -184,7 +184,7 @@ fn complete_edges(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
     }
 }
 
-/// What each value's base is, as far as one look at each instruction tells, and the φ and `ifelse` without a base of their own.
+/// The base of each value, as far as one look at each instruction tells, and the φ and `ifelse` without a base of their own.
 fn keys(func: &Func, rpo: &Rpo, objects: &StackObjects) -> (SecondaryMap<Value, Key>, Vec<Value>) {
     let mut keys: SecondaryMap<Value, Key> = SecondaryMap::new();
     let mut nodes = Vec::new();
@@ -294,7 +294,7 @@ fn solve(
         // A φ edge that is not there brings what nobody reads.
         for &operand in choices(func, inst) {
             let met = match keys[operand] {
-                // What was lifted is a base of its own.
+                // A lifted value is a base of its own.
                 Key::Node(other) => match states[other] {
                     Some(State::Lifted) => State::One(Key::Node(other)),
                     Some(state) => state,

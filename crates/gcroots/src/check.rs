@@ -1,7 +1,7 @@
 //! The rules of pointer classes that placement relies on.
 //!
-//! What one instruction shows by itself (casts, address arithmetic, what is stored and returned, operands of the `args`
-//! convention) is checked by the verifier of `brolga-ir`. Here are the rules that need more than
+//! Properties of one instruction alone (casts, address arithmetic, stored and returned values, operands of the `args`
+//! convention) are checked by the verifier of `brolga-ir`. Here are the rules that need more than
 //! that instruction, or that only placement cares about:
 //!
 //! | code | rule | else |

@@ -95,7 +95,7 @@ pub(crate) fn access(offset: i32, region: Region) -> Access {
     Access { offset, region, align_log2: 3 }
 }
 
-/// What placement decided, as the frame needs it.
+/// The decisions of placement, as the frame needs them.
 pub(crate) struct Plan<'a> {
     pub(crate) bases: &'a Bases,
     pub(crate) slots: &'a Slots,

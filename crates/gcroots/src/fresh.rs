@@ -33,7 +33,7 @@ pub(crate) fn unwritten(func: &Func, cx: &Context, alloc: Inst, bytes: u32, most
     let words = bytes.div_ceil(WORD) as usize;
     // One bit for each byte that is written.
     let mut written: SmallVec<[u8; 16]> = SmallVec::from_elem(0, words);
-    // What points into the object, and where.
+    // The pointers into the object, and their offsets.
     let mut inside: SmallVec<[(Value, i64); 8]> = SmallVec::new();
     inside.extend(func.result(alloc).map(|object| (object, 0)));
     let offset_of = |inside: &[(Value, i64)], v: Value| inside.iter().find(|i| i.0 == v).map(|i| i.1);
@@ -52,7 +52,7 @@ pub(crate) fn unwritten(func: &Func, cx: &Context, alloc: Inst, bytes: u32, most
                 let Some(low) = func.ty(value).as_low() else { break };
                 let from = at.wrapping_add(i64::from(access.offset));
                 for byte in (0..i64::from(low.bytes())).map(|byte| from.wrapping_add(byte)) {
-                    // What lies in front of the object is none of its words.
+                    // The words in front of the object do not belong to it.
                     let Ok(byte) = usize::try_from(byte) else { continue };
                     if let Some(word) = written.get_mut(byte / WORD as usize) {
                         *word |= 1 << (byte % WORD as usize);

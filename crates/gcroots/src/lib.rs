@@ -68,7 +68,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
         }
     }
 
-    // What objects of the stack become here is for this heap, and for a frame with maps if they hold references.
+    // Stack objects are lowered for this heap, and for a frame with maps if they hold references.
     let spare = stack::is_for_options(func, cx, options).then(|| func.clone());
     let objects = stack::place(func, cx, options);
     let cfg = without_unreachable(func);

@@ -8,7 +8,7 @@
 //!   pop; return                            return
 //! ```
 //!
-//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). What is not on a list is not looked at, so that
+//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). The collector reads no other word, so that
 //! nothing has to be null before it is stored or after it died, and nothing is linked or taken off: a function pays its stores
 //! and nothing else. The price is paid by the collector, which walks the stack and looks each return address up.
 //!

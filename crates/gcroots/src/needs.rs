@@ -12,14 +12,14 @@
 //!   invoke h(%2)                     held nothing
 //! ```
 //!
-//! What uses a pointer, and with it its base: every instruction but casts, address arithmetic and `gc_loaded`, which make
+//! A use of a pointer, and with it of its base: every instruction but casts, address arithmetic and `gc_loaded`, which make
 //! other pointers from it; φ use on the edge. `pointer_from_objref` is no use. Comparing addresses is one: a dead object's
 //! address may be another object's soon.
 //!
 //! `gc_preserve` holds its operands at every safepoint that its begin dominates and none of its ends does, whether the operands
 //! are used or not.
 //!
-//! **How.** Each block is walked upwards. What is held, and what follows, changes with single instructions, so neither is asked for at
+//! **How.** Each block is walked upwards. The held values and their consequences change with single instructions, so neither is computed at
 //! each safepoint: a root counts what holds it and how many of its members are missing, and when it begins or ceases to need a
 //! slot, the safepoints since then are noted as one stretch.
 //!
@@ -54,7 +54,7 @@ pub(crate) struct Need {
     pub(crate) last: Inst,
 }
 
-/// What each root needs.
+/// The needs of each root.
 #[derive(Debug)]
 pub(crate) struct Needs {
     /// By root.
@@ -78,7 +78,7 @@ fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
     }
 }
 
-/// What is demanded: roots that something uses, and what reaches them through φ and `ifelse`. A φ that nothing uses keeps
+/// The demanded values: roots that something uses, and the values that reach them through φ and `ifelse`. A φ that nothing uses keeps
 /// nothing alive.
 fn demanded(func: &Func, bases: &Bases) -> Vec<bool> {
     let mut demanded = vec![false; bases.roots.len()];
@@ -342,7 +342,7 @@ impl Scan<'_> {
                 }
             }
         }
-        // What comes from above, and regions that begin there.
+        // The state from above, and regions that begin there.
         while let Some(&root) = self.live.list().last() {
             self.live.remove(root);
             self.let_go(root);

@@ -13,7 +13,7 @@
 //! A word is *stale* where it may hold an object that no variable in it stands for. In front of each call of compiled code, of
 //! C, or through argument words the stale words become null. Not in front of allocations and polls, which take no time to
 //! speak of, and not on [doomed](crate::flow) paths: a word may then be stale across them, and becomes null at the next call.
-//! Argument words are stale behind their call, but for permanent ones. What is passed to a call and dies with it stays in its word during that call: many
+//! Argument words are stale behind their call, but for permanent ones. An argument that dies with the call stays in its word during that call: many
 //! functions end with it.
 //!
 //! Staleness flows forward: what is live at the end of a block and not at the head of its successor is stale there. In a
@@ -101,7 +101,7 @@ impl Stale {
     }
 }
 
-/// What happens to words in a block.
+/// A change of words in a block.
 #[derive(Clone, Copy)]
 enum Step {
     Stored(u32),
@@ -185,7 +185,7 @@ pub(crate) fn compute(
     nulls
 }
 
-/// What died since the last call of a block: words, and by word the root. Roots that a call gets.
+/// Deaths since the last call of a block: words, and by word the root. Roots that a call gets.
 struct Died {
     words: Set,
     roots: Vec<Root>,

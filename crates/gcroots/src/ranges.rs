@@ -71,12 +71,12 @@ impl Ranges {
         }
     }
 
-    /// What is live at the head of the block and was made elsewhere, ascending.
+    /// The values that are live at the head of the block and made elsewhere, ascending.
     pub(crate) fn live_in(&self, block: Block) -> &[u32] {
         &self.live_in[block.index()]
     }
 
-    /// What is live at the end of the block, ascending.
+    /// The values that are live at the end of the block, ascending.
     pub(crate) fn live_out(&self, block: Block) -> &[u32] {
         &self.live_out[block.index()]
     }

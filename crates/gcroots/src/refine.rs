@@ -15,7 +15,7 @@
 //!
 //! **Dominance.** An operand of a φ need not be there where the φ is, or may be an older instance of itself (a φ of the same
 //! block, seen over a back edge). Such a member is replaced by its own refinement, again and again; the φ itself drops out,
-//! because what it was before was rooted by the same members. What cannot be replaced makes the φ unrefined. Afterwards every
+//! because the value before it was rooted by the same members. A member that cannot be replaced makes the φ unrefined. Afterwards every
 //! member is made before what it refines, in the numbering of roots, so that questions end.
 //!
 //! ```text
@@ -38,7 +38,7 @@ use smallvec::SmallVec;
 /// A φ for which more roots are looked at keeps its slot.
 const MAX_MEMBERS: usize = 32;
 
-/// What refines each root.
+/// The refinements of each root.
 #[derive(Debug, Default)]
 pub(crate) struct Refinements {
     members: Vec<Option<SmallVec<[Root; 2]>>>,

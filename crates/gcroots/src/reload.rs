@@ -64,7 +64,7 @@ struct Reload<'a> {
     slots: SecondaryMap<Value, PackedOption<Slot>>,
     /// Objects with a slot, in the order in which they got it.
     stored: Vec<Value>,
-    /// What a value is called in the present stretch, and which stretch that was written for.
+    /// The name of a value in the present stretch, and the stretch for which it was written.
     names: SecondaryMap<Value, (u32, PackedOption<Value>)>,
     stretch: u32,
     /// Addresses of objects, and what was computed of them.
@@ -76,7 +76,7 @@ pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), E
     let mut out = func.clone();
     let addresses = addresses(&out);
     for &handler in flow.handlers() {
-        // What a φ brings to a handler was chosen where the region was entered.
+        // The operand of a φ for a handler was chosen where the region was entered.
         let moves = |v| is_managed(out.ty(v)) || addresses[v];
         let is_phi = |i: &Inst| out.op(*i) == Op::Phi && out.results(*i).any(moves);
         if let Some(inst) = out.block_insts(handler).find(is_phi) {
@@ -109,7 +109,7 @@ pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), E
     Ok(())
 }
 
-/// What `pointer_from_objref` gives of objects that may move, and all that is computed of it.
+/// The results of `pointer_from_objref` for objects that may move, and all that is computed from them.
 fn addresses(func: &Func) -> SecondaryMap<Value, bool> {
     let mut found: SecondaryMap<Value, bool> = SecondaryMap::new();
     let insts = || func.blocks().flat_map(|block| func.block_insts(block));
@@ -208,7 +208,7 @@ impl Reload<'_> {
             }
             self.made(inst);
         }
-        // What the φ of the blocks behind take is what it is called here at the end.
+        // The φ of the successors take the names at the end of this block.
         let Some(&end) = insts.last() else { return Ok(()) };
         let mut targets = self.func.successors(block).to_vec();
         targets.sort_unstable();
@@ -235,7 +235,7 @@ impl Reload<'_> {
         }
     }
 
-    /// What a value, which `user` takes, is called in the present stretch, in front of `inst`.
+    /// The name of a value, which `user` takes, in the present stretch, in front of `inst`.
     fn name(&mut self, value: Value, inst: Inst, user: Inst) -> Result<Value, Error> {
         let fault = Error::Moving { inst: user };
         // From the pointer to the object that it was made of, and back.
@@ -300,7 +300,7 @@ impl Reload<'_> {
                 Some(inst) => self.func.inst_block(inst).and_then(|b| first_insertion_point(self.func, b)),
                 None => self.func.blocks().next().and_then(|entry| first_insertion_point(self.func, entry)),
             };
-            // What makes an object is no terminator, so something stands behind it.
+            // An allocation is no terminator, so an instruction follows it.
             let (Some(slot), Some(behind)) = (self.slots[object].expand(), behind) else { continue };
             let mut at = Cursor::new(self.func);
             at.before(behind);

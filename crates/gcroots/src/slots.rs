@@ -106,7 +106,7 @@ impl Slots {
                 Some(inst) => func.next_inst(inst),
                 None => first_insertion_point(func, block),
             };
-            // What makes an object is no terminator, so something stands behind it.
+            // An allocation is no terminator, so an instruction follows it.
             if let (Some(before), false) = (behind, refinements.is_always_rooted(root)) {
                 slots.stores.push(Store { root, block, before, word: slots.words });
                 slots.words += 1;
@@ -191,7 +191,7 @@ impl Slots {
 struct Words {
     taken: Vec<u64>,
     full: Vec<u64>,
-    /// What was taken since the last clearing.
+    /// The words taken since the last clearing.
     touched: Vec<u32>,
     /// The first word behind all that were ever taken.
     count: u32,

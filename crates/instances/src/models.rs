@@ -6,13 +6,8 @@
 //!
 //! | model | protocol | what would go wrong |
 //! |---|---|---|
-//! | `a_reader_is_told_a_legal_state` | `protocol.rs`, C3 to C7 | an entry without its code, or without its signature |
-//! | `two_publishers` | C1, C2 | halves of two publishers |
-//! | `native_code_read_alone` | C1, C5, C9 | an address is seen before its code |
-//! | `an_installed_entry` | C6, C8 | a trampoline is seen before its code |
-//! | `publication_over_an_installed_entry` | C3, C6 | an entry is seen before what it needs |
-//! | `upgraded_code_is_freed_behind_its_readers` | `reclaim.rs` with `protocol.rs` | code is freed under a reader |
-//! | `a_slot_is_replaced_under_its_callers` | C5, C9 of a slot's word, with `reclaim.rs` | code runs before it is seen, or after it was freed |
+//! | `a_word_is_replaced_under_its_callers` | `word.rs`, with `reclaim.rs` | code runs before it is seen, or after it was freed |
+//! | `a_superseded_instance_is_called_in_its_worlds` | `instance.rs`, with both | a call reaches code of another world, or code that was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
 //! | `a_thread_that_stays_lets_go` | what others ask in the stead of a thread that stays | the same |
 //! | `who_stays_is_asked_while_its_frames_stand` | the same | the same; others read frames that change |
@@ -23,6 +18,7 @@
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | M1 | what a protocol must make visible | Relaxed | – | a stronger order would hide that the protocol does not |
+//! | M2 | the newest world, as the run time counts it | SeqCst | – | nothing: it is the order of the run time's rows D1 and D2 |
 //!
 //! `tests/weaken.sh` weakens the rows one by one: each time a model must fail.
 
@@ -32,18 +28,19 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::protocol::{CodeInstance, CodeWord, Entry, Signature};
+use crate::instance::{Added, Beginning, Code, Instances, Parts, Select, State};
 use crate::reclaim::Reclaimer;
 use crate::room::{Attempt, Evicted, Moving, Room};
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::word::CodeWord;
 
 const SLOTS: usize = 6;
 
 /// Code by address.
-struct Memory([Code; SLOTS]);
+struct Memory([Bytes; SLOTS]);
 
 /// The bytes are touched only, which is enough for loom to find accesses that nothing orders; the state says what they are.
-struct Code {
+struct Bytes {
     bytes: UnsafeCell<()>,
     /// 0 until written, 1 while there, 2 when freed.
     state: AtomicUsize,
@@ -51,7 +48,7 @@ struct Code {
 
 impl Memory {
     fn new() -> Memory {
-        Memory(std::array::from_fn(|_| Code { bytes: UnsafeCell::new(()), state: AtomicUsize::new(0) }))
+        Memory(std::array::from_fn(|_| Bytes { bytes: UnsafeCell::new(()), state: AtomicUsize::new(0) }))
     }
 
     fn set(&self, at: NonZeroUsize, state: usize) {
@@ -88,172 +85,9 @@ fn model(run: impl Fn() + Send + Sync + 'static) {
     builder.check(run);
 }
 
-/// Addresses 1, 2: entry and code.
+/// A word leads to a stub at address 1, then to code at 2, then at 3. Stubs stay.
 #[test]
-fn a_reader_is_told_a_legal_state() {
-    model(|| {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        let publisher = {
-            let (memory, instance) = (memory.clone(), instance.clone());
-            thread::spawn(move || {
-                memory.write(at(1));
-                memory.write(at(2));
-                assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
-            })
-        };
-        match instance.read() {
-            Entry::None => {}
-            Entry::Invoke(invoke) => memory.run(invoke),
-            Entry::Compiled { invoke, specptr, signature } => {
-                memory.run(invoke);
-                memory.run(specptr);
-                assert_eq!(signature, Signature::Specialised);
-            }
-        }
-        publisher.join().expect("the publisher's thread");
-    });
-}
-
-/// Addresses 1, 2: entry and code of the first publisher; 3, 4: of the second.
-#[test]
-fn two_publishers() {
-    let publish = |memory: &Memory, instance: &CodeInstance, (invoke, code, signature)| {
-        memory.write(at(invoke));
-        memory.write(at(code));
-        let won = instance.publish(at(invoke), at(code), signature).is_ok();
-        let Entry::Compiled { invoke, specptr, signature } = instance.read() else {
-            panic!("both are told of the winner's code");
-        };
-        memory.run(invoke);
-        memory.run(specptr);
-        let whole = [(1, 2, Signature::Specialised), (3, 4, Signature::Args)];
-        assert!(whole.contains(&(invoke.get(), specptr.get(), signature)), "halves of two publishers");
-        assert_eq!(won, specptr == at(code));
-    };
-    model(move || {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        let other = {
-            let (memory, instance) = (memory.clone(), instance.clone());
-            thread::spawn(move || publish(&memory, &instance, (1, 2, Signature::Specialised)))
-        };
-        publish(&memory, &instance, (3, 4, Signature::Args));
-        other.join().expect("the other publisher's thread");
-    });
-}
-
-#[test]
-fn native_code_read_alone() {
-    model(|| {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        let publisher = {
-            let (memory, instance) = (memory.clone(), instance.clone());
-            thread::spawn(move || {
-                memory.write(at(1));
-                memory.write(at(2));
-                assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
-                memory.write(at(3));
-                assert_eq!(instance.upgrade(at(2), at(3)), Ok(()));
-            })
-        };
-        for _ in 0..2 {
-            if let Some(code) = instance.specptr() {
-                memory.run(code);
-            }
-        }
-        publisher.join().expect("the publisher's thread");
-    });
-}
-
-/// Address 5 is a trampoline.
-#[test]
-fn an_installed_entry() {
-    model(|| {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        let installer = {
-            let (memory, instance) = (memory.clone(), instance.clone());
-            thread::spawn(move || {
-                memory.write(at(5));
-                assert_eq!(instance.install(at(5)), Ok(()));
-            })
-        };
-        match instance.read() {
-            Entry::None => {}
-            Entry::Invoke(invoke) => memory.run(invoke),
-            Entry::Compiled { .. } => panic!("nobody publishes"),
-        }
-        installer.join().expect("the installer's thread");
-    });
-}
-
-/// Address 5 is a trampoline, 1 an entry that reads the native code itself.
-#[test]
-fn publication_over_an_installed_entry() {
-    model(|| {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        memory.write(at(5));
-        assert_eq!(instance.install(at(5)), Ok(()));
-        let publisher = {
-            let (memory, instance) = (memory.clone(), instance.clone());
-            thread::spawn(move || {
-                memory.write(at(1));
-                memory.write(at(2));
-                assert_eq!(instance.publish(at(1), at(2), Signature::Args), Ok(()));
-            })
-        };
-        match instance.read() {
-            Entry::None => panic!("it was callable from the start"),
-            Entry::Invoke(invoke) => {
-                memory.run(invoke);
-                if invoke == at(1) {
-                    memory.run(instance.specptr().expect("the entry's native code"));
-                }
-            }
-            Entry::Compiled { invoke, specptr, .. } => {
-                assert_eq!((invoke, specptr), (at(1), at(2)));
-                memory.run(invoke);
-                memory.run(specptr);
-            }
-        }
-        publisher.join().expect("the publisher's thread");
-        assert!(matches!(instance.read(), Entry::Compiled { .. }));
-    });
-}
-
-#[test]
-fn upgraded_code_is_freed_behind_its_readers() {
-    model(|| {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        memory.write(at(1));
-        memory.write(at(2));
-        assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
-        let reclaimer = Reclaimer::new();
-        let reader = {
-            let (memory, instance, thread) = (memory.clone(), instance.clone(), reclaimer.participant());
-            thread::spawn(move || {
-                for _ in 0..2 {
-                    let pin = thread.pin();
-                    memory.run(instance.specptr().expect("published code"));
-                    drop(pin);
-                }
-            })
-        };
-        memory.write(at(3));
-        assert_eq!(instance.upgrade(at(2), at(3)), Ok(()));
-        reclaimer.retire(at(2));
-        for code in reclaimer.collect() {
-            memory.free(code);
-        }
-        reader.join().expect("the reader's thread");
-        for code in reclaimer.collect() {
-            memory.free(code);
-        }
-        assert_eq!(reclaimer.waiting(), 0);
-    });
-}
-
-/// A slot leads to a stub at address 1, then to code at 2, then at 3. Stubs stay.
-#[test]
-fn a_slot_is_replaced_under_its_callers() {
+fn a_word_is_replaced_under_its_callers() {
     model(|| {
         let memory = Arc::new(Memory::new());
         memory.write(at(1));
@@ -288,31 +122,143 @@ fn a_slot_is_replaced_under_its_callers() {
 #[test]
 fn a_report_lets_go() {
     model(|| {
-        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        memory.write(at(1));
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(2)));
         memory.write(at(2));
-        assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
         let reclaimer = Reclaimer::new();
         let reader = {
-            let (memory, instance, thread) = (memory.clone(), instance.clone(), reclaimer.participant());
+            let (memory, word, thread) = (memory.clone(), word.clone(), reclaimer.participant());
             thread::spawn(move || {
                 let pin = thread.pin();
-                let code = instance.specptr().expect("published code");
+                let code = at(word.load());
                 memory.run(code);
                 // A safepoint in a loop that does not return: the frame lies in what was called.
                 thread.report(|item| *item == code);
                 memory.run(code);
-                memory.run(instance.specptr().expect("published code"));
+                memory.run(at(word.load()));
                 drop(pin);
             })
         };
         memory.write(at(3));
-        assert_eq!(instance.upgrade(at(2), at(3)), Ok(()));
+        word.store(3);
         reclaimer.retire(at(2));
         for code in reclaimer.collect() {
             memory.free(code);
         }
         reader.join().expect("the reader's thread");
+    });
+}
+
+/// The parts of the functions of the model. Code is its address.
+enum Model {}
+
+impl Parts for Model {
+    type Source = ();
+    type Interpreter = ();
+    type Code = NonZeroUsize;
+    type Tier = ();
+    type Profile = ();
+    type Recipe = ();
+    type Selector = Selector;
+}
+
+impl Code for NonZeroUsize {
+    fn entry(&self) -> usize {
+        self.get()
+    }
+
+    fn edges(&self) -> impl Iterator<Item = usize> {
+        std::iter::empty()
+    }
+}
+
+/// The data of a selector, whose address is [`SELECTOR`].
+#[derive(Clone)]
+struct Selector(Arc<(AtomicUsize, CodeWord, CodeWord)>);
+
+const SELECTOR: usize = 5;
+
+impl Select for Selector {
+    fn begin(self, since: u64) -> Selector {
+        self.0.0.store(since as usize, Ordering::Relaxed); // M1
+        self
+    }
+
+    fn address(&self) -> usize {
+        SELECTOR
+    }
+
+    fn lead(&self, newer: usize, older: usize) {
+        self.0.1.store(newer);
+        self.0.2.store(older);
+    }
+}
+
+/// Retired code in the model.
+enum Gone {
+    /// The superseded instance of this number.
+    Instance(u64),
+    Code(NonZeroUsize),
+}
+
+/// Code at 1 is superseded by code at 2 in world 2. Each call reaches the code of its world, and the old code goes when no thread is in an older one.
+#[test]
+fn a_superseded_instance_is_called_in_its_worlds() {
+    model(|| {
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(0)));
+        memory.write(at(1));
+        memory.write(at(SELECTOR));
+        let beginning = |code| Beginning { state: State::Ready(at(code)), profile: (), recipe: None };
+        let mut instances = Instances::<Model>::new(beginning(1));
+        instances.lead(&word, 0);
+        let newest = Arc::new(AtomicUsize::new(1));
+        let selector = Selector(Arc::new((AtomicUsize::new(0), CodeWord::new(0), CodeWord::new(0))));
+        let reclaimer = Reclaimer::new();
+        let caller = {
+            let (memory, word, newest) = (memory.clone(), word.clone(), newest.clone());
+            let (selector, thread) = (selector.clone(), reclaimer.participant());
+            thread::spawn(move || {
+                let pin = thread.pin();
+                let world = newest.load(Ordering::SeqCst); // M2
+                for _ in 0..2 {
+                    let mut to = word.load();
+                    if to == SELECTOR {
+                        memory.run(at(SELECTOR));
+                        let (since, newer, older) = &*selector.0;
+                        let is_new = world >= since.load(Ordering::Relaxed); // M1
+                        to = if is_new { newer.load() } else { older.load() };
+                    }
+                    assert_eq!(to, world, "a call reaches the code of its world");
+                    memory.run(at(to));
+                }
+                drop(pin);
+            })
+        };
+        memory.write(at(2));
+        let added = instances.add(selector, 2, beginning(2));
+        instances.lead(&word, 0);
+        newest.store(2, Ordering::SeqCst); // M2
+        let Added::Superseded { number, first: 0 } = added else { panic!("the first is superseded") };
+        reclaimer.retire(Gone::Instance(number));
+        let free = |instances: &mut Instances<Model>, reclaimer: &Reclaimer<Gone>| {
+            for gone in reclaimer.collect() {
+                match gone {
+                    Gone::Code(code) => memory.free(code),
+                    Gone::Instance(number) => {
+                        let (old, _selector) = instances.settle(number).expect("it was superseded");
+                        instances.lead(&word, 0);
+                        memory.free(*old.code().expect("it was ready"));
+                        reclaimer.retire(Gone::Code(at(SELECTOR)));
+                    }
+                }
+            }
+        };
+        free(&mut instances, &reclaimer);
+        free(&mut instances, &reclaimer);
+        caller.join().expect("the caller's thread");
+        free(&mut instances, &reclaimer);
+        free(&mut instances, &reclaimer);
+        assert_eq!(reclaimer.waiting(), 0);
+        assert_eq!(word.load(), 2, "the word leads directly to what is left");
     });
 }
 
@@ -397,7 +343,7 @@ struct Place {
     memory: Mutex<(bool, u64)>,
     /// Whether what takes it can be given up.
     is_held: Mutex<bool>,
-    /// What was given up and is not free.
+    /// Evicted code that is not free yet.
     retired: Mutex<Option<Moving>>,
 }
 

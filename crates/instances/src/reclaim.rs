@@ -18,9 +18,9 @@
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | R1 | enter: odd serial | Release | R5 | who sees the thread inside again, and not that it left, frees the code that it ran before |
-//! | R2 | enter: fence before any word that leads to code is read | SeqCst | R4 | the thread reads the old word, and retiring does not see that it is inside |
+//! | R2 | enter: light fence before any word that leads to code is read | [`Fences`] | R4 | the thread reads the old word, and retiring does not see that it is inside |
 //! | R3 | leave: even serial | Release | R5 | the code is freed while the last instructions of the thread are in it |
-//! | R4 | retire: fence between the store that unlinks and reading the serials | SeqCst | R2 | as R2 |
+//! | R4 | retire: heavy fence between the store that unlinks and reading the serials, once for a batch | [`Fences`] | R2 | as R2 |
 //! | R5 | retire, collect: a thread's serial | Acquire | R1, R3 | as R1, R3 |
 //! | R6 | own serial; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
 //!
@@ -30,8 +30,8 @@
 //! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report`, `stay` and `look`
 //! are given.
 //!
-//! Cost: entering is a store and a fence (6 ns); retiring looks at all threads; collecting does, and at all notes if anything has changed since the
-//! last time: so n things that wait for one thread are not looked at n times. The scheme is
+//! Cost: entering is two stores and the light fence, 1 ns where that is the compiler's; retiring executes the heavy fence once for each batch and looks at all threads;
+//! collecting does, and at all notes if anything has changed since the last time: so n things that wait for one thread are not looked at n times. The scheme is
 //! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
 //! common epoch, so that one slow thread holds up only what it may know.
 
@@ -39,9 +39,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, fence, lock};
+use crate::fences::Fences;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
-/// What is waiting to be freed, and the threads that it waits for. See the file's header.
+/// Items that wait to be freed, and the threads that they wait for. See the file's header.
 pub struct Reclaimer<T> {
     shared: Arc<Shared<T>>,
 }
@@ -67,6 +68,7 @@ impl<T> std::fmt::Debug for Reclaimer<T> {
 
 struct Shared<T> {
     state: Mutex<State<T>>,
+    fences: Fences,
 }
 
 struct State<T> {
@@ -84,10 +86,10 @@ struct Known<T> {
     stays: Option<Standing<T>>,
 }
 
-/// What answers for a thread that stays, and its number.
+/// The answer for a thread that stays, and its number.
 type Standing<T> = (u64, Box<dyn Fn(&T) -> bool + Send>);
 
-/// What others see of a thread, in cache lines of its own.
+/// The part of a thread that others see, in cache lines of its own.
 #[repr(align(128))]
 struct Serial {
     serial: AtomicU64,
@@ -127,7 +129,7 @@ impl<T> Item<T> {
 }
 
 impl<T> State<T> {
-    /// Whether more may be free than at the last look. What changes after this one, the next one sees.
+    /// Whether more may be free than at the last look. The next look sees later changes.
     fn has_news(&mut self) -> bool {
         let mut has_news = std::mem::take(&mut self.has_changed);
         for known in &mut self.threads {
@@ -139,11 +141,17 @@ impl<T> State<T> {
 }
 
 impl<T> Reclaimer<T> {
-    /// Nothing waits, for no thread.
+    /// Nothing waits, for no thread. Both sides execute full fences.
     #[must_use]
     pub fn new() -> Reclaimer<T> {
+        Reclaimer::with(Fences::symmetric())
+    }
+
+    /// As [`Reclaimer::new`], with these fences between threads that enter and those that retire.
+    #[must_use]
+    pub fn with(fences: Fences) -> Reclaimer<T> {
         let state = Mutex::new(State { threads: Vec::new(), items: VecDeque::new(), has_changed: false });
-        Reclaimer { shared: Arc::new(Shared { state }) }
+        Reclaimer { shared: Arc::new(Shared { state, fences }) }
     }
 
     /// A thread that will run code. It is outside.
@@ -153,6 +161,7 @@ impl<T> Reclaimer<T> {
         lock(&self.shared.state).threads.push(Known { thread: Arc::clone(&own), seen: 0, stays: None });
         Participant {
             shared: Arc::clone(&self.shared),
+            fences: self.shared.fences,
             own,
             depth: Cell::new(0),
             held: Cell::new(0),
@@ -176,7 +185,7 @@ impl<T> Reclaimer<T> {
         // Collected outside of the lock: the iterator is the caller's code.
         let what: Vec<T> = what.collect();
         let mut state = lock(&self.shared.state);
-        fence(Ordering::SeqCst); // R4
+        self.shared.fences.heavy(); // R4
         let State { threads, items, has_changed } = &mut *state;
         let inside = |known: &Known<T>| {
             let serial = known.thread.serial.load(Ordering::Acquire); // R5
@@ -198,7 +207,7 @@ impl<T> Reclaimer<T> {
         }
     }
 
-    /// What no thread can be running. The caller drops it.
+    /// The items that no thread can be running. The caller drops them.
     #[must_use = "what is given back is freed by dropping it"]
     pub fn collect(&self) -> Vec<T> {
         self.shared.collect()
@@ -239,6 +248,7 @@ impl<T> Shared<T> {
 /// A thread, as far as freeing code is concerned. Dropping it takes the thread off the list.
 pub struct Participant<T> {
     shared: Arc<Shared<T>>,
+    fences: Fences,
     own: Arc<Serial>,
     /// Entries that are not left.
     depth: Cell<usize>,
@@ -259,14 +269,15 @@ impl<T> std::fmt::Debug for Participant<T> {
 
 impl<T> Participant<T> {
     /// Enters: what the thread finds from now on stays until the pin is dropped.
+    #[inline(always)]
     pub fn pin(&self) -> Pin<'_, T> {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
-        let suspended = self.go_on();
+        let suspended = if self.stands.get().is_some() { self.go_on() } else { None };
         if depth == 0 {
             let serial = self.own.serial.load(Ordering::Relaxed); // R6
             self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
-            fence(Ordering::SeqCst); // R2
+            self.fences.light(); // R2
         }
         Pin { participant: self, suspended }
     }
@@ -312,13 +323,14 @@ impl<T> Participant<T> {
     }
 
     /// Lets one stand that was suspended, unless it has ended.
+    #[cold]
     fn resume(&self, suspended: Option<Standing<T>>) {
         if let Some(suspended) = suspended.filter(|(number, _)| self.staying.borrow().contains(number)) {
             self.stand(suspended);
         }
     }
 
-    /// What is retired from now on, the thread may know. What others asked.
+    /// Items retired from now on are noted for the thread. Returns the answer that others asked.
     fn go_on(&self) -> Option<Standing<T>> {
         self.stands.take()?;
         self.set_stays(&mut lock(&self.shared.state), None)
@@ -348,6 +360,7 @@ impl<T> Participant<T> {
 
     /// Whether something waits for this thread to leave or to report. Costs a load.
     #[must_use]
+    #[inline]
     pub fn is_awaited(&self) -> bool {
         self.own.awaited.load(Ordering::Relaxed) > 0 // R6
     }
@@ -359,7 +372,7 @@ impl<T> Participant<T> {
         (self.own.awaited.load(Ordering::Relaxed), self.held.get()) // R6
     }
 
-    /// What can be freed now, if something was waiting for this thread; for threads that have just left. The caller drops it.
+    /// The items that are free now, if some waited for this thread; for threads that have just left. The caller drops them.
     #[must_use = "what is given back is freed by dropping it"]
     pub fn collect_if_awaited(&self) -> Vec<T> {
         if self.depth.get() > 0 || !self.is_awaited() {
@@ -405,11 +418,12 @@ impl<T> Drop for Stay<'_, T> {
 #[must_use = "the thread leaves when the pin is dropped"]
 pub struct Pin<'p, T> {
     participant: &'p Participant<T>,
-    /// What stood when it was entered.
+    /// The answer that stood when it was entered.
     suspended: Option<Standing<T>>,
 }
 
 impl<T> Drop for Pin<'_, T> {
+    #[inline(always)]
     fn drop(&mut self) {
         let Participant { own, depth, .. } = self.participant;
         depth.set(depth.get() - 1);
@@ -417,7 +431,9 @@ impl<T> Drop for Pin<'_, T> {
             let serial = own.serial.load(Ordering::Relaxed); // R6
             own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
         }
-        self.participant.resume(self.suspended.take());
+        if self.suspended.is_some() {
+            self.participant.resume(self.suspended.take());
+        }
     }
 }
 

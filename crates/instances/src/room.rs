@@ -10,7 +10,7 @@
 //! all that is not held is *moving*, and whoever has found nothing to give up looks whether anything is.
 //!
 //! **Nothing is missed.** Things go from left to right, and who is short looks from left to right: first he tries, then he looks at what is
-//! held, then whether anything moves, then whether anything has arrived since before he tried. What is counted is counted before it
+//! held, then whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
 //! leaves the place to its left, and until it has come to the place to its right. What had left each place when he looked there is seen
 //! at a later one. So an error means that all that he saw is held by those who do not give it up.
 //!
@@ -60,7 +60,7 @@ pub enum Attempt<T, E> {
     Failed(E),
 }
 
-/// What giving things up has come to.
+/// The outcome of an eviction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Evicted {
     /// Some were given up.
@@ -120,7 +120,7 @@ impl Room {
         mut wait: impl FnMut() -> bool,
         freed: impl Fn() -> u64,
     ) -> Result<T, E> {
-        // What was given up should have time to become free before more is.
+        // Evicted code should have time to become free before more is evicted.
         let (mut waits, mut turn) = (0_u32, 0);
         loop {
             let before = (self.arrived(), freed());
@@ -191,7 +191,7 @@ impl Drop for Moving {
 mod tests {
     use super::*;
 
-    /// What the others do while one looks for things to give up; how often he waited.
+    /// The actions of other threads while one evicts; how often it waited.
     fn short(others: &mut dyn FnMut(&Room, &Cell<bool>) -> Evicted) -> (Result<(), ()>, u32) {
         let (room, is_free, waits) = (Room::new(), Cell::new(false), Cell::new(0));
         let attempt = || if is_free.get() { Attempt::Made(()) } else { Attempt::Short(()) };

@@ -3,20 +3,14 @@
 //! Locks are never poisoned from the outside: no user code runs while one is held.
 
 #[cfg(all(test, loom))]
-pub(crate) use loom::{
-    hint::spin_loop,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
-    },
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering, fence},
 };
 #[cfg(not(all(test, loom)))]
-pub(crate) use std::{
-    hint::spin_loop,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
-    },
+pub(crate) use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 use std::sync::PoisonError;

@@ -49,7 +49,7 @@ pub const MAX_LEAVES: usize = 8;
 /// Unions with more payload words of eight bytes travel in memory.
 pub const MAX_UNION_WORDS: u32 = 4;
 
-/// What refers to an object.
+/// The low type of a reference to an object.
 const REFERENCE: LowType = LowType::Ptr(PtrClass::Tracked);
 
 /// One register of a value.
@@ -61,11 +61,11 @@ pub struct Leaf {
     pub offset: u32,
     /// How many of its bytes lie there: all of them, except for the last payload word of a union.
     pub bytes: u32,
-    /// What it means.
+    /// Its meaning.
     pub role: LeafRole,
 }
 
-/// What a leaf means.
+/// The meaning of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeafRole {
     /// A value of this scalar type.

@@ -18,7 +18,7 @@ use crate::intrinsic::Arity;
 use crate::types::Type;
 use std::fmt;
 
-/// What a function of the table does.
+/// The action of a function of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BaseAction {
     /// Throws an exception of this type, made from the operands.
@@ -118,7 +118,7 @@ impl BaseFn {
         self.row().arity
     }
 
-    /// What it does.
+    /// Its action.
     pub fn action(self) -> BaseAction {
         self.row().action
     }
@@ -139,7 +139,7 @@ impl BaseFn {
         )
     }
 
-    /// What the exception of a function that gets numbers says: of the text of the symbol, of the texts of the numbers, and of the
+    /// The message of a function's exception about numbers: made of the text of the symbol, of the texts of the numbers, and of the
     /// first one's type. `None` for the others.
     pub fn thrown_text(self, symbol: &str, operands: &[String], ty: &str) -> Option<String> {
         let operand = |n: usize| operands.get(n).map_or("", String::as_str);
@@ -190,7 +190,7 @@ const CARRIED: [Type; 15] = [
     Type::FLOAT64,
 ];
 
-/// What compiled code says of a throw whose operands are numbers, so that it needs no objects: an exception is made when
+/// A throw whose operands are numbers, as compiled code passes it without objects: an exception object is made when
 /// somebody asks. The symbol and the bits of the numbers go beside it.
 ///
 /// ```text

@@ -50,7 +50,7 @@
 //! ```
 //!
 //! **Blocks.** The entry is there from the start. A block takes its place in the order when it is first switched to. A block
-//! is *sealed* when all jumps to it are known; sealing early gives fewer φ to clean up. What is not sealed is sealed by
+//! is *sealed* when all jumps to it are known; sealing early gives fewer φ to clean up. Blocks that are not sealed are sealed by
 //! `finish`.
 //!
 //! **Variables** become values and φ (`vars`). A handler sees them as they were at its `enter`; what changes inside the
@@ -220,7 +220,7 @@ impl<'c> Builder<'c> {
         let ty = self.vars.ty(variable).ok_or(BuildError::UnknownVariable(variable))?;
         match self.vars.value(&mut self.func, variable, self.at) {
             Some(value) => Ok(value),
-            // What cannot be reached may read anything.
+            // An unreachable use may read anything.
             None if self.at != self.entry() && self.vars.preds(self.at).is_empty() => {
                 Ok(self.func.constant(Const::Undef(ty)))
             }

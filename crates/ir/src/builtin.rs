@@ -60,7 +60,7 @@ macro_rules! builtins {
 
         const ROWS: &[Row] = &[$(Row { name: $name, arity: $arity, facts: $facts }),*];
 
-/// What `%splatnew` says of a tuple that has too many or too few elements.
+/// The message of `%splatnew` for a tuple that has too many or too few elements.
 pub const SPLAT_COUNT: &str = "%splatnew takes a tuple with an element for each field";
 
         impl Builtin {

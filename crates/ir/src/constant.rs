@@ -41,7 +41,7 @@ pub enum Const {
     Undef(Type),
 }
 
-/// What a link-time address points at.
+/// The target of a link-time address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Address {
     /// The permanent record of a symbol value.

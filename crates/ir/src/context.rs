@@ -1,17 +1,28 @@
 //! The tables of names and types that programs compiled together share.
 //!
+//! ```text
+//!   names and types, numbered once ◄── view: Context ◄── program          a program keeps what it names
+//!                                  ◄── view: Context ◄── program
+//! ```
+//!
+//! A context is a view. Views of the same tables give a name or type the same number, so programs of different views work together and nothing is
+//! translated between them. A name or type that is not builtin or declared is freed with the last view that has interned or read it
+//! ([`views`](crate::views)). Declarations stay as long as any view does.
+//!
 //! A context costs little: the builtin names and types are a constant of the library, computed once and shared by all contexts, so a new context has
-//! empty tables above them. Programs of one context have the same type under the same number, and nothing is translated between them. What a
-//! context has is freed with its last holder; until then it only grows.
+//! empty tables above them.
 //!
 //! Cost: 2 KiB and less than a microsecond. The tables allocate when the first name or type is added.
 
+use crate::func::Func;
 use crate::names::{FixedNames, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
 
-/// The names and types of one embedder's world. Modules that call each other share one context; it only grows, and
-/// any number of threads may use it at the same time.
+/// A view of names and types that programs share. Names and types that the view has seen live as long as the view; any number of threads may use it at the same time.
+///
+/// Programs that work together are in one context or in [views](Context::view) of it. A program in a view of its own gives its names and types back
+/// when it is dropped.
 #[derive(Debug)]
 pub struct Context {
     /// Interned texts.
@@ -33,12 +44,43 @@ impl Context {
         let names = Arc::new(Names::with_fixed(names.clone()));
         Arc::new(Context { types: Types::with_fixed(names.clone(), types.clone()), names })
     }
+
+    /// Another view of the same names and types, which holds none yet.
+    #[must_use]
+    pub fn view(&self) -> Arc<Context> {
+        let names = Arc::new(self.names.another());
+        Arc::new(Context { types: self.types.another(names.clone()), names })
+    }
+
+    /// Whether both are views of the same names and types: whether a number means the same in both.
+    pub fn is_same(&self, other: &Context) -> bool {
+        self.types.is_same(&other.types)
+    }
+
+    /// How many views of these names and types there are.
+    pub fn views(&self) -> usize {
+        self.types.views()
+    }
+
+    /// An address that stands for the names and types: all views have it, and no other context as long as one of them lives.
+    pub fn address(&self) -> usize {
+        self.types.address()
+    }
+
+    /// Holds all names and types of a function that comes from another view, which has to live so far. `false` if one of them is unknown: then the function is
+    /// that of another context.
+    pub fn hold(&self, func: &Func) -> bool {
+        crate::verify::holds_all(self, func)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Context;
-    use crate::types::Type;
+    use crate::func::{CalleeData, Func, Signature};
+    use crate::op::Level;
+    use crate::types::{DeclKind, FieldDecl, Type};
+    use std::sync::Arc;
 
     /// Entries of two contexts may have the same numbers; neither context sees those of the other.
     #[test]
@@ -52,6 +94,69 @@ mod tests {
         assert_eq!(a.names.find("Int64"), b.names.find("Int64"));
         let kind = |cx: &Context| cx.types.kind(Type::INT64) as *const _;
         assert_eq!(kind(&a), kind(&b), "one entry for all");
+    }
+
+    /// Views share numbers, and a type lives as long as a view that has seen it, with all that it names.
+    #[test]
+    fn views_share_numbers_and_what_they_have_seen() {
+        let (a, elsewhere) = (Context::new(), Context::new());
+        let b = a.view();
+        assert!(a.is_same(&b) && !a.is_same(&elsewhere));
+        assert_eq!((a.address(), a.views()), (b.address(), 2));
+        let f = b.types.function_of("A.f");
+        assert_eq!(a.types.function_of("A.f"), f);
+        let name = b.names.intern("of_b");
+        let tuple = b.types.tuple(&[b.types.function_of("g"), b.types.sym(name)]).unwrap();
+        let lost = b.types.function_of("lost");
+        let c = a.view();
+        assert_eq!(c.types.display(tuple).to_string(), "Tuple{typeof(g), :of_b}");
+        drop(b);
+        assert_eq!((c.names.text(name), c.types.has(lost)), ("of_b", false));
+        assert_eq!(c.types.display(tuple).to_string(), "Tuple{typeof(g), :of_b}");
+        assert_ne!(c.types.function_of("lost"), lost);
+        assert_eq!(a.types.display(f).to_string(), "typeof(A.f)");
+    }
+
+    /// A declaration stays with its body, although no view has looked at what that names; circles are freed with the context.
+    #[test]
+    fn declarations_belong_to_all_views() {
+        let a = Context::new();
+        let b = a.view();
+        let node = b.types.declare(b.names.intern("Node"), &[]).unwrap();
+        let ty = b.types.nominal(node, &[]).unwrap();
+        let next = b.types.union(&[Type::NOTHING, ty]).unwrap();
+        let fields = Box::new([FieldDecl::new(b.names.intern("next"), next)]);
+        b.types.define(node, Type::ANY, DeclKind::Struct { mutable: true, fields }).unwrap();
+        let names = Arc::downgrade(&b.names);
+        drop(b);
+        assert!(names.upgrade().is_none());
+        let node = a.types.find_decl(a.names.find("Node").unwrap()).unwrap();
+        let ty = a.types.nominal(node, &[]).unwrap();
+        let field = &a.types.fields(ty).unwrap()[0];
+        assert_eq!(
+            (a.names.text(field.name), a.types.display(field.ty).to_string()),
+            ("next", "Union{Nothing, Node}".into())
+        );
+        assert_eq!(a.types.layout(ty).unwrap().fields.len(), 1);
+    }
+
+    /// A function that passes from one view to another is held with all that it names.
+    #[test]
+    fn a_function_is_held_by_the_view_that_takes_it() {
+        let a = Context::new();
+        let b = a.view();
+        let ty = b.types.tuple(&[b.types.function_of("deep")]).unwrap();
+        let mut func = Func::new(b.names.intern("fresh"), Level::High, Signature::default());
+        func.add_callee(CalleeData::Method {
+            function: b.types.function_of("callee"),
+            args: [ty].into(),
+            result: Type::ANY,
+        });
+        let c = a.view();
+        assert!(c.hold(&func));
+        drop(b);
+        assert!(c.hold(&func) && !Context::new().hold(&func));
+        assert_eq!(c.types.display(ty).to_string(), "Tuple{typeof(deep)}");
     }
 
     /// Questions about builtin types are answered from the shared table; they leave nothing in a context.

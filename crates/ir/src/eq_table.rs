@@ -9,7 +9,7 @@
 //! a pair that was never used, or after all. A table whose searches get long grows if half of it is used, so equal hashes of different keys
 //! make it slow and not large.
 
-/// What a pair of a table is to a search.
+/// The relation of a pair of a table to a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pair {
     /// Never used.
@@ -24,10 +24,10 @@ pub enum Pair {
 
 /// The pairs of a table, seen with one key in mind.
 pub trait Pairs {
-    /// What looking may fail with.
+    /// The error of a look.
     type Error;
 
-    /// What a pair is.
+    /// The relation of a pair.
     fn look(&mut self, pair: usize) -> Result<Pair, Self::Error>;
 }
 

@@ -24,6 +24,7 @@
 //! There are no lists of uses. A pass that replaces values collects the replacements and applies them in one sweep with
 //! [`Func::replace_values`]; one that needs uses computes them.
 
+use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::effects::{Effects, Summary};
@@ -303,6 +304,28 @@ impl Func {
     #[inline]
     pub fn params(&self) -> &[Value] {
         &self.params
+    }
+
+    /// Makes a method that collects its last arguments one that takes exactly these instead. What collected them becomes a tuple of them, of
+    /// this type, at the entry, which must not begin with φ. Whether the method collects and has an entry.
+    pub fn spread_rest(&mut self, rest: &[Param], tuple: Type) -> bool {
+        let (true, Some(entry)) = (self.sig.vararg, self.entry()) else { return false };
+        let Some(collected) = self.params.pop() else { return false };
+        self.sig.params.pop();
+        self.sig.vararg = false;
+        for &param in rest {
+            let def = ValueDef::Param(self.params.len() as u32);
+            self.params.push(self.values.push(ValueData { def, ty: param.ty }));
+            self.sig.params.push(param);
+        }
+        let given = &self.params[self.params.len() - rest.len()..];
+        let args = EntityList::from_slice(given, &mut self.args);
+        let (op, first_result) = (Op::Builtin(Builtin::Tuple), collected.into());
+        let blocks = EntityList::new();
+        let inst = self.insts.push(InstData { op, args, blocks, first_result, results: 1 });
+        self.values[collected] = ValueData { def: ValueDef::Result(inst, 0), ty: tuple };
+        self.prepend_inst(inst, entry);
+        true
     }
 
     /// Where a value comes from.

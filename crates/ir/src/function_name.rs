@@ -24,7 +24,7 @@ pub const MAIN: &str = "Main";
 /// The module that stands for the library.
 pub const BASE: &str = "Base";
 
-/// What a function is known by.
+/// The identity of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionName {
     /// The path of its module as it is written, without a leading `Main.`.

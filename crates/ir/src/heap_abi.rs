@@ -1,4 +1,4 @@
-//! What compiled code knows of the heap: numbers that a run time gives.
+//! The heap as compiled code knows it: numbers that a run time gives.
 //!
 //! Whoever makes code for a heap takes them from here and from nowhere else. Two heaps with the same fingerprint run the same
 //! code; an image stores the fingerprint that it was compiled for.
@@ -20,7 +20,7 @@ pub const SMALL_INTS: usize = 1024;
 /// From one of their boxes to the next.
 pub const SMALL_INT_BYTES: usize = 16;
 
-/// What compiled code knows of the heap.
+/// The heap as compiled code knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapAbi {
     /// Bytes of the tag word, which ends where the object begins.

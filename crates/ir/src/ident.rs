@@ -108,7 +108,7 @@ mod tests {
             assert!(!is_identifier(bad), "{bad}");
         }
         assert!(RESERVED.is_sorted() && RESERVED.iter().all(|word| !is_identifier(word)));
-        // What is decided by bytes is what the classes of characters say.
+        // Decisions by bytes agree with the classes of characters.
         for c in (0..128u8).map(char::from) {
             assert_eq!(is_identifier(&c.to_string()), is_start(c), "{c:?}");
             assert_eq!(is_identifier(&format!("x{c}")), is_continue(c) && c != '\'', "{c:?}");

@@ -69,7 +69,7 @@ impl fmt::Display for Arity {
     }
 }
 
-/// What a conversion does with its operand; the target is the type of the result.
+/// The kind of a conversion; the target is the type of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Convert {
     /// The same bits under another type of the same size: integers, floats and pointers alike.

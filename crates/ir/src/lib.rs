@@ -36,6 +36,7 @@ pub mod text;
 pub mod types;
 pub mod unicode;
 pub mod verify;
+mod views;
 
 pub use constant::Const;
 pub use context::Context;

@@ -38,7 +38,7 @@ pub struct Global {
     pub init: Literal,
 }
 
-/// What functions of a program do that all of its functions have to know of, whether or not they are in one module.
+/// Properties of a program's functions that all of its functions have to know, whether or not they are in one module.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramFacts {
     assigned: FxHashSet<Name>,
@@ -151,9 +151,9 @@ pub struct Module {
     globals: Vec<Global>,
     /// Where each global is in the list.
     global_indices: FxHashMap<Name, usize>,
-    /// What is known of functions of the program that need not be here.
+    /// Facts about functions of the program that need not be here.
     noted: ProgramFacts,
-    /// What [`Module::facts`] has found since a function was last added or changed.
+    /// The result of [`Module::facts`] since a function was last added or changed.
     facts: OnceLock<ProgramFacts>,
 }
 
@@ -283,7 +283,7 @@ impl Module {
         }
     }
 
-    /// What the functions do that all of the program have to know of, and those of which it has been noted.
+    /// The properties of the functions that all of the program has to know, and the noted ones.
     ///
     /// Cost: a walk over all instructions the first time since a function was added or changed.
     pub fn facts(&self) -> &ProgramFacts {

@@ -1,21 +1,22 @@
 //! Interned strings.
 //!
 //! Identifiers, symbols and string constants are compared and hashed far more often than they are read. Each distinct
-//! text gets one [`Name`], and equal names are equal texts. The table is shared by all threads that work on one
-//! [`Context`](crate::Context); see [`append`](crate::append) for how readers go on while a name is added.
+//! text gets one [`Name`], and equal names are equal texts. The table is shared by all threads and programs that work on
+//! one [`Context`](crate::Context); see [`views`](crate::views) for who holds a name, and when it is freed.
 //!
 //! The names of the builtin types have the first numbers in every context. They are made once and shared, so a new table is empty:
 //!
 //! ```text
 //!   0 … n-1   fixed, one table for the process, never changed: read without a lock
-//!   n …       of this context, freed with it
+//!   n …       of this context
 //! ```
 //!
 //! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by them.
 
-use crate::append::AppendVec;
-use rustc_hash::FxHashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use crate::views::{Store, View};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// An interned text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -28,49 +29,43 @@ pub(crate) struct FixedNames {
     ids: FxHashMap<Arc<str>, Name>,
 }
 
-/// The table of all names of a context.
+/// The names of a context, as one of its views has them.
 #[derive(Debug, Default)]
 pub struct Names {
     fixed: Arc<FixedNames>,
-    texts: AppendVec<Arc<str>>,
-    ids: RwLock<FxHashMap<Arc<str>, Name>>,
+    texts: View<str>,
 }
 
 impl Names {
     /// A table that has these names.
     pub(crate) fn with_fixed(fixed: Arc<FixedNames>) -> Names {
-        Names { fixed, ..Names::default() }
+        let first = fixed.texts.len() as u32;
+        Names { fixed, texts: View::of(Arc::new(Store::beginning_at(first))) }
+    }
+
+    /// Another view of the same names, which holds none yet.
+    pub(crate) fn another(&self) -> Names {
+        Names { fixed: self.fixed.clone(), texts: self.texts.another() }
     }
 
     /// The names of a table without fixed ones, as the fixed ones of others.
     pub(crate) fn freeze(&self) -> FixedNames {
-        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let texts = (0..ids.len() as u32).filter_map(|at| self.texts.get(at).cloned()).collect();
+        let texts: Vec<Arc<str>> = (0..).map_while(|at| self.texts.hold(at).cloned()).collect();
+        let ids = texts.iter().zip(0..).map(|(text, at)| (text.clone(), Name(at))).collect();
         FixedNames { texts, ids }
     }
 
     /// The name of `text`, made if it does not exist.
     pub fn intern(&self, text: &str) -> Name {
-        if let Some(name) = self.find(text) {
+        if let Some(&name) = self.fixed.ids.get(text) {
             return name;
         }
-        let mut ids = self.ids.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been faster between the two locks.
-        if let Some(&name) = ids.get(text) {
-            return name;
-        }
-        // Four thousand million distinct texts do not fit into memory, so the count stays below the id space.
-        let at = ids.len() as u32;
-        let name = Name(self.fixed.texts.len() as u32 + at);
-        let text: Arc<str> = text.into();
-        self.texts.push(at, text.clone());
-        ids.insert(text, name);
-        name
+        Name(self.texts.intern(FxBuildHasher.hash_one(text), |found| found == text, || text.into()))
     }
 
-    /// The name of `text`, if it was ever interned.
+    /// The name of `text`, if somebody holds it.
     pub fn find(&self, text: &str) -> Option<Name> {
-        let known = || self.ids.read().unwrap_or_else(PoisonError::into_inner).get(text).copied();
+        let known = || self.texts.find(FxBuildHasher.hash_one(text), |found| found == text).map(Name);
         self.fixed.ids.get(text).copied().or_else(known)
     }
 
@@ -79,20 +74,25 @@ impl Names {
         self.get(name).is_some()
     }
 
-    /// A dense number of a name, for messages about one that is not of the table.
+    /// A number of a name, for messages about one that is not of the table.
     pub(crate) fn number(name: Name) -> u32 {
         name.0
     }
 
     /// The text of a name. A name of another context gives whatever text has its number here, or `"?"`.
     pub fn text(&self, name: Name) -> &str {
-        self.get(name).map_or("?", |text| text)
+        self.get(name).unwrap_or("?")
     }
 
-    fn get(&self, name: Name) -> Option<&Arc<str>> {
-        match name.0.checked_sub(self.fixed.texts.len() as u32) {
-            None => self.fixed.texts.get(name.0 as usize),
-            Some(at) => self.texts.get(at),
+    /// The text of a name that is not fixed, for those who hold it without a view.
+    pub(crate) fn hold(&self, name: Name) -> Option<Arc<str>> {
+        self.texts.hold(name.0).cloned()
+    }
+
+    fn get(&self, name: Name) -> Option<&str> {
+        match self.fixed.texts.get(name.0 as usize) {
+            Some(text) => Some(text),
+            None => self.texts.get(name.0),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is known beside the text of what branches and calls do: hints, which change how fast code is and never what it does.
+//! Hints about branches and calls, which change how fast code is and never what it does.
 //!
 //! ```text
 //! goto #3 if not %1 odds 1:99                   the condition held once in a hundred times
@@ -28,7 +28,7 @@ pub struct Odds {
 }
 
 impl Odds {
-    /// What is taken fewer times than one in as many is *rare*: then it pays to put it out of the way of the rest.
+    /// An edge that is taken fewer times than one in as many is *rare*: then it pays to lay it out away from the rest.
     pub const RARE: u32 = 64;
 
     /// `None` if both are zero, which says nothing.
@@ -71,7 +71,7 @@ impl Odds {
     }
 }
 
-/// Whether a body takes the place of a call. What a call says counts more than what the function says that it calls.
+/// Whether a body takes the place of a call. The hint of a call counts more than that of its callee.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Inlining {
     /// It does, whatever it costs. Bodies that cannot be put there, recursion, and what would let a function grow without bounds stay calls.
@@ -89,7 +89,7 @@ impl Inlining {
         }
     }
 
-    /// What a word of the text says.
+    /// The hint of a word of the text.
     pub fn from_word(word: &str) -> Option<Inlining> {
         [Inlining::Always, Inlining::Never].into_iter().find(|inlining| inlining.word() == word)
     }
@@ -113,7 +113,7 @@ pub struct Seen {
     pub count: u32,
 }
 
-/// What is known of one instruction.
+/// The hints of one instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hint {
     /// Of a branch.

@@ -1,4 +1,4 @@
-//! What an instruction does.
+//! The operations of instructions.
 //!
 //! An instruction is an [`Op`], operands, results, and for terminators and φ a list of blocks. Everything that is not a
 //! value is part of the `Op`, which is small, copyable and comparable, so that two instructions with equal `Op`,
@@ -29,7 +29,7 @@ pub enum Level {
     Low,
 }
 
-/// What is thrown where a high function gets to its `unreachable`.
+/// The message of the exception where a high function gets to its `unreachable`.
 pub const REACHED: &str = "control reached `unreachable`";
 
 /// The variable that `UndefVarError` names where a value is used that no path to here has defined.
@@ -161,7 +161,7 @@ pub enum Op {
 /// How memory is accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
-    /// What is added to the address, in bytes.
+    /// The addend of the address, in bytes.
     pub offset: i32,
     /// Which memory it is; accesses to different regions never overlap.
     pub region: Region,
@@ -172,7 +172,7 @@ pub struct Access {
 /// Kinds of memory, which do not overlap except where they say so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Region {
-    /// What a `Ptr` points at: also the insides of objects, so it overlaps `Field` and `Element`.
+    /// Memory behind a `Ptr`: also the insides of objects, so it overlaps `Field` and `Element`.
     Raw,
     /// Stack slots whose address never leaves the function.
     Slot,
@@ -180,11 +180,11 @@ pub enum Region {
     Constant,
     /// Fields of mutable objects.
     Field,
-    /// What never changes once its object is made: fields of immutable objects, the address of a `Memory`'s elements.
+    /// Memory that never changes once its object is made: fields of immutable objects, the address of a `Memory`'s elements.
     Immutable,
     /// Elements of `Memory`.
     Element,
-    /// What an `Array` says of itself: where its elements are, its `Memory`, its size. An integer there is a size, and never negative.
+    /// The header of an `Array`: where its elements are, its `Memory`, its size. An integer there is a size, and never negative.
     Header,
     /// Root slots and the links between GC frames.
     Frame,
@@ -284,7 +284,7 @@ impl Ordering {
     }
 }
 
-/// What an atomic read-modify-write makes of the old value and the operand.
+/// The new value of an atomic read-modify-write, from the old value and the operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RmwOp {
     /// The operand.

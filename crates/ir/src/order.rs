@@ -1,7 +1,7 @@
 //! Where things stand: the order of blocks in a function and of instructions in a block.
 //!
 //! Both orders are doubly linked lists over side tables, so that insertion and removal anywhere cost a constant, and an
-//! instruction that stands nowhere is simply not linked. What an instruction *is* lives in [`Func`](crate::Func).
+//! unlinked instruction is simply in no block. The content of an instruction lives in [`Func`](crate::Func).
 
 use crate::entity::{Block, Inst};
 use cranelift_entity::SecondaryMap;

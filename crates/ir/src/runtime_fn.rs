@@ -9,6 +9,7 @@
 //! | throws | records an exception and does not come back |
 //! | prints | writes to the output |
 //! | allocates | gives an object, or null with an exception recorded; a collection may happen |
+//! | resizes | changes the length of an array; gives the array, or null with an exception recorded; a collection may happen |
 //! | asks | reads objects; no collection, no exception |
 //! | barrier | notes a store; no collection, no exception |
 //! | handles | works on the exceptions of the thread |
@@ -63,6 +64,8 @@ pub enum RuntimeKind {
     Prints,
     /// Gives an object, or null with an exception recorded.
     Allocates,
+    /// Changes the length of an array. Gives the array, or null with an exception recorded.
+    Resizes,
     /// Reads objects.
     Asks,
     /// Notes a store.
@@ -117,6 +120,12 @@ runtime_fns! {
     GcAlloc "brolga_gc_alloc" (I64, PTR) -> TRACKED Allocates;
     /// A `Memory` of this type with so many elements.
     GcMemory "brolga_gc_memory" (PTR, I64) -> TRACKED Allocates;
+    /// A `String` of so many zero bytes.
+    GcString "brolga_gc_string" (I64) -> TRACKED Allocates;
+    /// Adds so many undefined elements at the end of a vector.
+    ArrayGrowEnd "brolga_array_grow_end" (TRACKED, I64) -> TRACKED Resizes;
+    /// Removes so many elements at the end of a vector.
+    ArrayDelEnd "brolga_array_del_end" (TRACKED, I64) -> TRACKED Resizes;
     /// A boxed `Int64`.
     BoxInt "brolga_gc_box_int" (I64) -> TRACKED Allocates;
     /// A reference that does not keep its object alive.
@@ -181,7 +190,7 @@ impl RuntimeFn {
 
     /// Whether a null result says that an exception was recorded.
     pub fn may_fail(self) -> bool {
-        matches!(self.kind(), RuntimeKind::Allocates | RuntimeKind::Args)
+        matches!(self.kind(), RuntimeKind::Allocates | RuntimeKind::Resizes | RuntimeKind::Args)
     }
 
     /// Whether a collection may happen during the call.

@@ -18,7 +18,7 @@ fn files(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-/// What the verifier says of a text that the reader accepts.
+/// The verifier's findings for a text that the reader accepts.
 fn findings(name: &str, text: &str) -> String {
     let cx = Context::new();
     let source = SourceFile::new(name, text).unwrap();

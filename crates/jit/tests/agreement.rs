@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use brolga_codegen::routines::ROUTINES;
 use brolga_codegen::{compiled, thread};
 use brolga_runtime::heap::DEFAULT_ABI;
-use brolga_runtime::objects::{self, LinesLayout};
+use brolga_runtime::objects::{self, LinesLayout, MethodTable};
 use brolga_runtime::{EntryRecord, HandlerRecord, STACK_RESERVE, ThreadLayout};
 
 #[test]
@@ -19,6 +19,8 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_LAZY, ThreadLayout::LAZY),
         (thread::THREAD_LINES, ThreadLayout::LINES),
         (thread::LINES_STAMP, LinesLayout::STAMP),
+        (thread::LINES_TABLE, LinesLayout::TABLE),
+        (thread::METHODS_IDENTITY, MethodTable::IDENTITY),
         (thread::LINES_FIRST, LinesLayout::FIRST),
         (thread::LINE_ADDRESS, LinesLayout::ADDRESS),
         (thread::LINE_TAGS, LinesLayout::KEYS),

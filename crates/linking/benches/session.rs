@@ -1,4 +1,4 @@
-//! What the session itself costs: nothing is compiled here.
+//! The cost of the session itself: nothing is compiled here.
 //!
 //! | group | measures |
 //! |---|---|
@@ -98,7 +98,7 @@ impl Parts for Plain {
     type Board = ();
 }
 
-/// What each symbol needs.
+/// The needs of each symbol.
 fn shape(name: &str, count: usize, random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<usize>> {
     let needs = |i: usize| match name {
         "chain" if i + 1 == count => vec![],

@@ -143,7 +143,7 @@ impl Board {
     /// Shows the word, or nothing. Before an index is used under another generation, nothing is shown there.
     pub(crate) fn set(&self, symbol: Symbol, word: Option<u64>) {
         let found = match word {
-            // What was never shown needs no room.
+            // A symbol that was never shown takes no room.
             None => self.cell(symbol.index, |place, _| place.get().map(|node| &**node)),
             Some(_) => self.cell(symbol.index, |place, height| Some(place.get_or_init(|| Node::new(height)))),
         };

@@ -69,15 +69,15 @@ impl<T: Target> WeakDylib<T> {
 
 /// Definitions, and what comes into force in the same step; what is not there is left out.
 pub struct Change<'a, T: Target> {
-    /// What is defined.
+    /// The units to define.
     pub units: Vec<Unit<T>>,
-    /// What tracks it; none for the dylib itself.
+    /// The tracker; none for the dylib itself.
     pub tracker: Option<&'a Tracker<T>>,
     /// Whether it takes the place of what is there.
     pub replace: bool,
     /// Symbols, each with one beside which it lies: it goes if that is gone.
     pub orphans: Vec<(Symbol, Symbol)>,
-    /// Symbols that have gone out of use. What is being materialized stays.
+    /// Symbols that are not in use any more. Symbols that are being materialized stay.
     pub unused: Vec<Symbol>,
     /// Symbols that stay, and get the tracker of what is defined.
     pub stay: Vec<Symbol>,
@@ -267,7 +267,7 @@ impl<T: Target> Dylib<T> {
         self.session.step(Redirect { label: self.label(symbol), to: to.label, version: Some(to.version) })
     }
 
-    /// What a lazy re-export's armed slot calls: materializes the aliasee, waits for it, leads the slot there. Says where
+    /// The call of a lazy re-export's armed slot: materializes the aliasee, waits for it, and binds the slot to it. Returns where
     /// that is, and whether it was the slot's first time. Callers that come together wait for the same materialization.
     ///
     /// # Errors
@@ -399,7 +399,7 @@ fn slot_unit<T: Target>(
     }
 }
 
-/// What becomes of a tracker's definitions when its handle is dropped.
+/// The fate of a tracker's definitions when its handle is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnDrop {
     /// They stay, tracked by the dylib.

@@ -1,4 +1,4 @@
-//! What can go wrong, with the symbols that it concerns and the whole chain of causes.
+//! Errors, with the symbols that they concern and the whole chain of causes.
 //!
 //! ```text
 //!   Error::Failed ─► Failure{main: [f]} ─cause─► Failure{main: [g]} ─cause─► Failure{lib: [h]} ─cause─► "no memory"
@@ -253,7 +253,7 @@ pub enum Error {
     /// An identifier was handed to another session than its own; nothing was done.
     #[error("a {what} of {of} was handed to {here}")]
     OtherSession {
-        /// What it names.
+        /// The kind of thing that it names.
         what: &'static str,
         /// The session that it belongs to.
         of: SessionId,
@@ -263,7 +263,7 @@ pub enum Error {
     /// An identifier of something that is gone.
     #[error("no such {what} in this session")]
     Unknown {
-        /// What it should have named.
+        /// The kind of thing that it should have named.
         what: &'static str,
     },
     /// The session is ending or has ended.
@@ -272,9 +272,9 @@ pub enum Error {
     /// Code is used by other code, and the policy is to refuse; nothing was removed.
     #[error("{} used by {}", List(symbols), List(dependants))]
     InUse {
-        /// What was to be removed.
+        /// The symbols to remove.
         symbols: Vec<Name>,
-        /// What uses it.
+        /// Their users.
         dependants: Vec<Name>,
     },
     /// A responsibility was asked about symbols that are not its own, or that are past this step.
@@ -292,7 +292,7 @@ pub enum Error {
     /// Symbols were emitted with dependences that cannot be met any more.
     #[error("{} need {}, which cannot be had", List(symbols), List(on))]
     Unsatisfied {
-        /// What was emitted.
+        /// The emitted symbols.
         symbols: Vec<Name>,
         /// The dependences that are missing, failed, or replaced by another version.
         on: Vec<Name>,
@@ -339,7 +339,7 @@ pub enum Error {
     /// Whoever makes symbols waits, on a thread or to go on, for something that needs them.
     #[error("needed while they are made: {}", List(symbols))]
     Cycle {
-        /// What is made.
+        /// The symbols to materialize.
         symbols: Vec<Name>,
     },
     /// A thread waits for what only it could do: its dispatcher runs tasks on this thread alone, and none is left.
@@ -350,7 +350,7 @@ pub enum Error {
     Initializer {
         /// Which one.
         name: Name,
-        /// What it reported.
+        /// The reported error.
         error: Foreign,
     },
 }

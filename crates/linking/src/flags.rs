@@ -1,4 +1,4 @@
-//! What is said about a symbol where it is defined, and where it is searched.
+//! Properties of a symbol, at its definition and in a search.
 //!
 //! | flag | meaning |
 //! |---|---|
@@ -75,11 +75,11 @@ pub enum Sees {
 pub struct Link {
     /// Where to look.
     pub dylib: DylibId,
-    /// What is seen there.
+    /// The visible symbols there.
     pub sees: Sees,
 }
 
-/// What a missing symbol means for the lookup that wants it.
+/// The consequence of a missing symbol for the lookup that wants it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// The whole lookup fails.
@@ -93,7 +93,7 @@ pub enum Need {
 pub struct Want {
     /// The symbol.
     pub symbol: Symbol,
-    /// What it means when it is missing.
+    /// The consequence if it is missing.
     pub need: Need,
 }
 

@@ -3,7 +3,7 @@
 //! A generator is asked, in a task, for the symbols that a lookup misses; it defines those it knows, in the dylib, and says
 //! that it is done. It may keep the request and answer later: the lookup is suspended, nothing else is. Many requests may be
 //! under way in one generator; none is for a symbol that another request is for. A request that is dropped is an error of
-//! the lookups that wait for it. What is looked up and defined through the request belongs to the lookup that asks, on whatever thread: if that was begun
+//! the lookups that wait for it. Lookups and definitions through the request belong to the lookup that asks, on whatever thread: if that was begun
 //! before the session ends, it is finished.
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl<T: Target> Request<T> {
         &self.session
     }
 
-    /// What is missing.
+    /// The missing symbols.
     #[must_use]
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
@@ -152,8 +152,8 @@ where
 
 /// A generator of re-exports: symbols of another dylib, as far as the filter lets them through, with their flags.
 ///
-/// When the other dylib is closed, there is nothing in it to be had, as in a link order. What was exported again before and is ready goes or stays as the
-/// policy of the closing says; what nobody has looked up since it was found fails, and says that the dylib is closed.
+/// When the other dylib is closed, it offers nothing, as in a link order. Re-exported symbols that are ready stay or are removed by the
+/// policy of the closing; those that nobody has looked up since it was found fails, and says that the dylib is closed.
 pub struct Reexports<F> {
     /// Where they come from.
     pub from: Link,

@@ -15,7 +15,7 @@
 //! This crate knows nothing about code generation, memory or signals; addresses, code, slots and sources of definitions are
 //! types of the embedder ([`machine::Parts`]). So it builds in seconds, and its locks and atomics can be model-checked.
 //!
-//! What is true, and by what:
+//! Guarantees, and the parts that keep them:
 //!
 //! | promise | kept by |
 //! |---|---|

@@ -27,7 +27,7 @@ type Continuation<T> = Box<dyn FnOnce(Answer<T>) + Send>;
 /// Whom an answer goes to.
 pub struct Ticket<T: Target>(Receiver<T>);
 
-/// What is left to do for an answer.
+/// The remaining work for an answer.
 pub(crate) enum Delivered {
     Heard,
     Wake(Waker),

@@ -256,7 +256,7 @@ impl fmt::Debug for SymbolRef {
     }
 }
 
-/// Symbols whose names are kept for as long as this is there. What is in the session's tables by then keeps its name.
+/// Symbols whose names are kept for as long as this is there. Symbols in the session's tables by then keep their names.
 pub struct SymbolScope {
     names: Arc<Names>,
     held: Mutex<Vec<Symbol>>,

@@ -67,7 +67,7 @@ impl<T: Target> Dylib<T> {
         self.session().undertake(|| self.initialize(false, run, &mut false))?
     }
 
-    /// Takes one opening back. What was opened and nothing open reaches any more is handed to `deinitialize`, dependants first; who opens
+    /// Takes one opening back. Dylibs that were opened and that nothing open reaches any more are handed to `deinitialize`, dependants first; a thread that opens
     /// it meanwhile waits.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::target::Target;
 
 /// Definitions that are made when somebody looks. Bring your own program representation.
 pub trait MaterializationUnit<T: Target>: Send {
-    /// What it will define. Asked once, when it is defined.
+    /// The symbols that it will define. Read once, when it is defined.
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
 
     /// The symbol among them that stands for its initialisers.
@@ -145,7 +145,7 @@ impl<T: Target> Responsibility<T> {
         Ok(self.duty.session.step(UnitHome(self.duty.unit))?.0)
     }
 
-    /// What it is responsible for.
+    /// Its symbols.
     ///
     /// # Errors
     /// The unit was removed.

@@ -81,7 +81,7 @@ pub type Group<T> = machine::Group<Live<T>>;
 /// A lookup's answer.
 pub type Answer<T> = machine::Answer<Live<T>>;
 
-/// What the session asks of whoever embeds it. No lock is held in any call.
+/// The embedder's side of a session. No lock is held in any call.
 pub trait Host<T: Target>: Send + Sync {
     /// Nothing in the session leads to this code any more; running threads may. The order is that in which it shall be freed.
     fn retire(&self, code: Vec<T::Code>) {
@@ -176,7 +176,7 @@ fn let_go<T: Target>(
 ///
 /// **Dropping.** A session ends by [`Session::end`]. One whose last handle is dropped without that is taken down in the same way, but for what needs a caller:
 /// its opened dylibs are not deinitialised. Dylibs, trackers, lookups, responsibilities, requests and tasks that are queued or run are handles: a thread that
-/// waits for a lookup is answered first, and a task in flight is finished. What stores a handle inside of the session (a generator, a unit, a continuation)
+/// waits for a lookup is answered first, and a task in flight is finished. A handle stored inside of the session (in a generator, a unit, a continuation)
 /// keeps it; [`Session::downgrade`] and [`Dylib::downgrade`](crate::Dylib::downgrade) are for these. The last handle may be dropped by any thread, a task's too: code goes to the host
 /// on that thread.
 pub struct Session<T: Target>(Arc<Inner<T>>);
@@ -217,7 +217,7 @@ impl<T: Target> Session<T> {
         Session(Arc::new(Inner { names, machine, dispatcher, host, openings: Openings::default() }))
     }
 
-    /// What tells its identifiers from those of other sessions.
+    /// The number that its identifiers carry.
     #[must_use]
     pub fn id(&self) -> SessionId {
         lock(&self.0.machine).id()
@@ -235,7 +235,7 @@ impl<T: Target> Session<T> {
         self.0.names.hold(text)
     }
 
-    /// What keeps the symbols that it interns until it is dropped.
+    /// A scope that keeps the symbols that it interns until it is dropped.
     #[must_use]
     pub fn scope(&self) -> SymbolScope {
         SymbolScope::new(&self.0.names)
@@ -272,7 +272,7 @@ impl<T: Target> Session<T> {
         T::Address: PartialEq,
     {
         let renewed = self.step(Renew { label, address, unit: unit.into() });
-        // What is refused is dropped here, behind the lock.
+        // A refused unit is dropped here, behind the lock.
         renewed.is_ok()
     }
 
@@ -327,7 +327,7 @@ impl<T: Target> Session<T> {
         Lookup::new(self.clone(), query, promise, doer)
     }
 
-    /// Looks symbols up, and hands the answer to `then`, in a task. What that looks up belongs to this lookup: if this one was begun before the
+    /// Looks symbols up, and hands the answer to `then`, in a task. Lookups of the task belong to this lookup: if this one was begun before the
     /// session ends, it is finished.
     pub fn lookup_then(
         &self,
@@ -375,7 +375,7 @@ impl<T: Target> Session<T> {
         Ok(dispatch::within(SessionDoer { session: self.address(), doer }, work))
     }
 
-    /// What tells sessions apart.
+    /// The identity of the session.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -389,7 +389,7 @@ impl<T: Target> Session<T> {
     }
 
     /// Ends the session; see the file's header. Dylibs that were opened are handed to `deinitialize`, which may look symbols up. Must
-    /// not be called by a task. What other threads are in the middle of opening and closing is waited for, if they do not wait for this one.
+    /// not be called by a task. Openings and closings of other threads are waited for, if they do not wait for this one.
     /// Nothing happens the second time.
     pub fn end(&self, mut deinitialize: impl FnMut(DylibId)) {
         if !self.step(Stop { entirely: false }) {
@@ -425,7 +425,7 @@ impl<T: Target> Session<T> {
     /// Checks the tables. For tests: visits everything.
     ///
     /// # Errors
-    /// What does not fit together.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         lock(&self.0.machine).check()
     }
@@ -459,7 +459,7 @@ impl<T: Target> Session<T> {
             _ => None,
         };
         drop(machine);
-        // What was refused is dropped without the lock.
+        // A refused change is dropped without the lock.
         drop(change);
         self.perform(before);
         may?;
@@ -545,7 +545,7 @@ impl<T: Target> Session<T> {
     }
 }
 
-/// What a thread has undertaken, until this is dropped.
+/// The undertaking of a thread, until this is dropped.
 struct UnderWay<'a, T: Target> {
     session: &'a Session<T>,
     by: ThreadId,

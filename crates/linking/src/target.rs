@@ -2,13 +2,13 @@
 
 use crate::board::Address;
 
-/// What a session links: chosen by the embedder.
+/// The types of a session's contents, chosen by the embedder.
 pub trait Target: Sized + Send + Sync + 'static {
     /// Where a symbol is.
     type Address: Address;
-    /// What owns code or data of a unit; dropped when nothing leads there any more.
+    /// The owner of code or data of a unit; dropped when nothing leads there any more.
     type Code: Send + 'static;
-    /// What calls of redirectable symbols go through.
+    /// The word that calls of redirectable symbols go through.
     type Slot: Slot<Self::Address>;
 }
 

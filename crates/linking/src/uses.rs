@@ -32,7 +32,7 @@ fn generation(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// What became of a place that was to be freed.
+/// The outcome of freeing a place.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Freed {
     /// It is held again, or has another name by now.

@@ -1,4 +1,4 @@
-//! What is under way when a session ends or a dylib is opened: it is finished first, refused, or told that it waits for itself.
+//! Work under way when a session ends or a dylib is opened: it is finished first, refused, or told that it waits for itself.
 
 mod support;
 
@@ -263,7 +263,7 @@ fn an_initialiser_that_needs_the_task_that_opens_is_told_so() {
     }
 }
 
-/// What the task's opening and the other thread's came to.
+/// The outcomes of the task's opening and of the other thread's.
 fn opens_in_a_circle(is_made: bool, comes_late: bool) -> (Result<(), Error>, Result<(), Error>) {
     let (session, main) = in_place();
     let library = session.create_dylib("library").expect("a dylib");

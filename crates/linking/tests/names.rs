@@ -74,7 +74,7 @@ fn names_live_as_long_as_what_they_name() {
     main.remove([alias]).expect("removed");
     assert!(names.is_empty(), "{} names", names.len());
 
-    // What gives way to another definition.
+    // The definition that is replaced by another.
     let scope = session.scope();
     let [weak, strong] = ["weak", "strong"].map(|text| scope.intern(text));
     let never = Never::new(&[(weak, support::weak_flag()), (strong, E)]);

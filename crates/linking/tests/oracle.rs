@@ -102,13 +102,13 @@ impl Model {
         }
     }
 
-    /// What became ready, answered; repeated by the caller after every change.
+    /// Marks ready symbols and answers lookups; repeated by the caller after every change.
     fn settle(&mut self) {
         let ready: Vec<usize> = (0..self.vers.len())
             .filter(|v| self.vers[*v].at == At::Emitted)
             .filter(|v| {
                 let at = |v: &usize| self.vers[*v].at;
-                // What a tombstone has taken from under its users keeps none of them from being ready.
+                // A removal by tombstone keeps none of the users from being ready.
                 self.reach(*v).iter().all(|v| matches!(at(v), At::Emitted | At::Ready | At::Gone))
             })
             .collect();
@@ -167,7 +167,7 @@ impl Model {
         self.retired.extend(self.units[unit].code.take());
     }
 
-    /// What the code of `unit` refers to: it is one piece, so as long as a part of it works, all of it counts.
+    /// The references of the code of `unit`: it is one piece, so as long as a part of it works, all of it counts.
     fn references(&self, unit: usize) -> BTreeSet<usize> {
         let members = self.members(unit);
         let works = members.iter().any(|v| matches!(self.vers[*v].at, At::Emitted | At::Ready));
@@ -553,7 +553,7 @@ impl World {
             let take = self.random.below(rest.len() + 1);
             let part: Vec<usize> = rest.drain(..take).collect();
             let mut needs: Vec<Label> = Vec::new();
-            // What no symbol needs is not looked at.
+            // A symbol that no other needs is skipped.
             for _ in 0..if part.is_empty() { 0 } else { self.random.below(4) } {
                 needs.push(self.label_to_need());
             }

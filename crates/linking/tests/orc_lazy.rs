@@ -112,7 +112,7 @@ fn a_slot_is_armed_when_its_target_is_replaced_or_removed() {
     session.check().expect("invariants");
 }
 
-/// What is to be deinitialised when an opening is taken back.
+/// The dylibs to deinitialise when an opening is taken back.
 fn closed(dylib: &Dylib<Words>) -> Result<Vec<DylibId>, Error> {
     let mut closed = Vec::new();
     dylib.close(|id| closed.push(id))?;
@@ -232,7 +232,7 @@ fn what_was_initialised_before_one_that_fails_is_deinitialised() {
         assert_eq!(drained(), ["init.a", "init.b", "init.main", &*id_b, &*id_a]);
         assert!(matches!(closed(&main), Err(Error::Unknown { .. })), "it is not open");
     }
-    // What others hold stays.
+    // Dylibs that others hold stay.
     apart.open(ran, gone).expect("opened");
     assert!(main.open(ran, gone).is_err());
     assert_eq!(drained(), ["init.a", "init.b", "init.main", &*id_b]);
@@ -252,7 +252,7 @@ fn who_opens_what_another_thread_opens_waits_for_it() {
             let first = scope.spawn(move || {
                 main.open(
                     |_| {
-                        // What it is in the middle of, it does not wait for.
+                        // It does not wait for its own work.
                         main.open(|name| panic!("{name} was run"), |_| {}).expect("opened");
                         main.close(|_| panic!("it is open")).expect("open");
                         is_in.store(1, Ordering::SeqCst);

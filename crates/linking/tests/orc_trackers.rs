@@ -375,7 +375,7 @@ fn replacement_leaves_the_old_version_to_its_users() {
     assert_eq!(three.main.ready(lib), None, "the new one is lazy");
     assert_eq!(three.main.lookup([lib]).wait_one().expect("found").address, Some(99));
     assert_eq!(three.freed(), [0, 0, 0], "`app` uses the old one");
-    // What was linked against the old one is too late.
+    // Code that was linked against the old one is too late.
     let late = three.session.intern("late");
     let kept = Kept::default();
     three.main.define(keep(&[(late, E)], &kept)).expect("defined");
@@ -652,7 +652,7 @@ fn a_failure_for_now_is_told_to_those_who_wait_and_to_no_others() {
     take(&kept).fail_for_now("no room", code(foo, 7, &[], &freed));
     assert!(found.wait().is_err());
     assert_eq!(main.lookup([foo]).wait_one().expect("ready").address, Some(7));
-    // What was removed meanwhile does not come back.
+    // A symbol that was removed meanwhile does not come back.
     main.define_all(vec![keep(&[(user, E)], &kept)], Some(&tracker)).expect("defined");
     drop(main.lookup([user]));
     let lookup = main.lookup([user]);
@@ -729,7 +729,7 @@ fn a_failure_for_now_is_none_for_ever_for_what_needs_it() {
     session.check().expect("invariants");
 }
 
-/// What fails for good fails for good what waits for it, whatever could make that again.
+/// A permanent failure fails its dependants for good, even if a source could make them again.
 #[test]
 fn a_failure_for_ever_stays_with_what_needs_it() {
     let (session, main) = in_place();
@@ -748,7 +748,7 @@ fn a_failure_for_ever_stays_with_what_needs_it() {
     session.check().expect("invariants");
 }
 
-/// What is left of a version that was replaced goes with its last user, whatever removes that.
+/// The remains of a replaced version go with its last user, whatever removes that.
 #[test]
 fn a_replaced_version_goes_with_its_last_user() {
     let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
@@ -777,7 +777,7 @@ fn a_replaced_version_goes_with_its_last_user() {
     }
 }
 
-/// What failed because of another symbol is made again when that is replaced, or removed and defined.
+/// A symbol that failed because of another one is made again when that is replaced, or removed and defined.
 #[test]
 fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
     for removes in [false, true] {

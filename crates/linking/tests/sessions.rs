@@ -39,7 +39,7 @@ fn dylibs_and_trackers_of_another_session_are_refused() {
     both("dylib", main.alias([Alias { symbol: foo, flags: E, from: link, aliasee: foo }]));
     both("tracker", main.define_all(vec![made(&[(foo, E, 1)])], Some(&theirs)));
     both("tracker", ours.transfer_to(&theirs));
-    // What was linked to something of the other session is refused, and the unit fails of that.
+    // A unit that is linked to a symbol of another session is refused, and fails.
     let found = foreign.lookup([foo]).wait_one().expect("ready");
     for need in [Dependence::from(found), Dependence::from(foreign.label(foo))] {
         main.redefine(

@@ -212,7 +212,7 @@ fn w23_linking_a_waiting_unit_to_a_failed_one_fails_both() {
     assert_eq!((units.failed, units.machine.counts().3), (vec![0, 1, 2], 0));
 }
 
-/// What is emitted and reaches only emitted units, by walking.
+/// The emitted units that reach only emitted units, by walking.
 fn naive(needs: &[Vec<usize>], emitted: &BTreeSet<usize>) -> Vec<usize> {
     let ready = |i: &usize| {
         let mut seen = BTreeSet::from([*i]);

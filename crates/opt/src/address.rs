@@ -40,7 +40,7 @@ pub(crate) struct Sum {
     pub(crate) operations: usize,
 }
 
-/// What addresses of a loop are made of.
+/// The parts of the addresses of a loop.
 pub(crate) struct Addresses<'a> {
     pub(crate) shape: Shape,
     counters: Vec<Recurrence>,

@@ -1,4 +1,4 @@
-//! What type tests on the way to a statement say about the types of its operands.
+//! Facts from type tests on the way to a statement about the types of its operands.
 //!
 //! ```text
 //! 1: %2 = (%1 isa Node)           %1 is any object here
@@ -41,7 +41,7 @@ const MAX_BLOCKS: usize = 128;
 /// Copies and π that a value is followed through.
 const MAX_STEPS: usize = 16;
 
-/// What the way into a block says.
+/// The facts of the edge into a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct WayIn {
     /// The nearest block above that has something to say.
@@ -124,7 +124,7 @@ impl Tests {
     }
 }
 
-/// What a value passes on.
+/// The value that a value passes on.
 fn origin(func: &Func, mut value: Value) -> Value {
     for _ in 0..MAX_STEPS {
         match func.def_inst(value).map(|def| (func.op(def), func.args(def))) {
@@ -143,7 +143,7 @@ struct Fact<'a> {
 }
 
 impl Fact<'_> {
-    /// What is left of a type behind a condition; its parts go to `work`.
+    /// The part of a type that remains behind a condition; its parts go to `work`.
     fn narrow(&self, ty: Type, condition: Value, truth: bool, work: &mut Vec<(Value, bool)>) -> Type {
         let func = self.func;
         let Some(def) = func.def_inst(condition) else { return ty };
@@ -200,7 +200,7 @@ impl Fact<'_> {
         self.types.is_concrete(ty) && !matches!(self.types.kind(ty), TypeKind::TypeOf(_))
     }
 
-    /// What is left of a type if its values are of another, or are not.
+    /// The part of a type that remains if its values are of another, or are not.
     fn decided(&self, ty: Type, asked: Type, truth: bool) -> Type {
         let types = self.types;
         if truth && types.is_subtype(asked, ty) {
@@ -218,8 +218,8 @@ impl Fact<'_> {
     }
 }
 
-/// Whether a row may claim more than its operation gives, as far as types and tests in front say. What calls by dispatch may throw
-/// anyway, and is not asked about.
+/// Whether a row may claim more than its operation gives, as far as types and tests in front say. Calls by dispatch may throw
+/// anyway, and are not asked about.
 pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) -> bool {
     let Some(claimed) = func.result(inst).map(|result| func.ty(result)) else { return false };
     if matches!(claimed, Type::ANY | Type::BOTTOM) {
@@ -271,7 +271,7 @@ pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) ->
     !types.is_subtype(given, claimed)
 }
 
-/// What reading a field gives.
+/// The type of a field's value.
 fn field_type(func: &Func, types: &Types, object: Type, field: Value) -> Type {
     if let Some(n) = field_position(func, types, object, field) {
         return types.field_type(object, n).unwrap_or(Type::ANY);

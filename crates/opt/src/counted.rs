@@ -48,7 +48,7 @@ impl Shape {
         latches.next().is_none().then_some(Shape { l, preheader, header: loops.header(l), latch })
     }
 
-    /// What a φ of the head gets from the preheader and from the latch.
+    /// The operands of a φ of the head from the preheader and from the latch.
     pub(crate) fn edges(&self, func: &Func, phi: Inst) -> Option<(Value, Value)> {
         let from = |block| func.phi_edges(phi).find(|&(b, _)| b == block).map(|(_, v)| v);
         Some((from(self.preheader)?, from(self.latch)?))
@@ -69,7 +69,7 @@ pub(crate) struct Recurrence {
     pub(crate) start: Value,
     /// Its value in the next round.
     pub(crate) next: Value,
-    /// What is added.
+    /// The addend.
     pub(crate) step: Value,
 }
 

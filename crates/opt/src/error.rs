@@ -1,4 +1,4 @@
-//! What may go wrong in a run of passes.
+//! Errors of a run of passes.
 
 use brolga_ir::verify::Violation;
 use brolga_ir::{Func, Level};
@@ -10,7 +10,7 @@ pub enum OptError {
     /// The caller's mistake: there is no pass with this name.
     #[error("there is no pass `{name}`; the passes are {}", list(valid))]
     UnknownPass {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// All passes, in the order of the table.
         valid: Vec<&'static str>,
@@ -42,7 +42,7 @@ pub enum OptError {
     Crash {
         /// Where.
         note: CrashNote,
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
 }

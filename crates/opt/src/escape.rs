@@ -41,7 +41,7 @@ const MAX_SOURCES: usize = 63;
 pub(crate) struct Flow<'a> {
     func: &'a Func,
     types: &'a Types,
-    /// What is known of the callees.
+    /// Facts about the callees.
     callees: &'a FxHashMap<Callee, Summary>,
     /// By value; constants have none of their own.
     origins: SecondaryMap<Value, u64>,
@@ -230,7 +230,7 @@ impl<'a> Flow<'a> {
         self.own & !self.captured
     }
 
-    /// What an instruction does for who cannot see the objects inside, and which sources it writes.
+    /// The effects of an instruction for observers that cannot see the objects inside, and the sources that it writes.
     pub(crate) fn seen(&self, inst: Inst) -> (Effects, ArgFlow) {
         let all = match self.func.op(inst) {
             Op::Invoke(callee) => self.callee(callee).effects,
@@ -284,7 +284,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What becomes of the arguments, given what is seen of all instructions.
+    /// The fate of the arguments, given the effects of all instructions.
     pub(crate) fn arguments(&self, seen: ArgFlow) -> ArgFlow {
         let beyond = if self.func.params().len() > MAX_SOURCES { !self.arguments } else { 0 };
         ArgFlow {

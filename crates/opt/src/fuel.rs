@@ -4,7 +4,7 @@
 //! counter, so that the first N rewrites of a run are the same in every run: halving N finds the rewrite that breaks a
 //! program in about twenty runs.
 //!
-//! What costs one unit is the smallest change after which the function is still right: one algebraic rule, one inlined
+//! One unit pays for the smallest change after which the function is still right: one algebraic rule, one inlined
 //! call, but also all unreachable blocks together, because some of them alone would leave jumps to nowhere.
 
 /// How many rewrites are allowed, and how many happened.

@@ -11,11 +11,11 @@
 //! [`split_at`] makes the second picture of the first. The *main* loop `h' … l'` executes the rounds whose counter is less
 //! than `limit`, without going round in the range of its type; the *rest*, the loop as it was, executes those that remain, if
 //! any. The caller chooses a limit up to which every round's test holds ([`end_of`] and less), so the order of everything that
-//! can be seen stays. What it may assume in the main loop is its own affair: that an index is in range (`irce`) or that
+//! can be seen stays. The assumptions of the main loop are the caller's affair: that an index is in range (`irce`) or that
 //! several rounds follow each other without a test (`unroll`).
 //!
 //! Values of the loop that are used behind it are made in two places afterwards; both functions leave it to `ssa_repair` to say
-//! which one is meant. What may be copied: [`is_copyable`].
+//! which one is meant. Copyable instructions: [`is_copyable`].
 //!
 //! Cost: the copied instructions; [`Escapes`] looks once at the uses of what the loop makes.
 
@@ -31,7 +31,7 @@ use brolga_ir::intrinsic::{self, Intrinsic};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What became of blocks and values that were copied.
+/// The copies of blocks and values.
 #[derive(Debug, Default)]
 pub(crate) struct Copied {
     pub(crate) blocks: FxHashMap<Block, Block>,
@@ -106,7 +106,7 @@ pub(crate) enum Polls {
 }
 
 /// Copies the blocks of a loop, its head first, and puts the copies behind `after`. Jumps between them lead to the copies, all others where they led, with
-/// new edges for the φ there. What is in `values` already takes the place of the φ that it is noted for: these are not copied.
+/// new edges for the φ there. A φ that has an entry in `values` is replaced by that value: these are not copied.
 pub(crate) fn copy_blocks(
     func: &mut Func,
     blocks: &[Block],
@@ -292,7 +292,7 @@ pub(crate) enum Enter {
     If(Value),
 }
 
-/// What [`split_at`] made.
+/// The result of [`split_at`].
 pub(crate) struct Split {
     /// The rounds of the main loop, in their order; each is a copy of the loop.
     pub(crate) rounds: Vec<Copied>,
@@ -317,7 +317,7 @@ pub(crate) fn chain(
     rounds
 }
 
-/// What the φ of the head get over the edge from a block.
+/// The operands of the φ of the head over the edge from a block.
 pub(crate) fn carried(
     func: &mut Func,
     shape: &Shape,
@@ -391,7 +391,7 @@ pub(crate) fn split_at(
     func.set_place(branch, place);
     if let Some(old) = func.terminator(latch) {
         func.remove_inst(old);
-        // What it tests there is no round any more.
+        // The test there is no iteration any more.
         func.set_odds(old, None);
         func.append_inst(old, after_main);
         retarget(func, old, end.block(shape.header), rest);
@@ -399,7 +399,7 @@ pub(crate) fn split_at(
     }
     func.append_inst(branch, latch);
 
-    // What the main loop starts with and goes on with; the rest starts where the main loop ended.
+    // Start and step of the main loop; the rest starts where the main loop ended.
     let phis: Vec<Inst> = head_phis(func, shape.header).collect();
     for phi in phis {
         let Some(result) = func.result(phi) else { continue };

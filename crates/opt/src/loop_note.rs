@@ -1,4 +1,4 @@
-//! What the author of a loop wants to be done with it.
+//! Hints of a loop's author.
 //!
 //! | part of the note | meaning | read by |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! The names are those that Julia prints. In high IR the note is an operation (`loopinfo`) in a block of the loop; `lower` puts the
 //! parts of the table on the loop's head, where low passes find them. Other parts (`julia.simdloop`) are for high passes.
 //!
-//! Wishes do not change what is allowed: a loop that cannot be unrolled stays. What was done is not done again, so a pass takes the note
+//! Hints do not change the rules: a loop that cannot be unrolled stays. A hint holds once, so a pass takes the note
 //! off the loop that it leaves.
 
 use brolga_ir::func::{MetaData, MetaItem};
@@ -42,7 +42,7 @@ pub(crate) struct LoopNote {
 }
 
 impl LoopNote {
-    /// What is wanted for the loop of a head.
+    /// The hint for the loop of a head.
     pub(crate) fn of(func: &Func, types: &Types, head: Block) -> LoopNote {
         let mut note = LoopNote { unroll: Unrolling::Any, vectorize: true };
         let items = func.loop_note(head).map_or(&[][..], |meta| &func.meta(meta).items);

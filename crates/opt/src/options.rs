@@ -5,7 +5,7 @@
 pub enum OptLevel {
     /// Only what lowering needs: linear and nearly free.
     O0,
-    /// What is cheap and safe.
+    /// Cheap and safe passes.
     O1,
     /// The default.
     #[default]
@@ -59,7 +59,7 @@ impl PassFilter {
     }
 }
 
-/// What the processor can do that the code is for. Nothing is taken for granted.
+/// The features of the target processor. None is assumed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CpuFeatures {
     /// It multiplies and adds in one operation that rounds once.

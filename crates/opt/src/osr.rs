@@ -118,7 +118,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// What lives behind the φ of a loop's head; nothing if the loop cannot be left.
+    /// The values that live behind the φ of a loop's head; nothing if the loop cannot be left.
     fn live_at(&self, head: Block) -> Option<Vec<Value>> {
         let in_handler = |&enter: &Inst| {
             let handler = self.func.inst_blocks(enter).get(1);
@@ -210,11 +210,11 @@ fn ask(func: &mut Func, exit: &Exit) -> Block {
     rest
 }
 
-/// What a question does in low IR: it counts, in words that nothing else can see.
+/// The effects of an OSR check in low IR: it counts, in words that nothing else can see.
 const QUESTION: Effects = Effects { consistent: false, effect_free: false, pinned: true, ..Effects::PURE };
 
 impl Leaving {
-    /// What the function calls in order to leave: functions that no module has.
+    /// The calls by which the function leaves: functions that no module has.
     pub fn beside(&self) -> Vec<Beside<'_>> {
         let mut beside = Vec::with_capacity(2 * self.exits.len());
         for Exit { entry, question, entry_symbol, question_symbol, .. } in &self.exits {

@@ -1,4 +1,4 @@
-//! What a pass is, and what it is given.
+//! Passes, and their input.
 //!
 //! A pass is one file in `passes/` with one `PASS`. It does not dump, time, verify or log: [`PassScope`](crate::scope) does
 //! that around it. It reads the facts that it declared, spends fuel for every rewrite, and says whether it changed anything.
@@ -26,9 +26,9 @@ pub struct Pass {
     pub level: PassLevel,
     /// Whether the pipelines are wrong without it; it then cannot be switched off.
     pub required: bool,
-    /// What must be computed before it starts.
+    /// Facts to compute before it starts.
     pub needs: &'static [Fact],
-    /// What no longer holds after it changed the function.
+    /// Facts that no longer hold after it changed the function.
     pub breaks: &'static [Fact],
     /// The pass.
     pub run: fn(&mut Func, &mut PassCx<'_>) -> Changed,
@@ -66,7 +66,7 @@ pub enum Changed {
     Yes,
 }
 
-/// What a pass is given beside the function.
+/// The input of a pass beside the function.
 pub struct PassCx<'a> {
     /// The functions that the function may call, as they are for now. The function itself may be there in an older form.
     pub module: &'a Module,

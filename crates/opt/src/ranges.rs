@@ -115,7 +115,7 @@ impl Ranges {
             Op::Intrinsic(op) => self.intrinsic(func, op, inst, first),
             Op::Builtin(Builtin::Ifelse) => self.joined(func, &func.args(inst)[1..]),
             Op::Phi => {
-                // What comes from behind has not been looked at.
+                // Operands from behind have not been visited.
                 let seen = |&v: &Value| self.of[v].is_some() || func.def_inst(v).is_none();
                 if func.args(inst).iter().all(seen) { self.joined(func, func.args(inst)) } else { None }
             }

@@ -1,4 +1,4 @@
-//! What becomes of the claim that a type is when one value takes the place of another.
+//! The type claim after one value takes the place of another.
 //!
 //! ```text
 //! use(%2) where %2::Any is known to be %1::Point       the use verifies with %1     use(%1)
@@ -28,7 +28,7 @@ use smallvec::{SmallVec, smallvec};
 /// The operation that gives `value` and is claimed to give the type, with its operands.
 pub(crate) fn claim(func: &mut Func, types: &Types, value: Value, ty: Type) -> (Op, SmallVec<[Value; 2]>) {
     if ty == Type::BOTTOM || func.ty(value) == Type::BOTTOM {
-        // What would give it never comes back.
+        // The call that would produce it never returns.
         (Op::Copy, smallvec![func.constant(Const::Undef(ty))])
     } else if types.is_disjoint(func.ty(value), ty) {
         let claimed = func.constant(Const::Type(ty));

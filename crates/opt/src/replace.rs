@@ -23,7 +23,7 @@ pub(crate) fn sized<K: EntityRef, V: Clone + Default>(count: usize) -> Secondary
     map
 }
 
-/// What takes whose place.
+/// Replacements of values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replacements {
     to: SecondaryMap<Value, PackedOption<Value>>,
@@ -36,7 +36,7 @@ impl Replacements {
         self.any
     }
 
-    /// What stands for `value` in the end.
+    /// The final replacement of `value`.
     pub(crate) fn resolve(&mut self, value: Value) -> Value {
         let mut last = value;
         while let Some(next) = self.to[last].expand() {

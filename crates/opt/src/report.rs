@@ -1,4 +1,4 @@
-//! What a run of passes did: one row for each step, in the order of the pipeline.
+//! The report of a run of passes: one row for each step, in the order of the pipeline.
 //!
 //! ```text
 //! step              runs  changed  rewrites       time     insts before → after   counters
@@ -9,7 +9,7 @@
 
 use brolga_ir::FuncId;
 
-/// What all steps did.
+/// The rows of all steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// One row for each step that ran, in order of the first run.
@@ -19,7 +19,7 @@ pub struct Report {
     pub inlined: Vec<FuncId>,
 }
 
-/// What one step did.
+/// The row of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepReport {
     /// The step's name in its pipeline.
@@ -38,7 +38,7 @@ pub struct StepReport {
     pub insts_before: u64,
     /// Instructions after it ran. Counted only when there is a clock.
     pub insts_after: u64,
-    /// What it counted, by name.
+    /// Its counters, by name.
     pub counters: Vec<(&'static str, u64)>,
 }
 

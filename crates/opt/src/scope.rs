@@ -1,4 +1,4 @@
-//! What happens around every pass, in one place: dump, facts, time, fence, check, verify, count, dump.
+//! The frame around every pass, in one place: dump, facts, time, fence, check, verify, count, dump.
 //!
 //! ```text
 //! step 4 of 9, `late dce`
@@ -26,7 +26,7 @@ use brolga_ir::{Func, Module};
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What lives longer than the optimisation of one function: fuel, the clock, and where dumps go.
+/// State that outlives the optimisation of one function: fuel, the clock, and where dumps go.
 pub struct Cx<'a> {
     /// The counter that all rewrites spend from.
     pub fuel: Fuel,
@@ -257,7 +257,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }
     }
 
-    /// What a pass says about itself has to be true.
+    /// A pass's declaration has to be true.
     fn check_promises(
         &self,
         func: &Func,

@@ -80,14 +80,14 @@ impl Repair {
     }
 }
 
-/// What is known about the current variable in a block.
+/// Knowledge about the current variable in a block.
 #[derive(Clone, Copy, Default)]
 struct State {
     /// The variable for which the rest holds.
     stamp: u32,
     /// A definition stands here.
     defined: PackedOption<Value>,
-    /// What arrives.
+    /// The incoming value.
     arrives: PackedOption<Value>,
     /// The φ that makes what arrives.
     phi: PackedOption<Inst>,
@@ -145,7 +145,7 @@ impl Mend<'_> {
         }
     }
 
-    /// What holds at the end of a block.
+    /// The value at the end of a block.
     fn leaves(&self, block: Block) -> Option<Value> {
         let state = self.blocks[block];
         if state.stamp != self.stamp {

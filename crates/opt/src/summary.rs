@@ -1,4 +1,4 @@
-//! What a call of a function does, found out from its body.
+//! Effects of calls of a function, derived from its body.
 //!
 //! ```text
 //! hypot(x, y) = sqrt(x*x + y*y)         summary: pure, returns             ──►  noted at every call of `hypot` (`call-effects`)
@@ -16,7 +16,7 @@
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
 //!
-//! What becomes of arguments, and which objects nobody else sees, is found out by `escape`: what is done to these does not count.
+//! The fate of arguments, and which objects nobody else sees, is decided by `escape`: effects on these do not count.
 //!
 //! Functions with handlers may do anything. Cost: a few visits to each instruction; circles some visits more. Not done: loops that surely
 //! end.
@@ -68,7 +68,7 @@ fn is_circle(module: &Module, component: &[FuncId]) -> bool {
     }
 }
 
-/// What a call of a function does, given the summaries of what it calls.
+/// The effects of a call of a function, given the summaries of its callees.
 pub fn summarise(module: &Module, func: &Func) -> Summary {
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);
@@ -138,7 +138,7 @@ fn claims_too_much(module: &Module, func: &Func, tests: &Tests, inst: Inst) -> b
     !gives || !given.zip(&sig.params).all(|(given, param)| types.is_subtype(given, param.ty))
 }
 
-/// What is known of a callee.
+/// Knowledge about a callee.
 pub(crate) fn of_callee(module: &Module, callee: &CalleeData) -> Summary {
     let CalleeData::Method { function, args, .. } = callee else { return Summary::ANY };
     let found = module.find_method(*function, args);

@@ -141,7 +141,7 @@ fn program(seed: u64) -> String {
         }
         let _ = writeln!(text.rows, "└── goto #3\n3 ─ %{} = add_int(x, 2)::i64", text.next + 1);
         text.next += 1;
-        // What was loaded on one way only is not known behind it.
+        // A value that was loaded on one edge only is not known behind the join.
         text.loaded.truncate(kept);
     }
     for _ in 0..random.below(8) {

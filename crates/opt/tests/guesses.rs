@@ -28,12 +28,12 @@ function top(x)::Any
 end
 ";
 
-/// What `union-split` makes of `top` when these types were seen there.
+/// The output of `union-split` for `top` when these types were seen there.
 fn split(seen: &[Type]) -> String {
     after("union-split", seen, None)
 }
 
-/// What passes make of `top` when these types were seen there, and the call says this about inlining.
+/// The output of passes for `top` when these types were seen there, with this inlining hint of the call.
 fn after(passes: &str, seen: &[Type], inlining: Option<Inlining>) -> String {
     let mut module = module();
     let cx = module.cx.clone();

@@ -59,7 +59,7 @@ stencil iterate   -       lanes   lanes   lanes   lanes
 stencil simd      lanes   lanes   lanes   lanes   lanes
 ";
 
-/// What is left in a loop.
+/// The remainders in a loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Left {
     scalar: bool,
@@ -96,7 +96,7 @@ fn compiled(module: &Module, func: &Func) -> Func {
     optimize(module, low, OptLevel::O3, &options, &mut cx).unwrap().0
 }
 
-/// What is left in the main loop.
+/// The remainders in the main loop.
 fn left(func: &Func) -> Option<Left> {
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);

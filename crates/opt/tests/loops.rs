@@ -32,7 +32,7 @@ const TESTS: [(&str, bool); 6] = [
     ("eq_int(T, B)", false),
 ];
 
-/// What is added to the counter to make `%20`, and the check of that or of `%22`, which is `s` more.
+/// The addend of the counter that makes `%20`, and the check of that or of `%22`, which is `s` more.
 const CHECKS: [(i64, &str); 10] = [
     (0, ""),
     (0, "ult_int(%20, len)"),
@@ -103,7 +103,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
     })
 }
 
-/// What a call did; `None` if it did not end.
+/// The outcome of a call; `None` if it did not end.
 fn call(module: &Module, args: [i64; 3], max_steps: u64) -> Option<String> {
     let limits = Limits { max_steps, ..Limits::default() };
     let mut interp = Interp::new(module, limits, Box::new(SimMemory::default()));

@@ -1,4 +1,4 @@
-//! What `blackbox` gives is known to no pass on low IR, and what `donotdelete` takes is computed.
+//! The result of `blackbox` is known to no pass on low IR, and the operand of `donotdelete` is computed.
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Val};

@@ -27,7 +27,7 @@ impl Dice {
 struct Text {
     lines: String,
     count: u32,
-    /// What the open block has not yet written before its first statement.
+    /// The label that the open block has to print before its first statement.
     label: Option<u32>,
 }
 

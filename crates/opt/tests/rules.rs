@@ -96,7 +96,7 @@ impl Bench {
         func.results(inst).collect()
     }
 
-    /// What a straight line of scalar operations returns; `None` if it throws.
+    /// The result of a straight line of scalar operations; `None` if it throws.
     fn run(&self, func: &Func, args: &[Scalar]) -> Option<Vec<Scalar>> {
         let mut known: SecondaryMap<Value, Option<Scalar>> = SecondaryMap::new();
         for (&param, &arg) in func.params().iter().zip(args) {
@@ -281,7 +281,7 @@ fn ranges_of_8_bits() {
     let all: Vec<u128> = (0..256).collect();
     let some = [0, 1, 7, 127, 128, 255];
     let mut changed = 0;
-    // What has a range is on the left of these; what is decided by it, above them.
+    // Values with a range are on the left of these; the conditions that it decides, above them.
     for expr in deep(&int_unary(), &int_binary(), &[0, 1, 3, 0x7f, 0x80, 0xff]) {
         changed += usize::from(bench.check(Type::I8, &expr, &all, &some, bitwise));
     }

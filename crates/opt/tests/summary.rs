@@ -1,4 +1,4 @@
-//! What is found out about calls of functions, by their text.
+//! Findings about calls of functions, by their text.
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::effects::{ArgFlow, Effects, Regions, Summary};
@@ -197,7 +197,7 @@ fn what_becomes_of_arguments() {
     let keeps = flow("keeps");
     assert_eq!((which(ArgFlow::captures, keeps), which(ArgFlow::writes, keeps)), (vec![1], vec![2]));
     assert!(!keeps.elsewhere);
-    // What an argument holds is another object.
+    // The referent of an argument is another object.
     assert!(flow("inner").elsewhere);
     // The object that was made is reached through what a call returned, which may be the argument as well.
     assert!(flow("through_same").elsewhere || flow("through_same").writes(2));

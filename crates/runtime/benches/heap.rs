@@ -1,4 +1,4 @@
-//! What an allocation and a collection cost, beside C's `malloc` and `free` in the same run.
+//! The cost of an allocation and of a collection, beside C's `malloc` and `free` in the same run.
 //!
 //! The code allocates, links GC frames and stores as compiled code does: by the offsets of `HeapAbi` from the thread, with
 //! `brolga_gc_alloc` as the slow path. Every program runs in turn with each heap and with C, several times; the figure is the
@@ -85,7 +85,7 @@ type Alloc = extern "C" fn(*const Thread, usize, u64) -> *mut u8;
 type Memory = extern "C" fn(*const Thread, u64, i64) -> *mut u8;
 type Write = extern "C" fn(*const Thread, *mut u8);
 
-/// What compiled code has: its thread, and the addresses of routines.
+/// The parts of compiled code: its thread, and the addresses of routines.
 struct Compiled {
     thread: *const Thread,
     pair: u64,

@@ -52,6 +52,39 @@ extern "C" fn to_title(character: u32) -> u32 {
     unicode::to_title(character)
 }
 
+extern "C" fn cbrt(x: f64) -> f64 {
+    x.cbrt()
+}
+
+extern "C" fn cbrtf(x: f32) -> f32 {
+    x.cbrt()
+}
+
+extern "C" fn asinh(x: f64) -> f64 {
+    x.asinh()
+}
+
+extern "C" fn acosh(x: f64) -> f64 {
+    x.acosh()
+}
+
+extern "C" fn atanh(x: f64) -> f64 {
+    x.atanh()
+}
+
+/// A function of the C mathematics library that Rust brings along or computes in another way: the last bits differ between C libraries, and all
+/// engines give what the interpreter gives.
+pub(crate) fn mathematics(name: &str) -> Option<*const ()> {
+    Some(match name {
+        "cbrt" => cbrt as *const (),
+        "cbrtf" => cbrtf as *const (),
+        "asinh" => asinh as *const (),
+        "acosh" => acosh as *const (),
+        "atanh" => atanh as *const (),
+        _ => return None,
+    })
+}
+
 /// The function that bears a name here.
 pub(crate) fn find(name: &str) -> Option<*const ()> {
     Some(match name {

@@ -21,14 +21,14 @@ use std::ptr;
 use crate::frames::HandlerRecord;
 use crate::heap::Persistent;
 
-/// What waits in the innermost activation of a thread.
+/// The exception that waits in the innermost activation of a thread.
 #[derive(Debug)]
 pub(crate) struct Carried {
     /// The handler that it waits for; null if nothing waits. It is compared and not followed.
     handler: Cell<*mut HandlerRecord>,
     /// Its place among the exceptions.
     at: Cell<usize>,
-    /// What keeps it where the thread is not in the heap.
+    /// Its root where the thread is not in the heap.
     kept: RefCell<Option<Persistent>>,
 }
 
@@ -38,6 +38,7 @@ impl Carried {
     }
 
     /// Begins an activation.
+    #[inline(always)]
     pub(crate) fn begin(&self) -> Activation<'_> {
         Activation {
             carried: self,
@@ -48,13 +49,14 @@ impl Carried {
     }
 
     /// The exception at a place waits for a handler, which is not null.
+    #[inline(always)]
     pub(crate) fn wait(&self, handler: *mut HandlerRecord, at: usize, kept: Option<Persistent>) {
         self.handler.set(handler);
         self.at.set(at);
         self.kept.replace(kept);
     }
 
-    /// What keeps the exception at a place, if it waits outside of the heap.
+    /// The root of the exception at a place, if it waits outside of the heap.
     pub(crate) fn look_at_kept<R>(&self, at: usize, look: impl FnOnce(&Persistent) -> R) -> Option<R> {
         self.kept.borrow().as_ref().filter(|_| self.at.get() == at).map(look)
     }
@@ -82,7 +84,7 @@ impl Carried {
 #[derive(Debug)]
 pub(crate) struct Activation<'t> {
     carried: &'t Carried,
-    /// What waits further out.
+    /// The handler for which exceptions further out wait.
     handler: *mut HandlerRecord,
     at: usize,
     kept: Option<Persistent>,
@@ -96,6 +98,7 @@ impl Activation<'_> {
 }
 
 impl Drop for Activation<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.carried.wait(self.handler, self.at, self.kept.take());
     }

@@ -3,24 +3,29 @@
 //! A pending exception (`pending.rs`) becomes an [`Exception`] where it leaves compiled code. Its text is the interpreter's: both
 //! use `brolga_ir::show`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use brolga_ir::Context;
 use brolga_ir::types::Type;
 
-use crate::heap::{Heap, Persistent};
+use crate::heap::{EXCEPTION_KINDS, Heap, Persistent};
 use crate::objects::show::{exception_type, show_exception};
 use crate::pending::{ExceptionKind, Pending};
 use crate::trace::StackFrame;
+
+const _: () =
+    assert!(ExceptionKind::ALL.len() <= EXCEPTION_KINDS, "each kind has its place in the heap's list");
 
 /// An exception that left compiled code.
 #[derive(Clone)]
 pub struct Exception {
     /// Its type, as far as it is one of the builtin ones.
     pub kind: ExceptionKind,
-    /// What it says, without the type's name in front; may be empty.
+    /// The message, without the type's name in front; may be empty.
     pub message: String,
-    text: String,
+    /// The text in front of it.
+    lead: Cow<'static, str>,
     context: Arc<Context>,
     ty: Type,
     object: Option<Arc<Persistent>>,
@@ -30,40 +35,46 @@ pub struct Exception {
 impl Exception {
     /// The exception on the stack of a thread that runs.
     pub(crate) fn new(heap: &Heap, pending: Pending) -> Exception {
-        let text = show_exception(heap, pending);
-        let (context, ty) = exception_type(heap, pending);
         let kind = match pending {
             Pending::Kind(kind, _) => kind,
             Pending::Object(object) => ExceptionKind::of(object.desc()),
         };
-        let name = context.types.display(ty).to_string();
-        let message = match text.strip_prefix(&name) {
+        let mut text = pending.plain_text().unwrap_or_else(|| show_exception(heap, pending));
+        let (context, ty) = exception_type(heap, pending);
+        let own_name;
+        let name = match pending {
+            Pending::Kind(kind, _) if kind != ExceptionKind::Other => kind.name(),
+            _ => {
+                own_name = context.types.display(ty).to_string();
+                &own_name
+            }
+        };
+        let message = match text.strip_prefix(name) {
             Some(rest) => rest.strip_prefix(':').or(rest.strip_prefix(" with")).unwrap_or(rest).trim_start(),
             None => &text,
         };
+        let lead = match &text[..text.len() - message.len()] {
+            "" => Cow::Borrowed(""),
+            lead if lead == kind.usual_lead() => Cow::Borrowed(kind.usual_lead()),
+            lead => Cow::Owned(lead.to_owned()),
+        };
+        text.drain(..lead.len());
         let object = pending.object().map(|object| Arc::new(heap.persistent(object)));
-        Exception {
-            kind,
-            message: message.into(),
-            text,
-            context: context.clone(),
-            ty,
-            object,
-            trace: Arc::default(),
-        }
+        Exception { kind, message: text, lead, context: context.clone(), ty, object, trace: Arc::default() }
     }
 
     /// The same, with where it came from.
-    pub(crate) fn with_trace(self, trace: Vec<StackFrame>) -> Exception {
-        Exception { trace: trace.into(), ..self }
+    pub(crate) fn with_trace(self, trace: Arc<[StackFrame]>) -> Exception {
+        Exception { trace, ..self }
     }
 
     /// An exception where there should be one and is none.
     pub(crate) fn missing(context: Arc<Context>) -> Exception {
-        let text = "unwound without an exception".to_owned();
+        let message = "unwound without an exception".to_owned();
         let kind = ExceptionKind::ErrorException;
         let ty = kind.builtin_type(&context).unwrap_or(Type::ANY);
-        Exception { kind, message: text.clone(), text, context, ty, object: None, trace: Arc::default() }
+        let lead = Cow::Borrowed("");
+        Exception { kind, message, lead, context, ty, object: None, trace: Arc::default() }
     }
 
     /// The activations of compiled code that were on the stack when it was thrown, the innermost first; empty if they were not
@@ -85,7 +96,7 @@ impl Exception {
 
     /// The exception's type as a program with this context knows it; `None` if it is the type of another program.
     pub fn type_in(&self, cx: &Arc<Context>) -> Option<Type> {
-        if Arc::ptr_eq(&self.context, cx) {
+        if self.context.is_same(cx) {
             return Some(self.ty);
         }
         self.kind.builtin_type(cx)
@@ -98,7 +109,7 @@ impl PartialEq for Exception {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (a, b) => a.is_none() && b.is_none(),
         };
-        self.kind == other.kind && self.text == other.text && same_object
+        self.kind == other.kind && self.message == other.message && self.lead == other.lead && same_object
     }
 }
 
@@ -107,7 +118,7 @@ impl Eq for Exception {}
 impl std::fmt::Debug for Exception {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Exception");
-        out.field("kind", &self.kind).field("text", &self.text).field("object", &self.object);
+        out.field("kind", &self.kind).field("text", &self.to_string()).field("object", &self.object);
         out.finish_non_exhaustive()
     }
 }
@@ -115,7 +126,8 @@ impl std::fmt::Debug for Exception {
 /// As Julia shows it: `DivideError: integer division error`, `ArgumentError: …`, and an `ErrorException` by its message.
 impl std::fmt::Display for Exception {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.lead)?;
+        f.write_str(&self.message)
     }
 }
 
@@ -141,6 +153,7 @@ mod tests {
             (K::ErrorException, Detail::Message(text("no")), "no"),
             (K::ArgumentError, Detail::Message(text("no")), "ArgumentError: no"),
             (K::StackOverflowError, Detail::None, "StackOverflowError:"),
+            (K::InterruptException, Detail::None, "InterruptException: the program was interrupted"),
             (K::BoundsError, Detail::None, "BoundsError"),
             (K::BoundsError, Detail::Index(7), "BoundsError: attempt to access index [7]"),
             (K::UndefVarError, Detail::Name(sym("x")), "UndefVarError: `x` not defined"),
@@ -162,7 +175,7 @@ mod tests {
         );
         assert!(domain.to_string().starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
         assert!(domain.message.starts_with("-1.0:\nsqrt was called"), "{domain}");
-        // What compiled code leaves above a narrow number does not matter.
+        // Bits that compiled code leaves above a narrow number do not matter.
         let narrow = thrown(BaseFn::ThrowOverflowerrBinaryop, "+", [Some(Type::INT8); 2], [0x7f, u128::MAX]);
         assert_eq!(narrow.to_string(), "OverflowError: 127 + -1 overflowed for type Int8");
         let types = [Some(Type::INT8), Some(Type::FLOAT64)];

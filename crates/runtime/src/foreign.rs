@@ -1,7 +1,7 @@
 //! C symbols: what a `foreigncall` names.
 //!
-//! A name is looked up in this order: the table that the embedder filled; the library that the call names; the process
-//! with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the functions of Julia's
+//! A name is looked up in this order: the table that the embedder filled; the library that the call names; functions of mathematics whose
+//! last bits depend on the library (`c_functions.rs`); the process with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the functions of Julia's
 //! run time that are here (`c_functions.rs`). Libraries
 //! that were opened stay open as long as the runtime, because compiled code holds addresses in them.
 
@@ -73,6 +73,9 @@ impl Foreign {
             return self
                 .in_library(library, name)?
                 .ok_or_else(|| ForeignError::NotInLibrary { name: name.into(), library: library.into() });
+        }
+        if let Some(own) = crate::c_functions::mathematics(name) {
+            return Ok(own.expose_provenance());
         }
         if let Some(address) = in_process(name) {
             return Ok(address);

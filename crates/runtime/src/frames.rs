@@ -58,7 +58,7 @@ pub struct HandlerRecord {
     pub fp: usize,
 }
 
-/// What an entry trampoline keeps in its frame.
+/// The record in the frame of an entry trampoline.
 #[repr(C)]
 #[derive(Debug)]
 pub struct EntryRecord {
@@ -108,7 +108,7 @@ impl Crossings {
         self.entry.set(std::ptr::null());
     }
 
-    /// What others need to find the frames that are there now. On the thread itself, outside of compiled code.
+    /// The words by which other threads find the frames that are there now. On the thread itself, outside of compiled code.
     pub(crate) fn park(&self) -> Parked {
         Parked {
             exit: Frame { return_address: self.exit_pc.get(), pointer: self.exit_fp.get() },
@@ -398,7 +398,7 @@ mod tests {
             unsafe { thread.frames() }.map(|frame| (frame.return_address, frame.pointer)).collect();
         assert_eq!(found, [(0x1c, c), (0x1b, b), (0x1a, a)]);
         let parked = thread.park();
-        // What runs further down does not concern who looks at the frames that were there.
+        // Frames further down do not concern an observer of these frames.
         let below = record(0xdead, (c, 0x1c), &raw const inner);
         thread.entry.set(&raw const below);
         thread.exit_fp.set(0xdead);

@@ -18,7 +18,7 @@ use crate::records::{StringRef, SymbolRef};
 use crate::retired::{Graveyard, Reporter};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
 
-/// What can be chosen about a runtime.
+/// Options of a runtime.
 #[derive(Default)]
 pub struct RuntimeOptions {
     /// Where `print` writes.
@@ -48,7 +48,7 @@ impl MethodError {
     }
 }
 
-/// What compiled code needs beside a thread.
+/// The state that compiled code needs beside a thread.
 pub struct Runtime {
     routines: Vec<(&'static str, usize)>,
     foreign: Foreign,
@@ -68,7 +68,7 @@ pub struct Runtime {
     _end: End,
 }
 
-/// What a runtime takes from the layers above: routines for compiled code, and threads.
+/// The parts of a runtime that the layers above provide: routines for compiled code, and threads.
 pub(crate) struct Host {
     /// Routines by name, sorted, with their addresses.
     pub(crate) routines: Vec<(&'static str, usize)>,
@@ -88,13 +88,13 @@ impl Drop for End {
 impl Runtime {
     /// A new world with this heap, for threads that `host` describes.
     pub(crate) fn with(options: RuntimeOptions, heap: Heap, host: Host) -> Arc<Runtime> {
-        let graveyard = Graveyard::new();
+        let graveyard = Graveyard::with(heap.fences());
         let worlds = Worlds::new(graveyard.clone());
         Arc::new(Runtime {
             routines: host.routines,
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
-            methods: MethodTable { shared: Table::new(&worlds, None) },
+            methods: MethodTable::new(Table::new(&worlds, None)),
             worlds,
             graveyard,
             reporters: Mutex::default(),
@@ -156,7 +156,7 @@ impl Runtime {
     /// The address of a routine that compiled code may call.
     pub fn routine(&self, name: &str) -> Option<usize> {
         if name == "brolga_runtime" {
-            // What C calls back says by this whose code it is.
+            // C callbacks pass this address to name the owner of their code.
             return Some(std::ptr::from_ref(self).addr());
         }
         let at = self.routines.binary_search_by_key(&name, |(known, _)| known).ok()?;
@@ -230,7 +230,7 @@ impl Runtime {
 
     /// Methods of a program of its own: none yet beside those that all programs see.
     pub fn method_table(&self) -> MethodTable {
-        MethodTable { shared: Table::new(&self.worlds, Some(&self.methods.shared)) }
+        MethodTable::new(Table::new(&self.worlds, Some(&self.methods.shared)))
     }
 
     /// Makes the next world: threads that enter compiled code from now on are in it. `prepare` is told its number first, and makes visible what

@@ -10,6 +10,7 @@
 //! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
 //! | `exception.rs` | exceptions as they arrive in Rust                                                     |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
+//! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
@@ -35,6 +36,7 @@ mod foreign;
 mod frames;
 pub mod heap;
 mod instance;
+mod membarrier;
 pub mod objects;
 mod output;
 mod pending;

@@ -3,7 +3,7 @@
 //! Writing never fails for the program: an error is kept for the embedder to ask for, and what follows it is dropped.
 //!
 //! The embedder's writer is called behind a fence and without a lock: a panic is an error as any other, and so is what the writer prints
-//! to its own runtime. What other threads print meanwhile is written, in order, by the thread that has the writer.
+//! to its own runtime. Output of other threads meanwhile is written, in order, by the thread that has the writer.
 //!
 //! Not done: holding up threads that print faster than the writer writes.
 
@@ -47,7 +47,7 @@ struct Writer {
     idle: Option<Box<dyn Write + Send>>,
     /// The thread that uses it.
     user: Option<ThreadId>,
-    /// What it is to do.
+    /// The queued jobs.
     jobs: VecDeque<Job>,
 }
 
@@ -100,7 +100,7 @@ impl Sink {
         }
     }
 
-    /// What was captured since the last time; nothing unless the output is [`Output::Capture`].
+    /// The output captured since the last call; nothing unless the output is [`Output::Capture`].
     pub fn take_captured(&self) -> Vec<u8> {
         match &mut self.lock().target {
             Target::Capture(text) => std::mem::take(text),
@@ -152,7 +152,7 @@ impl Sink {
 }
 
 impl State {
-    /// What the writer is to do next. After an error, nothing.
+    /// The writer's next job. After an error, nothing.
     fn next(&mut self) -> Option<Job> {
         let Target::Writer(writer) = &mut self.target else { return None };
         if self.error.is_some() {

@@ -12,13 +12,14 @@ use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 
 use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
+use brolga_ir::show::show_plain_error;
 
 use crate::heap::Object;
 use crate::records::{StringRef, SymbolRef};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident,)*) => {
-        /// What went wrong.
+        /// The kind of an exception.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         pub enum ExceptionKind {
             $($(#[$doc])* $kind,)*
@@ -27,6 +28,13 @@ macro_rules! kinds {
         impl ExceptionKind {
             /// All kinds.
             pub const ALL: &[ExceptionKind] = &[$(ExceptionKind::$kind,)*];
+
+            /// The text in front of the message of most exceptions of this kind.
+            pub(crate) const fn usual_lead(self) -> &'static str {
+                match self {
+                    $(ExceptionKind::$kind => concat!(stringify!($kind), ": "),)*
+                }
+            }
 
             /// The name of the exception type, as Julia has it.
             pub const fn name(self) -> &'static str {
@@ -94,13 +102,13 @@ impl ExceptionKind {
     }
 }
 
-/// What a routine recorded about an exception.
+/// The details of an exception that a routine recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Detail {
     None,
     Message(StringRef),
     Index(i64),
-    /// What a function of Base got that throws: a symbol, and the bits of numbers.
+    /// The operands of a function of Base that throws: a symbol, and the bits of numbers.
     Operands(Thrown, SymbolRef, [u128; 2]),
     /// A variable.
     Name(SymbolRef),
@@ -113,6 +121,18 @@ pub(crate) enum Pending {
     Kind(ExceptionKind, Detail),
     /// An object that was thrown.
     Object(Object),
+}
+
+impl Pending {
+    /// The text, if it takes no more than the name of the type and a text that was given.
+    pub(crate) fn plain_text(self) -> Option<String> {
+        let Pending::Kind(kind, detail) = self else { return None };
+        match detail {
+            Detail::None => show_plain_error(kind.name(), None),
+            Detail::Message(text) => show_plain_error(kind.name(), Some(&text.text())),
+            Detail::Index(_) | Detail::Operands(..) | Detail::Name(_) => None,
+        }
+    }
 }
 
 /// A thread's stack of exceptions: those that are being handled or thrown, innermost last.

@@ -138,7 +138,7 @@ mod tests {
             std::thread::scope(|scope| scope.spawn(|| runtime.retire(both())).join())
                 .expect("the other thread");
             assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (2, 2));
-            // What a safepoint does for a thread that was asked.
+            // The action of a safepoint for a thread that was asked.
             assert!(!thread.safepoint());
             assert_eq!(freed.load(Ordering::SeqCst), 4, "none of its frames lies there");
             drop(entered);

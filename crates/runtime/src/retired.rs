@@ -35,7 +35,7 @@ pub trait RetiredCode: Send {
         None
     }
 
-    /// What keeps the code in memory, for [`Runtime::look_at_retired`](crate::Runtime::look_at_retired). It is asked under a lock.
+    /// The owner of the code's memory, for [`Runtime::look_at_retired`](crate::Runtime::look_at_retired). It is read under a lock.
     fn keeper(&self) -> Option<&dyn Any> {
         None
     }
@@ -65,7 +65,7 @@ pub(crate) fn may_hold(code: &Retired, returns: &[usize], worlds: Option<(u64, u
     }
 }
 
-/// Drops code that was waiting. What a destructor panics with has been printed; nobody here could do more with it.
+/// Drops code that was waiting. The panic hook has reported a panic of a destructor; nothing more can be done with it.
 pub(crate) fn free(code: Vec<Retired>) {
     for piece in code {
         let _panicked = fenced(|| drop(piece));

@@ -19,16 +19,19 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    #[inline(always)]
     pub(crate) fn get(&self) -> (u64, u64) {
         (self.oldest.load(Ordering::Relaxed), self.newest.load(Ordering::Relaxed)) // W1
     }
 
+    #[inline(always)]
     pub(crate) fn set(&self, (oldest, newest): (u64, u64)) {
         self.oldest.store(oldest, Ordering::Relaxed); // W1
         self.newest.store(newest, Ordering::Relaxed); // W1
     }
 
     /// Extends the span by a world.
+    #[inline(always)]
     pub(crate) fn include(&self, world: u64) {
         let (oldest, newest) = self.get();
         self.set((if oldest == 0 { world } else { oldest.min(world) }, newest.max(world)));

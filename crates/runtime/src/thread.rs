@@ -20,6 +20,9 @@
 //! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
 //! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
+//! **Guards.** An entry is several guards on the stack. Their constructors and destructors are always inlined: a guard that is returned through memory and
+//! moved costs more than all that it does.
+//!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
 //!
@@ -28,7 +31,7 @@
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
-//! | T3  | outermost entry: clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
+//! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 //! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
 
 mod asked;
@@ -61,7 +64,7 @@ use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
 use crate::stack;
-use crate::trace::{TraceStack, Traces};
+use crate::trace::{MAX_FRAMES, TraceStack, Traces};
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
 pub const STACK_RESERVE: usize = 256 << 10;
@@ -159,17 +162,28 @@ pub struct HeapEntry<'t> {
 }
 
 impl Drop for HeapEntry<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         let mutator = &self.thread.mutator;
-        // Compiled code that left the heap, and was left by an exception before it came back.
+        if mutator.left.borrow().len() > self.left {
+            self.come_back();
+        }
+        mutator.restore_gc_stack(self.gc_stack);
+        mutator.inside.set(self.inside);
+        self.heap.leave(mutator);
+    }
+}
+
+impl HeapEntry<'_> {
+    /// Compiled code left the heap, and was left by an exception before it came back.
+    #[cold]
+    fn come_back(&self) {
+        let mutator = &self.thread.mutator;
         let left = mutator.left.borrow().get(self.left).copied();
         if let Some(paused) = left {
             mutator.left.borrow_mut().truncate(self.left);
             self.heap.go_on(mutator, paused);
         }
-        mutator.restore_gc_stack(self.gc_stack);
-        mutator.inside.set(self.inside);
-        self.heap.leave(mutator);
     }
 }
 
@@ -189,6 +203,7 @@ impl Entered<'_> {
     }
 
     /// Whether compiled code came back though C had been called back with an exception, for which nobody asked: it leaves here.
+    #[inline]
     pub fn carries(&self) -> bool {
         self.activation.carries()
     }
@@ -201,9 +216,12 @@ impl Entered<'_> {
 
 /// The pin goes first: code that waited for this thread is free then.
 impl Drop for Entered<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.pin = None;
-        free(self.thread.mutator.participant.collect_if_awaited());
+        if self.thread.mutator.participant.is_awaited() {
+            free(self.thread.mutator.participant.collect_if_awaited());
+        }
     }
 }
 
@@ -221,7 +239,7 @@ impl Thread {
             poll: AtomicU32::new(0),
             lazy: Cell::new(0),
             lines: dispatch.lines(),
-            mutator: Mutator::new(runtime.graveyard().participant(), span),
+            mutator: Mutator::new(runtime.graveyard().participant(), span, runtime.heap().fences()),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::new(runtime.heap().types().sweeps().clone()),
@@ -238,10 +256,13 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. What this thread
+    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. Code that this thread
     /// retires itself meanwhile stays only if a frame lies there: words that were read before are to be read again.
+    #[inline(always)]
     pub fn enter(&self) -> Entered<'_> {
-        if self.handler.get().is_null() {
+        // One that arrives behind the load was made while the thread entered, and may interrupt.
+        let is_asked = self.poll.load(Ordering::Relaxed) & POLL_INTERRUPT != 0; // T3
+        if is_asked && self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
         let (depth, activation) = (self.exception_depth(), self.begin());
@@ -256,8 +277,10 @@ impl Thread {
             // Objects are looked at, so collections wait. The exception is a root until it is taken off.
             let _entry = self.enter_own_heap(runtime);
             let pending = self.last_exception(depth, runtime.heap())?;
-            let trace = self.traces.get(self.exception_depth() - 1);
-            Some(Exception::new(runtime.heap(), pending).with_trace(runtime.symbolizers().frames(&trace)))
+            let place = self.exception_depth() - 1;
+            let mut room = [0; MAX_FRAMES];
+            let trace = runtime.symbolizers().frames(self.traces.get(place, &mut room));
+            Some(Exception::new(runtime.heap(), pending).with_trace(trace))
         });
         // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
         let exception = taken.unwrap_or_else(|| {
@@ -267,7 +290,7 @@ impl Thread {
         exception
     }
 
-    /// What the stub stands for that was called last on this thread.
+    /// The record of the stub that was called last on this thread.
     pub fn lazy(&self) -> usize {
         self.lazy.get()
     }
@@ -281,6 +304,7 @@ impl Thread {
     }
 
     /// Whether collections look at this thread: it has entered the heap before.
+    #[inline]
     pub fn is_known_to_heap(&self) -> bool {
         self.mutator.registered.get()
     }
@@ -291,6 +315,7 @@ impl Thread {
     }
 
     /// Begins an activation in which nothing waits for C yet.
+    #[inline(always)]
     pub(crate) fn begin(&self) -> Activation<'_> {
         self.carried.begin()
     }
@@ -300,7 +325,7 @@ impl Thread {
         self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1), kept);
     }
 
-    /// What keeps the exception that was thrown last, if it is an object, when the thread leaves the heap.
+    /// A root for the exception that was thrown last, if it is an object, when the thread leaves the heap.
     pub(crate) fn keep_exception(&self, runtime: &Runtime) -> Option<Persistent> {
         match self.mutator.exceptions.last() {
             Some(Pending::Object(object)) => Some(runtime.heap().persistent(object)),
@@ -310,7 +335,7 @@ impl Thread {
 
     /// The last exception above `depth`. Where it is kept, it may have moved meanwhile.
     fn last_exception(&self, depth: usize, heap: &Heap) -> Option<Pending> {
-        // What lies below belongs to outer activations.
+        // Exceptions below belong to outer activations.
         let last = self.mutator.exceptions.last_above(depth)?;
         let kept = self.carried.look_at_kept(self.exception_depth() - 1, |kept| heap.kept(kept)).flatten();
         Some(kept.map_or(last, Pending::Object))
@@ -425,6 +450,7 @@ impl Thread {
         }
     }
 
+    #[inline]
     pub(crate) fn exception_depth(&self) -> usize {
         self.mutator.exceptions.depth()
     }
@@ -460,6 +486,7 @@ impl Thread {
 
     /// Enters the newest world of a program's methods, for the call that follows. A thread that runs code of the same program stays
     /// in the world that it is in.
+    #[inline(always)]
     pub fn enter_world(&self, methods: &MethodTable) -> InWorld<'_> {
         self.dispatch.enter(methods, self.handler.get().is_null())
     }
@@ -481,7 +508,7 @@ impl Thread {
         &self.isa
     }
 
-    /// What `brolga_safepoint` does: whether an exception is pending afterwards.
+    /// The body of `brolga_safepoint`: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
         let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
         let wanted = self.poll.fetch_and(!answered, Ordering::Relaxed); // T2
@@ -558,12 +585,14 @@ impl Thread {
     }
 
     /// Whether a scope is in use on this thread and not lent for a call: objects that it does not keep may be in use.
+    #[inline]
     pub fn in_scope(&self) -> bool {
         self.mutator.in_scope.get()
     }
 
     /// Enters the heap of the thread's runtime: from now on collections wait for this thread at safepoints. Compiled code
     /// that touches objects runs inside such an entry.
+    #[inline(always)]
     pub fn enter_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> Result<HeapEntry<'t>, EnterError> {
         match std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)) {
             true => Ok(self.enter_own_heap(runtime)),
@@ -572,6 +601,7 @@ impl Thread {
     }
 
     /// As [`Thread::enter_heap`], where the runtime is known to be the thread's.
+    #[inline(always)]
     pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Runtime) -> HeapEntry<'t> {
         debug_assert!(std::ptr::eq(self.runtime.as_ptr(), runtime));
         let heap = runtime.heap();

@@ -40,7 +40,7 @@ fn operands(interp: &mut Interp<'_>, module: &Module, text: &str) -> (Val, Vec<V
     (callee, args)
 }
 
-/// What a call gives or throws, as text, by the interpreter and by the run time. Objects are copied there and back.
+/// The result or exception of a call, as text, by the interpreter and by the run time. Objects are copied there and back.
 fn both(runtime: &Arc<Runtime>, module: &Module, text: &str) -> (String, String) {
     let mut one = interp(module);
     let (callee, args) = operands(&mut one, module, text);
@@ -489,7 +489,7 @@ fn a_chain_of_builtins_that_call_uses_no_stack() {
     assert_eq!(refused, Ok(Err(CallError::OtherRuntime)));
 }
 
-/// What one thread does: it makes objects, calls methods and operators on them, throws some, catches them, and lets others
+/// The work of one thread: it makes objects, calls methods and operators on them, throws some, catches them, and lets others
 /// collect. The sum of what it has computed.
 fn call_and_throw(runtime: &Arc<Runtime>, cx: &Arc<Context>, rounds: i64) -> i64 {
     let function = |name: &str| {

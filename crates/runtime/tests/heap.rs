@@ -603,7 +603,7 @@ fn vectors_grow_and_shrink_at_both_ends() {
                     }
                     assert!(bits.element_bits::<i64>(model.len()).is_err());
                 }
-                // What was deleted is undefined when it comes back, and was not kept alive.
+                // A deleted field is undefined when it comes back, and was not kept alive.
                 let length = model.len();
                 scope.delete(refs, End::Back, length).unwrap();
                 scope.collect();

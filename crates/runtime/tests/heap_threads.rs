@@ -42,7 +42,7 @@ fn sum<'h>(scope: &Scope<'_, 'h>, top: Root<'_, 'h>) -> i64 {
     sum
 }
 
-/// What one thread does: trees of its own, one of them kept for long.
+/// The work of one thread: trees of its own, one of them kept for long.
 fn work(runtime: &std::sync::Arc<brolga_runtime::Runtime>, node: &TypeRef, seed: u64, rounds: usize) {
     let numbers = &mut Numbers(seed);
     runtime

@@ -1,4 +1,4 @@
-//! What safe calls refuse because memory would not be safe otherwise, and what foreign code cannot upset.
+//! Refusals of safe calls that protect memory safety, and attempts of foreign code to upset it.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -51,7 +51,7 @@ fn methods(runtime: &Arc<Runtime>, module: &Module) -> (MethodTable, Methods) {
     (table, added)
 }
 
-/// What a call gives by the interpreter and by the run time; `None` is a `MethodError`.
+/// The result of a call by the interpreter and by the run time; `None` is a `MethodError`.
 fn both(runtime: &Arc<Runtime>, module: &Module, table: &MethodTable, call: &str) -> [Option<String>; 2] {
     let source = SourceFile::new("call", call).unwrap();
     let call = read_call(&source, module).unwrap_or_else(|_| panic!("cannot read {call}"));

@@ -26,7 +26,7 @@ fn giving(runtime: &Runtime, table: &MethodTable, cx: &Arc<Context>, name: &str,
     runtime.add_methods_to(table, cx, [row(cx, name, entry)]).unwrap()
 }
 
-/// What `name(1)` gives; `None` if no method is found.
+/// The result of `name(1)`; `None` if no method is found.
 fn call(runtime: &Arc<Runtime>, table: &MethodTable, cx: &Arc<Context>, name: &str) -> Option<i64> {
     let function = runtime.heap().type_object(cx, cx.types.function(cx.names.intern(name))).unwrap();
     runtime
@@ -173,7 +173,7 @@ fn one_change_adds_methods_and_hides_others() {
     let mut told = 0;
     let (second, now) = runtime.change_methods(new("f", 2), &mut old, |world| told = world);
     assert_eq!((first, second, told, now.len()), (before + 1, before + 2, before + 2, 1));
-    // What is hidden is found in older worlds as long as it is held.
+    // A hidden method is found in older worlds as long as it is held.
     let found = |world| in_world(&runtime, &cx, runtime.methods(), world, "f");
     assert_eq!([before, first, second].map(found), [None, Some(1), Some(2)]);
     drop(old);

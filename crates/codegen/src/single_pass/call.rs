@@ -93,7 +93,7 @@ pub(super) fn stack_bytes(signature: &Signature) -> Step<u32> {
     Ok(bytes.next_multiple_of(16))
 }
 
-/// What is called.
+/// A callee.
 enum Callee {
     Near(u32),
     Far(u32),
@@ -223,7 +223,7 @@ impl Emitter<'_> {
                 pending.iter_mut().filter(|(_, from)| *from == wanted).for_each(|(_, from)| *from = scratch);
             }
         }
-        // What is in memory or is made anew needs no register but its own.
+        // Values in memory and rematerialized ones need no register but their own.
         for &(to, value) in moves {
             if self.places.register_of(value).is_none() {
                 self.places.fetch(self.asm, self.func, value, to)?;

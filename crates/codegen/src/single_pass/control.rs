@@ -2,7 +2,7 @@
 //!
 //! A parameter is in its word when its block begins. All that a way passes is passed at once: where a value that is passed is itself a
 //! parameter of the same block and only in its word, that word may be written before it is read. Such values take the way over the stack.
-//! What is passed changes neither the flags nor what is known about places, so both ways out of a block see the same.
+//! Passing arguments changes neither the flags nor the known places, so both successors of a block see the same.
 
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Inst, Value, ValueDef};
 
@@ -97,7 +97,7 @@ impl Emitter<'_> {
         self.jump_if(opposite, to);
     }
 
-    /// What a way passes to parameters that somebody wants and that are not the value itself.
+    /// The arguments of an edge for parameters that are used and differ from the value itself.
     pub(super) fn passed(&self, way: &BlockCall) -> Vec<Passed> {
         let dfg = &self.func.dfg;
         let to = way.block(&dfg.value_lists);

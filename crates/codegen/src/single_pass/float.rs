@@ -170,7 +170,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// What the flags say as a value.
+    /// The flags as a value.
     pub(super) fn set_truth(&mut self, truth: Truth, to: Gpr) {
         match truth {
             Truth::One(cond) => self.asm.set(cond, to),
@@ -289,7 +289,7 @@ impl Emitter<'_> {
             self.asm.jcc(Cond::S, large);
             self.asm.jmp(end);
             self.asm.bind(large);
-            // What is at least 2^63, less that: it fits, or the number was too large.
+            // At least 2^63, less that: it fits, or the number was too large.
             self.mask(match from {
                 Precision::F32 => u64::from(9_223_372_036_854_775_808f32.to_bits()),
                 Precision::F64 => 9_223_372_036_854_775_808f64.to_bits(),

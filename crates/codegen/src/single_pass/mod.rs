@@ -58,7 +58,7 @@ pub(crate) struct Unsupported;
 
 type Step<T = ()> = Result<T, Unsupported>;
 
-/// What the processor has beyond SSE2.
+/// Processor features beyond SSE2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
     has_popcnt: bool,
@@ -99,7 +99,7 @@ pub(crate) struct SinglePass {
     returns: FxHashMap<u32, Label>,
 }
 
-/// What a function needs beyond its instructions.
+/// Properties of a function that its prologue depends on.
 #[derive(Clone, Copy, Default)]
 struct Shape {
     /// Whether exceptions arrive in it.
@@ -421,7 +421,7 @@ impl Emitter<'_> {
     }
 }
 
-/// What an external name stands for.
+/// The meaning of an external name.
 enum External {
     /// The number of a symbol.
     Symbol(u32),

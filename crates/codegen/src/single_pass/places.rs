@@ -31,7 +31,7 @@ use super::{Step, Unsupported};
 pub(super) struct Reg(u8);
 
 impl Reg {
-    /// What [`Info::reg`] says when there is none.
+    /// The value of [`Info::reg`] for no register.
     const NONE: Reg = Reg(u8::MAX);
     /// For one instruction only.
     pub(super) const SCRATCH_FLOAT: Reg = Reg(16 + 15);
@@ -72,7 +72,7 @@ const INTS: u32 = 0b0111_1100_0111;
 /// xmm0 to xmm14.
 const FLOATS: u32 = 0x7fff << 16;
 
-/// What is known of a value.
+/// Facts about a value.
 #[derive(Clone, Copy, Debug)]
 struct Info {
     /// Uses that no code has been made for yet.
@@ -112,7 +112,7 @@ pub(super) enum Operand {
 #[derive(Default)]
 pub(super) struct Places {
     infos: Vec<Info>,
-    /// What the registers hold, by number.
+    /// The values in the registers, by number.
     holds: Vec<Option<Value>>,
     /// Those that hold something.
     occupied: u32,

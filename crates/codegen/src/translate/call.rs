@@ -7,7 +7,7 @@
 //! | compiled code that may be replaced | `tail`, through a word (`slots.rs`) | `Symbol::Slot` |
 //! | a question at a loop's head | no call, but a count (`slots.rs`) | `Symbol::Counter` |
 //! | a routine of the run time | the host's C | `Symbol::Routine` |
-//! | a C function | the host's C | `Symbol::Foreign`, or an address |
+//! | a C function | the host's C | `Symbol::Foreign`, or an address (`pointer.rs`) |
 //!
 //! More results than fit into registers come back through a stack slot, as `sig.rs` says.
 //!
@@ -131,7 +131,7 @@ impl Translation<'_> {
     }
 
     /// Says at a call where the roots of a safepoint lie, if the frame is found by maps.
-    fn map_roots(&mut self, inst: Inst, call: clif::Inst) {
+    pub(super) fn map_roots(&mut self, inst: Inst, call: clif::Inst) {
         let Some(map) = self.func.root_map(inst) else { return };
         let slot = self.stack_slot(map.slot);
         for &offset in &map.offsets {
@@ -217,6 +217,12 @@ impl Translation<'_> {
             signature.params.insert(at, AbiParam::new(types::I64));
             given.insert(at, self.b.ins().iconst(types::I64, 0));
         }
+        if data.name.is_none() {
+            let passed = args[first..first + data.params.len()].to_vec();
+            if self.call_pointer(inst, data, &passed, &signature, &given)? {
+                return Ok(());
+            }
+        }
         let target = match data.name {
             Some(name) => self.c_function_named(name, &signature)?,
             None => Compiled::Loaded(self.b.import_signature(signature.clone()), args[0]),
@@ -294,7 +300,7 @@ impl Translation<'_> {
         self.define(inst, &made)
     }
 
-    /// What an entry of the run time gives for the operands; code goes on behind it where it has not failed.
+    /// The result of a run-time entry for the operands; code continues behind it if it has not failed.
     pub(super) fn runtime_values(
         &mut self,
         inst: Inst,
@@ -404,7 +410,7 @@ impl Translation<'_> {
         self.trap();
     }
 
-    /// Goes on at the innermost handler. What is translated next is not reached.
+    /// Continues at the innermost handler. The code behind this is not reached.
     fn raise(&mut self) {
         if self.inside.is_none() && !self.shares_unwind {
             return self.unwind_here();

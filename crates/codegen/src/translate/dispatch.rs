@@ -7,7 +7,7 @@
 //!   no   brolga_apply(thread, args, n)               cold; it searches, fills the line and calls
 //! ```
 //!
-//! What a line holds and when it counts stands in the run time's `objects/dispatch.rs`. A call that reaches several methods has
+//! The contents of a line, and when it counts, are those of the run time's `objects/dispatch.rs`. A call that reaches several methods has
 //! several lines. The operands lie in an array in the frame, which low IR has just filled: the loads become what was stored.
 //!
 //! Calls with more than [`LINE_KEYS`](thread::LINE_KEYS) operands go to the run time at once.

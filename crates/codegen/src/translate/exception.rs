@@ -71,7 +71,7 @@ impl Translation<'_> {
         }
     }
 
-    /// What `pop_exception` in the handler goes back to.
+    /// The depth that `pop_exception` in the handler restores.
     pub(super) fn exception_depth(&mut self, inst: Inst) -> Done {
         let thread = self.thread();
         let depth = thread::exception_depth(&mut self.b, thread);

@@ -71,7 +71,7 @@ impl Translation<'_> {
     fn half(&mut self, inst: Inst, op: Intrinsic) -> Result<Value, TranslateError> {
         let args = self.args(inst)?;
         match (op, &args[..]) {
-            // What only moves the sign keeps every other bit.
+            // Operations that only move the sign keep every other bit.
             (Intrinsic::NegFloat, &[x]) => Ok(self.b.ins().bxor_imm_u(x, SIGN16)),
             (Intrinsic::AbsFloat, &[x]) => Ok(self.b.ins().band_imm_u(x, SIGN16 - 1)),
             (Intrinsic::CopysignFloat, &[x, y]) => {
@@ -105,7 +105,7 @@ impl Translation<'_> {
         let [x, y, z] = wide;
         let p = self.b.ins().fmul(x, y);
         let sum = self.b.ins().fadd(p, z);
-        // What the sum lost, exactly (Knuth's TwoSum).
+        // The rounding error of the sum, exact (Knuth's TwoSum).
         let z_part = self.b.ins().fsub(sum, p);
         let p_part = self.b.ins().fsub(sum, z_part);
         let p_lost = self.b.ins().fsub(p, p_part);

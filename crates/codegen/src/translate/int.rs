@@ -1,6 +1,6 @@
 //! Integers: arithmetic, shifts, comparisons, checked pairs, division.
 //!
-//! What Cranelift leaves to the caller is made whole here:
+//! Cranelift leaves these to the caller; they are completed here:
 //!
 //! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width.
 //! - *Division* by zero, and the quotient of typemin by −1, throw `DivideError`; Cranelift would stop the process. A

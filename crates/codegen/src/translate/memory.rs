@@ -148,7 +148,7 @@ impl Translation<'_> {
         self.define(inst, &[address])
     }
 
-    /// What a slot became.
+    /// The stack slot of a slot.
     pub(super) fn stack_slot(&mut self, slot: Slot) -> clif::StackSlot {
         if let Some(made) = self.slots[slot].expand() {
             return made;

@@ -43,6 +43,7 @@ mod exception;
 mod float;
 mod int;
 mod memory;
+mod pointer;
 mod profile;
 mod slots;
 mod vector;
@@ -106,7 +107,7 @@ pub enum TranslateError {
         name: String,
         /// The C function.
         callee: String,
-        /// What cannot be passed.
+        /// The value that cannot be passed.
         what: &'static str,
     },
     /// The code generator has no such operation.
@@ -121,7 +122,7 @@ pub enum TranslateError {
     },
 }
 
-/// What is chosen about a translation.
+/// Options of a translation.
 #[derive(Clone, Copy, Debug)]
 pub struct TranslateOptions {
     /// Compare the stack pointer with the thread's limit at the entry of functions that call.
@@ -141,7 +142,7 @@ impl Default for TranslateOptions {
 /// A function in Cranelift's IR, ready for [`Compiler::compile`](crate::compile::Compiler::compile).
 #[derive(Debug)]
 pub struct Translated {
-    /// What the external name `u0:N` means, by N.
+    /// The symbol of the external name `u0:N`, by N.
     pub symbols: Vec<Symbol>,
     /// Constant bytes that the function refers to, under their symbols.
     pub data: Vec<(Symbol, Box<[u8]>)>,
@@ -219,6 +220,7 @@ impl Translator {
             slots: SecondaryMap::new(),
             words: None,
             asked: None,
+            answered: None,
             uses: None,
         };
         let done = t.function(rpo.blocks(), &signature, options);
@@ -271,7 +273,7 @@ fn data_symbol(func: &str, number: u32) -> Symbol {
 
 type Done = Result<(), TranslateError>;
 
-/// What a block passes to φ `number` of its successor `to`.
+/// The argument of a block for φ `number` of its successor `to`.
 #[derive(Clone, Copy)]
 struct Passed {
     to: Block,
@@ -286,7 +288,7 @@ struct Translation<'a> {
     func: &'a Func,
     cfg: &'a Cfg,
     name: String,
-    /// What arguments and results became.
+    /// The translation of arguments and results.
     values: SecondaryMap<Value, PackedOption<clif::Value>>,
     /// The constants that the block being translated has already.
     consts: FxHashMap<Value, clif::Value>,
@@ -318,6 +320,8 @@ struct Translation<'a> {
     words: Option<clif::AliasRegion>,
     /// The question on whose answer the next instruction branches.
     asked: Option<String>,
+    /// The question for an exception that the call in front of it has answered.
+    answered: Option<Inst>,
     /// Where values are used, if somebody has asked.
     uses: Option<SecondaryMap<Value, Uses>>,
 }
@@ -419,6 +423,15 @@ impl Translation<'_> {
 
     /// The instruction that uses a value, if it is used once.
     fn only_use(&mut self, value: Value) -> Option<Inst> {
+        if let Uses::One(inst) = self.uses_of(value) { Some(inst) } else { None }
+    }
+
+    /// Whether any instruction uses a value.
+    fn is_used(&mut self, value: Value) -> bool {
+        !matches!(self.uses_of(value), Uses::None)
+    }
+
+    fn uses_of(&mut self, value: Value) -> Uses {
         let func = self.func;
         let uses = self.uses.get_or_insert_with(|| {
             let mut uses = SecondaryMap::with_capacity(func.value_count());
@@ -430,7 +443,7 @@ impl Translation<'_> {
             }
             uses
         });
-        if let Uses::One(inst) = uses[value] { Some(inst) } else { None }
+        uses[value]
     }
 
     /// One of two values. 128 bits are chosen by halves: Cranelift makes a minimum or maximum of a whole choice between
@@ -464,7 +477,7 @@ impl Translation<'_> {
             Op::Enter => self.enter(block, inst),
             Op::Leave => self.leave(inst),
             Op::Unreachable => {
-                // What stands before it does not come back; reaching this is a defect and stops at once.
+                // The call before it does not return; reaching this is a defect and stops at once.
                 self.trap();
                 Ok(())
             }
@@ -478,6 +491,7 @@ impl Translation<'_> {
             Op::MemCopy => self.mem_copy(inst),
             Op::CallSymbol(callee) => self.call_symbol(inst, callee),
             Op::CallRuntime(RuntimeFn::Apply) => self.apply(inst),
+            Op::CallRuntime(RuntimeFn::CarriedException) if self.is_answered(inst) => Ok(()),
             Op::CallRuntime(RuntimeFn::ExceptionDepth) => self.exception_depth(inst),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
@@ -596,7 +610,7 @@ impl Translation<'_> {
         let leaves = |to| {
             self.loops.as_ref().is_some_and(|l| l.loop_of(block).is_some_and(|own| !l.contains(own, to)))
         };
-        // What Cranelift is told first comes last: the way out of a loop, else the one that is taken less often.
+        // Cranelift lays out the block that it is told first last: the loop exit, else the successor that is taken less often.
         let likely = self.func.odds(inst).is_some_and(|odds| odds.yes() > odds.no());
         let invert = match (leaves(yes), leaves(no)) {
             (false, true) => true,
@@ -660,7 +674,7 @@ impl Translation<'_> {
         self.blocks[block].expand().ok_or_else(|| TranslateError::Unterminated { name: self.name.clone() })
     }
 
-    /// What a value became, made here if it is a constant.
+    /// The translation of a value; a constant is materialized here.
     fn value(&mut self, user: Inst, value: Value) -> Result<clif::Value, TranslateError> {
         let undefined = || TranslateError::Undefined { name: self.name.clone(), inst: user };
         if let ValueDef::Const(_) = self.func.value_def(value) {

@@ -5,7 +5,7 @@
 //!   call      [cell] < SAMPLES? ── yes, cold ──► brolga_seen(cell, n, tags…)      which adds one, and notes the tags
 //! ```
 //!
-//! Where the cells are and what becomes of them is the linker's affair: code names [`Symbol::Cells`] and a distance. What has a *site*
+//! The linker places the cells: code names [`Symbol::Cells`] and a distance. An instruction with a *site*
 //! (`brolga_ir::odds`) is counted, but for
 //!
 //! | left out | because |

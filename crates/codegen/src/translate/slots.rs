@@ -1,4 +1,4 @@
-//! Calls through slots, counted entries, and questions of loops. What they are for stands in `ways.rs`.
+//! Calls through slots, counted entries, and OSR checks in loops. Their purpose stands in `ways.rs`.
 //!
 //! ```text
 //!   call             lea  r, [rip + slot]          entry     lea  r, [rip + counter]

@@ -8,7 +8,7 @@
 //! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
 //! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
-//! Nothing is refused once it is in force. What was prepared from something that is not so any more does not come into force, and is
+//! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
 //! prepared again by whoever defines (`inlined.rs` says what that is).
 
 use std::collections::BTreeSet;
@@ -24,6 +24,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
 use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Kind, Notes};
+use super::later::Retyped;
 use super::lazy::{BODY, Body, HOT, Hot, Stub, type_of};
 use super::linking;
 use super::methods::NewRows;
@@ -53,7 +54,7 @@ pub(super) struct Batch<'a> {
     pub(super) offers: scope::Scope,
     /// Symbols of functions to be called when the dylib is closed.
     pub(super) finalizers: Vec<String>,
-    /// What it was prepared from.
+    /// Its basis.
     pub(super) basis: Basis,
     pub(super) notes: Notes,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
@@ -115,14 +116,40 @@ impl<'a> Batch<'a> {
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
-        let changes = own.iter().map(|&id| Change::new(label(id), module, id, session.context()));
+        // Functions of another context are named in a view that goes with the answer.
+        let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
+        let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();
         let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
         (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
-        // What is looked at here of the functions themselves is the same as long as nobody defines them.
+        // The properties of the functions that are read here change only when they are defined.
         let objects = self.basis.changes.iter().filter_map(|change| change.object).collect();
         self.basis.imports.extend(self.replace.then_some(Imported { looked_for: objects, seen }));
         hits
+    }
+
+    /// Which of the functions of a module give another type than those that are there.
+    pub(super) fn retyped(&self, module: &Module, own: &[FuncId]) -> Vec<Retyped> {
+        let (dylib, session) = (self.dylib, &self.dylib.session);
+        if !self.replace || !dylib.is_shared(module) {
+            return Vec::new();
+        }
+        let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
+        let Some(scope) = home else { return Vec::new() };
+        let (types, linking) = (&module.cx.types, session.linking());
+        let other = |&id: &FuncId| {
+            let symbol = module[id].symbol(&module.cx);
+            let before = scope.result(scope::object(module, id, &module.cx)?, &symbol)?;
+            let now = module[id].sig.results.first().copied().filter(|now| *now != before)?;
+            let label = dylib.linking.label(self.names.intern(&symbol));
+            let text = |ty| types.display(ty).to_string();
+            linking.is_defined(label).then(|| Retyped {
+                function: linking.name(label),
+                before: text(before),
+                now: text(now),
+            })
+        };
+        own.iter().filter_map(other).collect()
     }
 
     /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays.
@@ -342,7 +369,7 @@ impl<'a> Batch<'a> {
         let (mut number, mut busy) = (None, Vec::new());
         let agree = |is_defined: &dyn Fn(Label) -> bool| {
             let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
-            // What is weak would give way to the body of a function that is gone.
+            // A weak definition would give way to the body of a function that is gone.
             busy.extend(
                 hidden.iter().filter(|(body, slot)| is_there(body) && !is_there(slot)).map(|both| both.0),
             );
@@ -372,7 +399,7 @@ impl<'a> Batch<'a> {
         };
         match dylib.linking.change(change, agree) {
             // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
-            // refuse. What is being compiled may have seen what was there before.
+            // refuse. A compilation under way may have seen the former state.
             Err(linking::Error::Busy { symbols })
                 if self.replace && symbols.iter().all(|name| self.is_unnamed(name)) =>
             {

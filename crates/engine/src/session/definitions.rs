@@ -1,4 +1,4 @@
-//! What is defined in one go: the functions of a program, and what is said about them.
+//! Definitions that are made in one step: the functions of a program, and their options.
 //!
 //! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
 //! They stand behind its own functions in its module. If one of them is defined anew before the program is, they are imported again; if
@@ -35,12 +35,12 @@ pub struct Definitions<'t> {
     pub(crate) is_profiled: bool,
     /// Calls that are interpreted while there is no code.
     pub(crate) interpreted: u32,
-    /// What was imported, and by whom.
+    /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<String>,
     pub(crate) finalizers: Vec<String>,
-    /// What has to stay as long as the code.
+    /// Objects that live as long as the code.
     pub(crate) kept: Option<Kept>,
 }
 

@@ -85,7 +85,8 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
-        let cx = self.session.context();
+        // Names that only the program holds go with it.
+        let cx = &self.session.context().view();
         let scopes = self.session.scopes(&self.linking.links()?);
         let is_elsewhere = |module: &str, name: &str| {
             let (module, name) = (cx.names.intern(module), cx.names.intern(name));
@@ -125,9 +126,9 @@ impl Dylib {
         Ok(Definitions { imported, ..Definitions::new(module, own) })
     }
 
-    /// Whether a module is of the session's context, so that its functions can be declared to others.
+    /// Whether a module is of the session's context or a view of it, so that its functions can be declared to others.
     pub(super) fn is_shared(&self, module: &Module) -> bool {
-        Arc::ptr_eq(&module.cx, self.session.context())
+        module.cx.is_same(self.session.context())
     }
 
     /// A function by its bare name, if only one method has it, or by its symbol (`fib(Int64)`), in what the dylib sees: waits until
@@ -136,6 +137,12 @@ impl Dylib {
     /// # Errors
     /// There is none, or several; it or something that it needs failed.
     pub fn function(&self, name: &str) -> Result<Function, SessionError> {
+        // One whose name goes meanwhile is not found: its place gets another generation.
+        if let Some(symbol) = self.session.linking().names().find(name)
+            && let Some(function) = self.ready(symbol)
+        {
+            return Ok(function);
+        }
         let symbol = self.symbol(name)?;
         match self.ready(symbol.symbol()) {
             Some(function) => Ok(function),
@@ -258,7 +265,7 @@ impl Dylib {
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
         let held = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
         let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
-        // What lies behind a slot goes with it.
+        // The versions behind a cell go with it.
         let linking = self.session.linking();
         let here = [self.linking.all()];
         for at in 0..symbols.len() {
@@ -280,7 +287,7 @@ impl Dylib {
                 done => break done?,
             }
         }
-        // What has been defined since stays noted.
+        // Later definitions stay noted.
         let forget = |symbol| self.session.inner.inlined.forget(self.linking.label(symbol), seen);
         symbols.into_iter().for_each(forget);
         Ok(())
@@ -302,8 +309,8 @@ impl Dylib {
         Ok(())
     }
 
-    /// Removes everything. What uses it and stays keeps what it calls by [`Dependants::Keep`], and by [`Dependants::Tombstone`] throws `CompileError`,
-    /// which names what was removed ([`session`](crate::session) says what that means for whom).
+    /// Removes everything. Users that stay keep their callees by [`Dependants::Keep`], and by [`Dependants::Tombstone`] throw `CompileError`,
+    /// which names the removed function (see [`session`](crate::session)).
     ///
     /// # Errors
     /// The policy refuses.

@@ -1,4 +1,4 @@
-//! What can go wrong in a session.
+//! Errors of a session.
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +45,9 @@ pub enum SessionError {
     #[error("{0}")]
     Type(#[source] Arc<brolga_jit::LookupError>),
     /// The function was to be made anew because of what it has taken in, and that has another type now.
-    #[error("`{function}` cannot be compiled anew: what it has taken in has another type now")]
+    #[error(
+        "`{function}` cannot be compiled anew: what it has taken in has another type now; define it again for that type"
+    )]
     Unfit {
         /// The function.
         function: String,
@@ -73,7 +75,7 @@ pub enum SessionError {
     Initializer {
         /// The function.
         function: String,
-        /// What it threw, or why it cannot be called.
+        /// The exception, or the reason why it cannot be called.
         reason: String,
     },
     /// The opening of a dylib was taken back, and finalisers threw then.
@@ -82,7 +84,7 @@ pub enum SessionError {
         /// Why it was taken back; none if an initialiser has closed the dylib.
         #[source]
         why: Option<Box<SessionError>>,
-        /// What was thrown.
+        /// The exceptions.
         thrown: Vec<SessionError>,
     },
 }
@@ -99,7 +101,7 @@ impl fmt::Display for Why<'_> {
     }
 }
 
-/// What finalisers threw, in a sentence.
+/// The exceptions of finalisers, in a sentence.
 struct Thrown<'a>(&'a [SessionError]);
 
 impl fmt::Display for Thrown<'_> {

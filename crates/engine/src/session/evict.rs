@@ -16,7 +16,7 @@
 //!
 //! **Who finds nothing to give up** has no error to report as long as others are giving up, or making, what there is
 //! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
-//! for it has it. What finds no room all the same fails for those who wait for it then, and
+//! for it has it. A unit that finds no room all the same fails for its present waiters, and
 //! for nobody later; so does all that waits for it (`Functions::again`).
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
@@ -41,7 +41,7 @@ use super::plan::lock;
 use super::target::{Compiled, Native, Place};
 use super::unit::{Functions, Loaded, Shared};
 
-/// What the code of a lazy function can be made from again.
+/// The recipe of a lazy function's code.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) loaded: Arc<Loaded>,
@@ -75,7 +75,7 @@ impl Evictor for Demoter {
             return Evicted::Nothing;
         };
         let held = |(label, owner): (Label, Arc<CellOwner>)| (owner.held(), label, owner);
-        // What is being compiled for somebody is on its way to its slot, and can be given up when it is there.
+        // Code that is being compiled for a caller is on its way to its cell, and can be evicted when it is there.
         let (awaited, all): (Vec<_>, Vec<_>) =
             shared.cells.all().into_iter().partition(|(_, owner)| owner.is_awaited());
         let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
@@ -84,7 +84,7 @@ impl Evictor for Demoter {
         let (mut freed, mut given_up) = (0, 0);
         let mut stay = Vec::new();
         for (held, label, owner) in held {
-            // What has lost its name is there for those who call it: nobody could make it again.
+            // A function that has lost its name stays for its callers: it cannot be compiled again.
             if session.leads_to(label) != Some(owner.identity()) {
                 continue;
             }
@@ -112,7 +112,7 @@ impl Evictor for Demoter {
     }
 }
 
-/// What lies behind the slot of a function, in all tiers, as far as it has ever been named.
+/// The versions of a function, in all tiers, as far as they were ever named.
 fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Item = Label> {
     let name = session.names().text(label.symbol);
     [HOT, BODY].into_iter().filter_map(move |kind| {
@@ -146,7 +146,7 @@ impl Demoter {
                 _ => is_kept |= is_behind,
             }
         }
-        // What the session does not know any more is there for the slot alone.
+        // A version that the session does not know any more is there for the cell alone.
         if let Some(held) = held.filter(|_| !is_kept)
             && owner.discard(held.address)
             && !is_known

@@ -96,7 +96,7 @@ impl Function {
     }
 }
 
-/// The answer of a look-up. What is there already is had without waiting.
+/// The answer of a look-up. A ready symbol needs no wait.
 pub(super) fn answer(runtime: &Arc<Runtime>, lookup: Lookup<Native>) -> Result<Answer<Native>, SessionError> {
     match lookup.is_done() {
         true => Ok(lookup.wait()),

@@ -8,7 +8,7 @@
 //! the closure, and checks the type of what it gives. So no machine code refers to the closure, and it can be removed at any
 //! time. An error is thrown in the program; a panic, too.
 //!
-//! Cost of a call: a look-up in a cache and a box for each argument and the result. What is called often is better given as
+//! Cost of a call: a look-up in a cache and a box for each argument and the result. A function that is called often is better given as
 //! IR, which is inlined.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use brolga_runtime::objects::{MethodEntry, MethodRow, Methods};
 
 use super::promise::Signature;
 
-/// What stands behind the name of a function of the host in that of the method which is the closure.
+/// The suffix of a host function's name in that of the method which is the closure.
 const HOST: &str = "#host";
 
 /// Makes the closure a method of the run time.

@@ -12,7 +12,7 @@
 //!
 //! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
 //! callers: the cells get versions for the next world, frames go on in the old code, and the next call or look-up compiles what is
-//! true then. What was taken in before is declared now, or has the new body if that may be inlined elsewhere.
+//! true then. A version that was inlined before is declared now, or has the new body if that may be inlined elsewhere.
 //!
 //! **One order.** Threads define at the same time, and nobody is kept waiting while another compiles. Each prepares its definitions from what
 //! he finds: what others offer, and who has taken in what. That this is so still is looked at in the step in which they come into
@@ -107,7 +107,7 @@ struct Reached {
     steps: Vec<Step>,
 }
 
-/// What is about to be defined.
+/// A definition that is about to be made.
 pub(crate) struct Change {
     pub(crate) label: Label,
     pub(crate) symbol: Arc<str>,
@@ -126,7 +126,7 @@ impl Change {
     }
 }
 
-/// What was imported, and when.
+/// An import, and when it was made.
 #[derive(Clone, Default)]
 pub(crate) struct Imported {
     /// The types of function objects whose methods were looked for.
@@ -135,26 +135,26 @@ pub(crate) struct Imported {
     pub(crate) seen: u64,
 }
 
-/// What a change was prepared from.
+/// The basis of a change.
 #[derive(Default)]
 pub(crate) struct Basis {
-    /// What is defined.
+    /// The definitions.
     pub(crate) changes: Vec<Change>,
     /// Who is to be made anew, with the numbers under which they were noted.
     pub(crate) hits: BTreeMap<Label, u64>,
     /// The number of the last change before these were asked for.
     pub(crate) seen: u64,
-    /// What it has imported.
+    /// Its imports.
     pub(crate) imports: Vec<Imported>,
 }
 
-/// What is to be noted of functions when they come into force.
+/// Notes about functions, to be made when they come into force.
 #[derive(Default)]
 pub(crate) struct Notes {
     callers: Vec<(Label, Option<Caller>)>,
     /// Programs in which methods were looked for: the bare names of the functions that they have or mention.
     programs: Vec<BTreeSet<Arc<str>>>,
-    /// What was noted before: what it holds is foreign, and dropped without a lock.
+    /// The former notes: they hold foreign values, and are dropped without a lock.
     before: Vec<Arc<Caller>>,
 }
 
@@ -233,7 +233,7 @@ struct State {
 }
 
 impl State {
-    /// What was noted is to be dropped without the lock: it holds what is foreign.
+    /// A note is to be dropped without the lock: it holds foreign values.
     #[must_use]
     fn forget(&mut self, label: Label) -> Option<Arc<Caller>> {
         let caller = self.sources.remove(&label)?;
@@ -344,7 +344,7 @@ impl State {
 }
 
 impl Notes {
-    /// What a function of a module, which is about to be defined, takes in. `program` is the same for all functions of one
+    /// The bodies that a function of a module, which is about to be defined, inlines. `program` is the same for all functions of one
     /// module. `is_shared` says that the module is of the session's context, so that what the function calls can be imported again.
     pub(crate) fn add(
         &mut self,
@@ -400,7 +400,7 @@ impl Notes {
 }
 
 impl Inlined {
-    /// The number of the last change. What is seen from now on is in force up to there, at least.
+    /// The number of the last change. Functions seen from now on are in force up to there, at least.
     pub(crate) fn number(&self) -> u64 {
         lock(&self.state).number
     }
@@ -440,7 +440,7 @@ impl Inlined {
             }
             state.names.insert(at, names);
         }
-        // What is noted now is not defined yet.
+        // Functions noted now are not defined yet.
         notes.before.extend(state.sweep(is_defined));
         for (label, caller) in std::mem::take(&mut notes.callers) {
             notes.before.extend(state.forget(label));
@@ -457,7 +457,7 @@ impl Inlined {
         Some(number)
     }
 
-    /// Forgets a function that was removed, if it was noted under no higher number. What is noted in vain is found out when it
+    /// Forgets a function that was removed, if it was noted under no higher number. A stale note is found out when it
     /// is hit.
     pub(crate) fn forget(&self, label: Label, seen: u64) {
         let mut state = lock(&self.state);

@@ -14,7 +14,7 @@
 //! Code is asked for behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
 //! (`crates/jit/src/tiering/interpret.rs`).
 //!
-//! What throws, or does not end within [`MAX_STEPS`] statements, is begun again as code: nothing has happened yet.
+//! A call that throws, or does not end within [`MAX_STEPS`] statements, is repeated as code: it has had no effect yet.
 //!
 //! Cost: looking at each function once when it is defined; an interpreter for each call.
 
@@ -122,7 +122,7 @@ fn has_numbers_only(module: &Module, func: &Func) -> bool {
     })
 }
 
-/// What an instruction calls.
+/// The callee of an instruction.
 enum Callee {
     Nothing,
     Known(FuncId),

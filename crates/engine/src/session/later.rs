@@ -14,6 +14,7 @@
 //! [`Redefined`] names it.
 
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
 use brolga_jit::{Body as CellBody, Elsewhere, Materialize, Target};
@@ -36,6 +37,31 @@ pub struct Redefined {
     /// Functions that keep what they have taken in: the new definitions do not fit, because their types are others; or they could not be
     /// given up, and nobody has looked them up yet.
     pub kept: Vec<Name>,
+    /// Functions whose new definitions give another type than those that they replace.
+    pub retyped: Vec<Retyped>,
+}
+
+/// A function that gives another type since it was redefined. Callers that were compiled, or only declared, for the old type are among
+/// [`Redefined::kept`] or call the old definition, until they are defined again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Retyped {
+    /// The function.
+    pub function: Name,
+    /// The type of its result before.
+    pub before: String,
+    /// The type of its result now.
+    pub now: String,
+}
+
+impl fmt::Display for Retyped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Retyped { function, before, now } = self;
+        write!(
+            f,
+            "{function} gives `{now}` now, and gave `{before}` before: callers that rely on that are to be defined again"
+        )
+    }
 }
 
 /// Makes a function anew when it is called.

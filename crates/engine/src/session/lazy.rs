@@ -44,7 +44,7 @@ use super::unit::{Loaded, Pin, Shared};
 use super::{apart, linking};
 use crate::native_type::{declared_type, function_type};
 
-/// What stands behind the symbol of a function in that of its body.
+/// The suffix of a body's symbol.
 pub(crate) const BODY: &str = "#body";
 
 /// The same for the body of the second tier.
@@ -53,7 +53,7 @@ pub(crate) const HOT: &str = "#hot";
 /// The tiers of a function beside the first.
 #[derive(Clone)]
 pub(crate) struct Hot {
-    /// What its body is defined as.
+    /// The symbol of its body.
     pub(crate) body: Symbol,
     /// After how many calls of the first it is wanted.
     pub(crate) calls: i32,
@@ -99,7 +99,7 @@ pub(crate) struct Stub {
     pub(crate) body: Symbol,
     pub(crate) hot: Option<Hot>,
     pub(crate) ty: Arc<FunctionType>,
-    /// What the body was defined from.
+    /// The pinned sources of the body.
     pub(crate) pin: Pin,
     /// Whether it is ready when its body is.
     pub(crate) is_eager: bool,
@@ -165,7 +165,7 @@ pub(crate) struct Body {
     /// The body of the second tier.
     hot: Option<Symbol>,
     placed: Arc<Placed>,
-    /// What it was defined from; empty for those that are whatever the symbol leads to.
+    /// The pinned sources; empty for bodies that follow their symbol.
     pin: Pin,
     /// The two symbols keep their texts when the definitions are removed: the error of a call names them.
     _names: [Option<SymbolRef>; 2],
@@ -196,7 +196,7 @@ impl Body {
         Body::new(shared, session, label.dylib, label.symbol, None, Pin::default())
     }
 
-    /// What a cell that is there gets.
+    /// The source of a cell that exists.
     pub(crate) fn for_cell(self: Arc<Body>, hot: Option<Hot>) -> CellBody {
         match hot {
             Some(hot) => {
@@ -278,7 +278,7 @@ impl Materialize for Body {
     }
 }
 
-/// What is around the work of a source on another thread than the one that waits for it: it is a part of what that one does.
+/// The wrapper around the work of a source on another thread than the waiting one: it is a part of the waiting thread's work.
 pub(crate) fn elsewhere() -> Elsewhere {
     let doing = Doing::here();
     Box::new(|work| doing.go_on(work))

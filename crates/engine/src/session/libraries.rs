@@ -5,7 +5,7 @@
 //! Libraries are opened by the run time and stay open as long as it.
 //!
 //! A member of an archive, with those that need each other, becomes a unit with all that it defines when code asks for one of its symbols; a program that looks a
-//! name up at run time does not bring members in. What the member needs is looked up in the dylib's link order, and in the
+//! name up at run time does not bring members in. The references of the member are looked up in the dylib's link order, and in the
 //! process. So it is removed, and counted as used, like any other unit.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ use super::unit::Shared;
 impl Dylib {
     /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
     ///
-    /// What lies there is called with the C signature that the calling program states: like `foreigncall` itself, this is a way
+    /// The code at the address is called with the C signature that the calling program states: like `foreigncall` itself, this is a way
     /// out of what is checked.
     ///
     /// # Errors

@@ -7,8 +7,8 @@
 //!                                       LoopBody::materialize: made from the form of f that tier 1 was compiled from
 //! ```
 //!
-//! What goes on in a loop is a function like others (`opt/src/osr.rs`), but no symbol of the session: only the code of the loop knows
-//! it, and keeps it. What it calls is looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
+//! The continuation of a loop is a function like others (`opt/src/osr.rs`), but no symbol of the session: only the code of the loop knows
+//! it, and keeps it. Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
 //! the program in sight that tier 1 saw, each function in the form that it had there.
 //!
 //! The source holds the session weakly, as those of cells do. If the session has ended, loops go on as they are.
@@ -53,7 +53,7 @@ impl FoundLoop {
         &self.ty.symbol
     }
 
-    /// What the unit of the loop is linked to.
+    /// The links of the loop's unit.
     pub(crate) fn link(
         &self,
         shared: &Arc<Shared>,
@@ -75,7 +75,7 @@ impl FoundLoop {
     }
 }
 
-/// What compiles the function that goes on.
+/// The source of a continuation.
 struct LoopBody {
     shared: Weak<Shared>,
     session: WeakSession<Native>,

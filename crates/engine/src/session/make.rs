@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Compiling holds no lock and needs nothing but the plan, so units compile side by side; between two stages a worker may take other
-//! units through the first (`go_on`). What the code refers to is read from the code itself, looked up in the dylib's link order until it has
-//! an address, and named as what the unit needs: it is ready when all that it may call is ready.
+//! units through the first (`go_on`). The references of the code are read from the code itself, looked up in the dylib's link order until they have
+//! an address, and recorded as the needs of the unit: it is ready when all that it may call is ready.
 //!
 //! | symbol in the code | is |
 //! |---|---|
@@ -19,7 +19,7 @@
 //!
 //! So the code of a unit is the same whatever lies behind the functions that it calls, and units that call each other are linked in any order.
 //!
-//! What a unit was linked to may be defined anew before it is in the tables. Then nothing of it comes there, and it is linked again.
+//! A callee of a unit may be redefined before the unit is in the tables. Then nothing of it comes there, and it is linked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::tier;
 
-/// What a unit became before it is linked.
+/// A compiled unit before linking.
 pub(crate) struct Output {
     compiled: Compiled,
     /// The loops that may be left.
@@ -58,7 +58,7 @@ pub(crate) struct Output {
     weight: u32,
 }
 
-/// What the code of a unit refers to and a session knows.
+/// The references of a unit's code that a session knows.
 pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.question]).collect();
@@ -285,7 +285,7 @@ fn link(
     // It is gone, or can be given up from now on.
     drop((behind, unit, new));
     match unfinished {
-        // What it was linked to has been defined anew meanwhile, and nobody has seen it.
+        // A callee has been redefined meanwhile, and the unit has not been published.
         Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
         None => shared.keep_room(),
     }

@@ -114,7 +114,7 @@ pub use dylib::{Dylib, WeakDylib};
 pub use error::SessionError;
 pub use function::{Function, Request};
 pub use inlined::Invalidated;
-pub use later::Redefined;
+pub use later::{Redefined, Retyped};
 pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};
@@ -223,6 +223,18 @@ impl Session {
     /// What compiled code belongs to: its constants, C symbols and output.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.inner.shared.jit.runtime()
+    }
+
+    /// Enters compiled code once, for all calls within `body` ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders
+    /// that make many short ones. They all see the definitions of the world in which it began.
+    ///
+    /// # Errors
+    /// The thread cannot be attached, or a scope of the runtime is in use on it.
+    pub fn activate<R>(
+        &self,
+        body: impl for<'t> FnOnce(&brolga_jit::Activation<'t>) -> R,
+    ) -> Result<R, brolga_jit::CallError> {
+        brolga_jit::activate(self.runtime(), body)
     }
 
     /// The linking model below.

@@ -1,4 +1,4 @@
-//! What runs when a dylib is opened and closed.
+//! Initialisers and finalisers of a dylib.
 //!
 //! A function that is to be run at opening has a marker beside it, a symbol with side effects only, which the session's tables list in the
 //! order of dependence. Finalisers are looked up before the first initialiser runs, so that what has been opened can be closed: one that
@@ -18,12 +18,12 @@ use super::linking;
 use super::plan::lock;
 use super::target::Native;
 
-/// What stands behind the symbol of a function in the symbol of its run at opening.
+/// The suffix of a function's symbol in that of its run at opening.
 pub(super) const INITIALIZER: &str = "#init";
 
 impl Dylib {
-    /// Opens the dylib, as `dlopen` does: initialisers of what it sees and its own run, those it depends on first, each once. What another
-    /// thread is opening is waited for.
+    /// Opens the dylib, as `dlopen` does: initialisers of the dylibs that it sees and its own run, dependences first, each once. An opening of another
+    /// thread is waited for.
     ///
     /// # Errors
     /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it, and
@@ -42,7 +42,7 @@ impl Dylib {
         })
     }
 
-    /// Opens the dylib. What finalisers throw when that is taken back is put into `thrown`.
+    /// Opens the dylib. Exceptions of finalisers when that is taken back are put into `thrown`.
     fn open_or_take_back(&self, thrown: &mut Vec<SessionError>) -> Result<(), SessionError> {
         self.prepare_finalizers()?;
         self.linking
@@ -152,7 +152,7 @@ impl MaterializationUnit<Native> for Marker {
         let Ok(dylib) = responsibility.dylib() else { return };
         let needs = linking::Label { dylib, symbol: self.needs.symbol() };
         if let Ok(resolved) = responsibility.resolve([]) {
-            // What the function is short of may be there at the next opening.
+            // The missing symbol may be there at the next opening.
             let again: Box<dyn MaterializationUnit<Native>> = self;
             // A refusal has failed the unit, with its reason.
             let _ = resolved.emit_or_again([needs.into()], again);

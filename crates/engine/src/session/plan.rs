@@ -72,7 +72,7 @@ pub(crate) struct Plan {
     level: OptLevel,
     options: brolga_opt::Options,
     roots: Roots,
-    /// What an earlier tier has counted, for the passes.
+    /// The counts of an earlier tier, for the passes.
     advice: Option<Arc<Profile>>,
     /// Functions whose callers may come to call others instead.
     replaceable: BTreeSet<FuncId>,
@@ -199,7 +199,7 @@ impl Plan {
         let mut found = BTreeSet::new();
         let mut open = vec![root];
         while let Some(number) = open.pop() {
-            // What a component calls was done before it was.
+            // The callees of a component were compiled before it.
             if progress.states[number] != State::Done && found.insert(number) {
                 open.extend(&self.components[number].calls);
             }

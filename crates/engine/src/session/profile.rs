@@ -1,4 +1,4 @@
-//! What a first tier has seen, for the second.
+//! The observations of a first tier, for the second.
 //!
 //! ```text
 //!   as read ── number ──► sites ──┬─► first tier: passes, code that counts in the cells ──────► cells

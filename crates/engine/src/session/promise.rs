@@ -56,7 +56,7 @@ impl Signature {
     }
 }
 
-/// What makes the program, in the context of the session.
+/// The maker of the program, in the context of the session.
 pub(crate) type Make = Box<dyn FnOnce() -> Result<Definitions<'static>, SessionError> + Send>;
 
 pub(crate) struct Promise {

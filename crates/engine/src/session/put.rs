@@ -10,7 +10,7 @@
 //! others for the rest of it: nobody is told of them, and nobody has their bodies in it.
 //!
 //! Nothing is locked while it is prepared, and nobody is waited for once it is in force (`inlined.rs` says what is looked at, `batch.rs` what
-//! comes into force in one step). What callers in other dylibs have taken in is made anew after that, dylib by dylib; `later.rs` is for
+//! comes into force in one step). Callers in other dylibs that have inlined a body are recompiled after that, dylib by dylib; `later.rs` is for
 //! those with whom this cannot be done at once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::inlined::{Hit, Kind};
 use super::interpreted::InterpretedBody;
-use super::later::{self, Redefined};
+use super::later::{self, Redefined, Retyped};
 use super::lazy::{self, BODY, HOT, Hot};
 use super::opening::{INITIALIZER, Marker};
 use super::plan::lock;
@@ -104,9 +104,10 @@ impl Dylib {
         }
         let module = left.as_mut().unwrap_or(module);
         let hits = new.hits(module, &own);
+        let retyped = new.retyped(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
-        // What others inline is what was written.
+        // Others inline the body as it was written.
         if self.is_shared(module) {
             new.offers.offer(module, &own, is_inlinable);
         } else {
@@ -200,7 +201,7 @@ impl Dylib {
             } else if !definitions.is_replaceable {
                 new.notes.add(label, is_shared, (module, id), &whole, kind, &mut program);
             } else if let Some((part, only)) = part(module, definitions.own, id) {
-                // What knows of others by their types alone has taken in what other programs let it.
+                // A function that knows others by their types alone has inlined no body of another program.
                 new.notes.add(label, is_shared, (&part, only), &whole, kind, &mut None);
             } else {
                 new.notes.add_nothing(label);
@@ -211,18 +212,19 @@ impl Dylib {
             own.iter().map(|&id| new.names.intern(&module[id].symbol(&module.cx))).collect();
         let bodies = symbols.into_values().map(|(symbol, _)| symbol);
         let starts = starts.map(|priority| (priority, own.into_iter().chain(bodies).collect()));
-        self.bring_into_force(new, hits, starts, beaten)
+        self.bring_into_force(new, hits, (starts, retyped), beaten)
     }
 
-    /// Lets a batch come into force, with what it changes for others: `hits`. Nothing if it has to be prepared again.
+    /// Lets a batch come into force, with what it changes for others: `hits`, and functions that give another type. Then looks up what is to be started.
+    /// Nothing if it has to be prepared again.
     fn bring_into_force(
         &self,
         mut new: Batch<'_>,
         hits: Vec<Hit>,
-        starts: Option<(Priority, Vec<Symbol>)>,
+        (starts, retyped): (Option<(Priority, Vec<Symbol>)>, Vec<Retyped>),
         beaten: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
-        let mut redefined = Redefined::default();
+        let mut redefined = Redefined { retyped, ..Redefined::default() };
         let is_here = |hit: &Hit| new.replaces() && hit.label.dylib == self.linking.id();
         let (here, elsewhere): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(is_here);
         if !here.is_empty() {
@@ -259,7 +261,7 @@ impl Dylib {
                 Ok(()) => {}
                 // Nobody calls what is in there any more.
                 Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.session.forget_dylib(id),
-                // What was defined is in force. Those who have taken in what was there before are not called again as they are.
+                // The definitions are in force. Callers that have inlined the former bodies are not called again as they are.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
                     later::put_off(&dylib, hits, redefined);
@@ -342,7 +344,7 @@ impl Dylib {
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
-        let cx = self.session.context();
+        let cx = &self.session.context().view();
         let mut declared = Module::new(cx.clone());
         let mut own = Vec::new();
         for signature in signatures {
@@ -361,6 +363,7 @@ impl Dylib {
         loop {
             let mut new = Batch::new(self, replace, tracker);
             let hits = new.hits(&declared, &own);
+            let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);
             new.offers.offer(&declared, &own, false);
             let flags = FUNCTION | SymbolFlags::CALLABLE;
@@ -378,7 +381,9 @@ impl Dylib {
             let promised = own.iter().map(|&id| declared[id].symbol(&declared.cx)).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
             new.add(Box::new(Promise { shared, symbols, make, promised }));
-            if let Some(redefined) = self.bring_into_force(new, hits, None, &mut BTreeSet::new())? {
+            if let Some(redefined) =
+                self.bring_into_force(new, hits, (None, retyped), &mut BTreeSet::new())?
+            {
                 return Ok(redefined);
             }
         }
@@ -397,7 +402,7 @@ impl Dylib {
         + Sync
         + 'static,
     ) -> Result<(), SessionError> {
-        let cx = self.session.context();
+        let cx = &self.session.context().view();
         let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
         let mut definitions = self.build(built)?;
         let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));

@@ -1,4 +1,4 @@
-//! What programs of a dylib offer to programs that see it: names and declarations.
+//! The offers of a dylib's programs to programs that see it: names and declarations.
 //!
 //! The session's tables know symbols, which say nothing about types. To verify a call of a function of another program, to find
 //! its only method by a bare name, or to inline it, its declaration is needed: a function without a body, or with
@@ -29,6 +29,24 @@ pub(crate) struct Scope {
     offers: Mutex<Offers>,
 }
 
+/// A declaration, and the view that holds its names and types.
+#[derive(Clone)]
+pub(crate) struct Offer {
+    cx: Arc<Context>,
+    func: Arc<Func>,
+}
+
+impl Offer {
+    fn new(cx: &Arc<Context>, func: Func) -> Offer {
+        Offer { cx: cx.clone(), func: Arc::new(func) }
+    }
+
+    /// The function without its body.
+    fn declared(&self) -> Offer {
+        Offer::new(&self.cx, declaration(&self.func))
+    }
+}
+
 #[derive(Default)]
 struct Offers {
     /// The symbols of the functions with a name without types (`f`, `A.g`).
@@ -36,11 +54,11 @@ struct Offers {
     /// All of these.
     known: BTreeSet<Arc<str>>,
     /// By the type of the function object, then by symbol.
-    declared: BTreeMap<Type, BTreeMap<Arc<str>, Arc<Func>>>,
+    declared: BTreeMap<Type, BTreeMap<Arc<str>, Offer>>,
     /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
-    /// Functions of another context, by the types that their objects have in this one: nobody can take them in.
-    foreign: BTreeSet<(Type, Arc<str>)>,
+    /// Functions of another context, by the types that their objects have in this one, with the views that hold these: nobody can take them in.
+    foreign: BTreeMap<(Type, Arc<str>), Arc<Context>>,
     /// At how many symbols those that were removed are dropped.
     sweep_at: usize,
 }
@@ -50,7 +68,7 @@ const SWEPT: usize = 256;
 
 impl Offers {
     /// Keeps the offers of these symbols. The declarations that go are to be dropped without a lock.
-    fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Arc<Func>> {
+    fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Offer> {
         let (kept, gone): (BTreeSet<_>, BTreeSet<_>) =
             std::mem::take(&mut self.known).into_iter().partition(|symbol| is_kept(symbol));
         self.known = kept;
@@ -63,15 +81,15 @@ impl Offers {
         });
         let mut dropped = Vec::new();
         self.declared.retain(|_, declared| {
-            declared.retain(|symbol, func| {
+            declared.retain(|symbol, offer| {
                 let is_gone = gone.contains(symbol);
-                dropped.extend(is_gone.then(|| func.clone()));
+                dropped.extend(is_gone.then(|| offer.clone()));
                 !is_gone
             });
             !declared.is_empty()
         });
         self.lazy.retain(|symbol| !gone.contains(symbol));
-        self.foreign.retain(|(_, symbol)| !gone.contains(symbol));
+        self.foreign.retain(|(_, symbol), _| !gone.contains(symbol));
         dropped
     }
 }
@@ -86,19 +104,26 @@ impl Scope {
             let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
                 let declared = if inlinable { func.clone() } else { declaration(func) };
-                offers.declared.entry(object.ty).or_default().insert(symbol, Arc::new(declared));
+                offers
+                    .declared
+                    .entry(object.ty)
+                    .or_default()
+                    .insert(symbol, Offer::new(&module.cx, declared));
             }
         }
     }
 
     /// Offers nothing but the names of functions: their types may be those of another context than `cx`, which is the session's.
     pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId], cx: &Arc<Context>) {
+        let foreign = (!module.cx.is_same(cx)).then(|| cx.view());
         let mut offers = lock(&self.offers);
         for &id in own {
             let func = &module[id];
             let symbol: Arc<str> = func.symbol(&module.cx).into();
-            if let Some(object) = object(module, id, cx).filter(|_| !Arc::ptr_eq(&module.cx, cx)) {
-                offers.foreign.insert((object, symbol.clone()));
+            if let Some(cx) = &foreign
+                && let Some(object) = object(module, id, cx)
+            {
+                offers.foreign.insert((object, symbol.clone()), cx.clone());
             }
             offers.symbols.entry(func.spelled_name(&module.cx)).or_default().insert(symbol.clone());
             offers.known.insert(symbol);
@@ -108,6 +133,11 @@ impl Scope {
     /// Says which functions are lazy.
     pub(crate) fn set_lazy(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
         lock(&self.offers).lazy.extend(symbols);
+    }
+
+    /// The type of the result of a function, if its types are those of the session's context.
+    pub(crate) fn result(&self, object: Type, symbol: &str) -> Option<Type> {
+        lock(&self.offers).declared.get(&object)?.get(symbol)?.func.sig.results.first().copied()
     }
 
     /// Whether a function is lazy.
@@ -126,14 +156,14 @@ impl Scope {
         let mut offers = lock(&self.offers);
         offers.known.extend(other.known);
         for (bare, symbols) in other.symbols {
-            // What was removed may have been another kind of function.
+            // The removed function may have been of another kind.
             symbols.iter().for_each(|symbol| drop(offers.lazy.take(symbol)));
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
         offers.lazy.extend(other.lazy);
-        for (object, symbol) in other.foreign {
+        for (object, symbol) in other.foreign.into_keys() {
             let before = offers.declared.get_mut(&object).and_then(|declared| declared.get_mut(&symbol));
-            before.into_iter().for_each(|before| *before = Arc::new(declaration(before)));
+            before.into_iter().for_each(|before| *before = before.declared());
         }
         for (object, declared) in other.declared {
             offers.declared.entry(object).or_default().extend(declared);
@@ -143,7 +173,7 @@ impl Scope {
     /// Drops what was offered of functions that were removed, when there are twice as many symbols as after the last time. The declarations that
     /// go are to be dropped without a lock.
     #[must_use]
-    pub(crate) fn sweep(&self, is_defined: impl Fn(&str) -> bool) -> Vec<Arc<Func>> {
+    pub(crate) fn sweep(&self, is_defined: impl Fn(&str) -> bool) -> Vec<Offer> {
         let mut offers = lock(&self.offers);
         if offers.known.len() < offers.sweep_at.max(SWEPT) {
             return Vec::new();
@@ -164,15 +194,15 @@ impl Scope {
     }
 
     /// The methods of a function object, each with its symbol.
-    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Arc<Func>> {
+    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Offer> {
         lock(&self.offers).declared.get(&function).cloned().unwrap_or_default()
     }
 }
 
-/// What a program sees of a dylib.
+/// The part of a dylib that a program sees.
 pub(crate) struct Seen<'a> {
     scope: Arc<Scope>,
-    /// What the dylib will offer as well, as if it were taken over already.
+    /// The offers that the dylib is about to make.
     soon: Option<&'a Scope>,
 }
 
@@ -186,14 +216,14 @@ impl<'a> Seen<'a> {
     }
 
     /// The methods of a function object, each with its symbol.
-    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Arc<Func>> {
+    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Offer> {
         let mut found = self.scope.declarations(function);
         let Some(soon) = self.soon else { return found };
         let new = soon.declarations(function);
         let offers = lock(&soon.offers);
-        for (symbol, func) in &mut found {
-            if offers.foreign.contains(&(function, symbol.clone())) {
-                *func = Arc::new(declaration(func));
+        for (symbol, offer) in &mut found {
+            if offers.foreign.contains_key(&(function, symbol.clone())) {
+                *offer = offer.declared();
             }
         }
         found.extend(new);
@@ -221,13 +251,18 @@ pub(crate) fn import(
                 continue;
             }
             let mut found = scopes.iter().map(|scope| scope.declarations(function));
-            for (symbol, func) in found.find(|found| !found.is_empty()).unwrap_or_default() {
+            for (symbol, Offer { cx: _held, func }) in
+                found.find(|found| !found.is_empty()).unwrap_or_default()
+            {
                 // Who is called by name and has been removed is missed when the caller is linked.
                 if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
                 }
                 let func =
                     if calls_own(module, own, &func) { declaration(&func) } else { Func::clone(&func) };
+                // The module's view takes over what the function names.
+                let is_held = module.cx.hold(&func);
+                debug_assert!(is_held, "a declaration is offered with the view that it comes from");
                 // A method that the module defines itself is not imported.
                 let Ok(id) = module.add_func(func) else { continue };
                 pending.push(id);
@@ -242,7 +277,7 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
     let mut again = module.without_functions();
     for (at, (_, func)) in module.funcs().enumerate() {
         let func = if at < own { Some(func.clone()) } else { rest(func) };
-        // What the other module has is no duplicate.
+        // A function of the other module is no duplicate.
         let _ = func.map(|func| again.add_func(func));
     }
     again
@@ -262,7 +297,7 @@ pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
 pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<Type> {
     let func = &module[id];
     let object = func.sig.params.first().filter(|_| func.level == Level::High)?.ty;
-    if Arc::ptr_eq(&module.cx, cx) {
+    if module.cx.is_same(cx) {
         return Some(object);
     }
     match *module.cx.types.kind(object) {

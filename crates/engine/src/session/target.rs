@@ -25,7 +25,7 @@ use super::evict::Source;
 use super::linking;
 use super::plan::lock;
 
-/// What sessions of this crate link: machine code in this process.
+/// The types of this crate's sessions: machine code in this process.
 pub enum Native {}
 
 impl Target for Native {
@@ -82,7 +82,7 @@ impl PartialEq for Origin {
     }
 }
 
-/// What lies at an address that the session gave to a name.
+/// The thing at an address that the session gave to a name.
 #[derive(Clone)]
 pub(crate) enum Place {
     /// A function of a program, behind its cell.
@@ -109,10 +109,10 @@ impl Place {
     }
 }
 
-/// What was found is not where it was any more.
+/// A stale look-up result.
 pub(crate) struct Moved;
 
-/// What a session has in memory, by address.
+/// The code of a session in memory, by address.
 #[derive(Default)]
 pub(crate) struct Placed {
     places: RwLock<BTreeMap<usize, Place>>,
@@ -124,7 +124,7 @@ impl Placed {
         self.places.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// What is at the address that a name was found to lead to; nothing if that is not of the session. `leads` says where the name
+    /// The thing at the address of a looked-up name; nothing if that is not of the session. `leads` gives the present address of the name
     /// leads now.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Placed {
         leads: impl FnOnce() -> Option<usize>,
     ) -> Result<Option<Place>, Moved> {
         let place = self.at(address);
-        // What is held makes no room for another: code keeps its place, and a slot its word. So if the name leads there still, it leads
+        // Code that is held makes no room for other code: it keeps its place, and a cell its word. So if the name leads there still, it leads
         // to what is held.
         let leads_there = leads() == Some(address);
         let is_same = place.is_some() || self.at(address).is_none();
@@ -151,7 +151,7 @@ impl Placed {
     }
 }
 
-/// What has to stay as long as code, beside what it refers to.
+/// Objects that live as long as code, beside its references.
 pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
 /// A session's hold on what it has linked.

@@ -30,7 +30,7 @@ use crate::boxed::Recipe;
 use crate::error::Error;
 use crate::native_type::is_type_of;
 
-/// What all units of a session share. Nothing in it leads back to the session.
+/// The state that all units of a session share. Nothing in it leads back to the session.
 pub(crate) struct Shared {
     pub(crate) jit: Jit,
     pub(super) level: OptLevel,
@@ -40,12 +40,12 @@ pub(crate) struct Shared {
     pub(crate) cells: Arc<Cells>,
     pub(crate) methods: Arc<SessionMethods>,
     pub(crate) compiled: Mutex<Totals>,
-    /// What gives code up when memory is short, and the limit; none if there is no limit.
+    /// The evictor for memory shortages, and the limit; none if there is no limit.
     demoter: OnceLock<(Arc<Demoter>, usize)>,
     in_background: bool,
 }
 
-/// What was compiled so far.
+/// Totals of compilation.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub(crate) functions: u64,
@@ -112,12 +112,12 @@ impl Shared {
     }
 }
 
-/// What is known of a program as a whole.
+/// Facts about a program as a whole.
 #[derive(Clone)]
 pub(crate) struct Whole {
     pub(super) globals: Globals,
     pub(super) kept: Option<Kept>,
-    /// What those who rely on its functions know them by.
+    /// The identity by which dependants know its functions.
     pub(super) origin: Origin,
     /// Whether its functions are eager: they rely on each other's bodies, and those that call each other are one unit.
     pub(super) is_eager: bool,
@@ -195,7 +195,7 @@ pub(crate) struct Loaded {
     pub(super) whole: Arc<Whole>,
     /// The functions that it defines; the others are imported.
     pub(super) names: BTreeMap<FuncId, Arc<str>>,
-    /// What its first tier counts, and its second has in mind.
+    /// The counters of its first tier, which advise the second.
     pub(super) profile: Option<Arc<Profile>>,
     /// The types of those of its functions that lie behind cells, by symbol.
     pub(super) types: BTreeMap<String, Arc<FunctionType>>,
@@ -270,12 +270,12 @@ impl Loaded {
         self.whole.clone()
     }
 
-    /// What those who rely on its functions know them by.
+    /// The identity by which dependants know its functions.
     pub(crate) fn origin(&self) -> &Origin {
         &self.whole.origin
     }
 
-    /// What is counted of them, if something is.
+    /// Their counters, if any.
     pub(crate) fn profile(&self) -> Option<Arc<Profile>> {
         self.profile.clone()
     }
@@ -316,7 +316,7 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// What makes the same again, if there is no room for it, or for what it needs.
+    /// The source that makes the same unit again, if there is no room for it, or for a unit that it needs.
     pub(super) fn again(
         shared: &Arc<Shared>,
         loaded: &Arc<Loaded>,

@@ -115,7 +115,7 @@ fn lowered_programs_keep_their_roots() {
     assert!(count > 100, "{count} stores");
 }
 
-/// What can be removed from a placed function: stores of roots into words of the frame, and these words on the maps of
+/// The removable parts of a placed function: stores of roots into words of the frame, and these words on the maps of
 /// safepoints. Not the words of tracked slots, which are on every map, nor argument words, which may hold by chance what a call
 /// before put there.
 fn removable(original: &Func, placed: &Func, lowering: Lowering) -> Vec<Removed> {
@@ -146,7 +146,7 @@ fn removable(original: &Func, placed: &Func, lowering: Lowering) -> Vec<Removed>
     all
 }
 
-/// What nobody misses.
+/// Removals that no run notices.
 fn unmissed(
     func: &Func,
     placed: &Func,

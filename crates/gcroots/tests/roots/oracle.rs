@@ -4,7 +4,7 @@
 //! branch. Objects are numbers. At a safepoint everything dies that is not found from the words of the linked frames (or those that the safepoint's map lists), from
 //! permanent objects, or through immutable fields of what is found. Whoever touches a dead object afterwards was not rooted.
 //!
-//! What makes it hard to please:
+//! Its strict rules:
 //!
 //! * A mutable field is written by others all the time: it keeps nothing alive, and each load gives another object.
 //! * An entry point with argument words overwrites them before it comes back.
@@ -80,7 +80,7 @@ pub(crate) struct Oracle<'a> {
     memory: BTreeMap<(Slot, i64), Val>,
     gc_stack: Val,
     handlers: Vec<(Inst, Block)>,
-    /// What tracked slots hold.
+    /// The contents of tracked slots.
     tracked: BTreeMap<Slot, Val>,
     /// Decides choices.
     coin: usize,
@@ -125,7 +125,7 @@ pub(crate) fn run_moving(
     runs(original, placed, lowering, paths, random, None, true)
 }
 
-/// What is taken away from a placed function, to see whether anybody misses it.
+/// A part that is removed from a placed function, to see whether a run fails without it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Removed {
     /// A store of a root, which stores null instead. Else what was in the word before might keep the object alive by chance.
@@ -134,7 +134,7 @@ pub(crate) enum Removed {
     Entry(Inst, u32),
 }
 
-/// What came of removing something.
+/// The outcome of a removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Watched {
     /// How often a collection met what was removed.
@@ -290,7 +290,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// What is touched must be where it was when the value was made. Pointers to elements do not move, and the roots that keep
+    /// Memory that is touched must be where it was when the value was made. Pointers to elements do not move, and the roots that keep
     /// what they belong to alive are stored and nothing else.
     fn stands(&self, inst: Inst) -> Run<()> {
         let is_root_store =
@@ -532,7 +532,7 @@ impl Oracle<'_> {
                 };
                 Val::Object(child)
             }
-            // What a permanent object refers to for ever is as good as permanent.
+            // An object that a permanent object refers to for ever is as good as permanent.
             Val::Permanent if tracked && stays => Val::Permanent,
             _ if tracked => self.new_object(),
             _ => Val::Other,
@@ -573,7 +573,7 @@ impl Oracle<'_> {
         Ok(())
     }
 
-    /// Keeps book of the word that the removed store would have written. What is written there instead is null.
+    /// Keeps book of the word that the removed store would have written. Other stores to it write null.
     fn watch_store(&mut self, inst: Inst, slot: Slot, at: i64, val: Val) {
         let Some(search) = &mut self.search else { return };
         if search.removed == Removed::Store(inst) {
@@ -692,7 +692,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// What the collector finds in a word.
+    /// The content of a word as the collector finds it.
     fn root(&self, inst: Inst, slot: Slot, offset: i64, work: &mut Vec<usize>) -> Run<()> {
         match self.memory.get(&(slot, offset)).copied() {
             Some(Val::Object(n)) => work.push(n),
@@ -722,7 +722,7 @@ impl Oracle<'_> {
     }
 }
 
-/// What is preserved at each instruction: by paths, without a dominator tree.
+/// The values preserved at each instruction: by paths, without a dominator tree.
 fn preserved(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
     let insts: Vec<Inst> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
     let mut all: BTreeMap<Inst, Vec<Value>> = BTreeMap::new();

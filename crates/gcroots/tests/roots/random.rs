@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// What a function may consist of.
+/// The shape of a generated function.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) blocks: usize,
@@ -268,7 +268,7 @@ impl Generator<'_> {
         for _ in 0..self.random.below(self.shape.ops + 1) {
             self.op(end, there);
         }
-        // What is used late keeps things alive.
+        // Late uses keep values alive.
         if self.random.below(2) == 0 {
             self.using(end, there);
         }

@@ -10,11 +10,11 @@ use std::fmt;
 pub struct BinaryError {
     /// The byte at which reading stopped, or where the guilty part begins.
     pub offset: usize,
-    /// What is wrong.
+    /// The refusal.
     pub refusal: Refusal,
 }
 
-/// What is wrong with bytes.
+/// The reason why bytes are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// They do not begin as a module does.
@@ -74,7 +74,7 @@ pub enum Refusal {
     Malformed {
         /// The function or global with the first broken rule.
         name: String,
-        /// What is wrong; places point into the printed function.
+        /// The findings; places point into the printed function.
         diagnostics: Vec<Diagnostic>,
     },
 }

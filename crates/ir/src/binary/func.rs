@@ -1,6 +1,6 @@
 //! Functions as bytes, both ways.
 //!
-//! What an instruction names may come later in the file (the operands of φ), so reading makes all instructions first and
+//! An instruction may name later ones of the file (the operands of φ), so reading makes all instructions first and
 //! gives them their operands when all values are there.
 
 use super::bytes::{Sink, Source};
@@ -61,7 +61,7 @@ impl<T: Copy + Eq + Hash> Numbering<T> {
     }
 }
 
-/// What a function uses, each kind numbered.
+/// The entities that a function uses, each kind numbered.
 struct Used {
     callees: Numbering<crate::entity::Callee>,
     foreigns: Numbering<crate::entity::Foreign>,

@@ -19,7 +19,7 @@
 //! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over all that follows
 //! it. Nothing is stored by an id of this process: strings by their text, types by their structure, declarations and
 //! operations by their names. A value of a function is a number: first its arguments, then its constants, then the results of
-//! its instructions in order. What stands nowhere and what nothing uses is not written, so writing what was read gives the
+//! its instructions in order. Unlinked instructions and unused entities are not written, so writing a read file gives the
 //! same bytes, and so does writing one module twice.
 //!
 //! Kept: everything that the text form says, and source lines. Not kept: places in a text.

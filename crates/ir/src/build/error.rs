@@ -59,14 +59,14 @@ pub enum BuildError {
     Rule {
         /// The rule's name.
         code: &'static str,
-        /// What is wrong.
+        /// The message.
         message: String,
     },
     /// The finished function breaks rules of the verifier.
     Malformed {
         /// The function as text.
         text: SourceFile,
-        /// What is wrong, pointing into the text.
+        /// The findings, pointing into the text.
         diagnostics: Vec<Diagnostic>,
     },
 }

@@ -201,7 +201,7 @@ impl Vars {
     }
 }
 
-/// What stands for a value in the end; paths are shortened on the way.
+/// The final replacement of a value; paths are shortened on the way.
 fn resolve(instead: &mut FxHashMap<Value, Value>, value: Value) -> Value {
     let mut last = value;
     while let Some(&next) = instead.get(&last) {

@@ -58,6 +58,11 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
                 Effects { may_safepoint: true, ..writes.reading(objects) }
             }
             RuntimeKind::Allocates => PURE.reading(Regions::TASK).throwing(true),
+            // The elements may lie in another `Memory` afterwards.
+            RuntimeKind::Resizes => {
+                let array = Regions::HEADERS | Regions::ELEMENTS;
+                PURE.reading(array | Regions::TASK).writing(array | Regions::TASK).throwing(true)
+            }
             // Only identity may be asked of no object; anything else is not asked before a test for null.
             RuntimeKind::Asks => {
                 PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)

@@ -1,4 +1,4 @@
-//! What is known of the instructions, blocks and loops of a function beside what they do: see [`odds`](crate::odds).
+//! Hints about the instructions, blocks and loops of a function: see [`odds`](crate::odds).
 //!
 //! | of | here | kept by text and binary form |
 //! |---|---|---|
@@ -37,7 +37,7 @@ impl Func {
         }
     }
 
-    /// What is known of an instruction beside its text.
+    /// The hints of an instruction.
     pub fn hint(&self, inst: Inst) -> Option<&Hint> {
         self.hints.get(&inst)
     }

@@ -98,7 +98,7 @@ fn decode_at(types: &Types, ty: Type, bytes: &[u8], depth: usize) -> Eval<Val> {
                 let size = size_of(types, member)? as usize;
                 Some(decode_at(types, member, &part[..size.min(part.len())], depth + 1)?)
             }
-            // What zero bytes mean for a reference.
+            // The meaning of zero bytes for a reference.
             FieldRepr::Pointer => None,
         });
     }
@@ -123,7 +123,7 @@ pub(super) fn is_undefined(types: &Types, ty: Type, val: &Val) -> bool {
     false
 }
 
-/// What a field of this type holds before anything was stored there: all bits zero, or nothing.
+/// The initial value of a field of this type: all bits zero, or nothing.
 pub(super) fn fresh(types: &Types, ty: Type, repr: FieldRepr) -> Option<Val> {
     let ty = match repr {
         FieldRepr::Pointer => return None,

@@ -1,6 +1,6 @@
 //! Calls: methods chosen at compile time and at run time, builtins that call, the functions of Base without a body.
 //!
-//! What a callee is decides what a call does, in this order:
+//! The kind of the callee decides the call, in this order:
 //!
 //! | callee | call |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Constants of the text as values, and the tests that a text carries.
 //!
 //! A [`Term`] is a tree of literals and constructors; only an interpreter can make the mutable parts of it. A [`Check`]
-//! calls a function on fresh arguments and says what it must return or throw. What it compares with is
+//! calls a function on fresh arguments and says what it must return or throw. Results are compared by
 //! [`Interp::is_equal`]; a thrown exception must be of the expected type or below it.
 
 use super::Interp;
@@ -11,7 +11,7 @@ use crate::constant::Const;
 use crate::text::{self, Call, Check, Term};
 use crate::types::Type;
 
-/// What a check found.
+/// The finding of a check.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// It holds.
@@ -67,7 +67,7 @@ impl Interp<'_> {
         Verdict::Failed { expected, found }
     }
 
-    /// What a call that did not return came to, as text for people.
+    /// The outcome of a call that did not return, as text for people.
     pub fn describe(&mut self, outcome: &Outcome) -> String {
         match outcome {
             Outcome::Thrown(val) => format!("threw {}", self.shown_or_why(val)),

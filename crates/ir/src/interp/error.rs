@@ -67,9 +67,9 @@ pub enum Fault {
     Operand {
         /// The operation.
         op: String,
-        /// What was expected.
+        /// The expected type.
         expected: &'static str,
-        /// What was given.
+        /// The given value.
         given: String,
     },
     /// A result, argument or π does not have the type that the IR says.

@@ -34,14 +34,14 @@ pub(super) struct Frame<'m> {
     /// The statement that runs, or waits for a call to return.
     inst: Option<Inst>,
     values: Vec<Option<Val>>,
-    /// What each ϒ stored, and when.
+    /// The value that each ϒ stored, and when.
     upsilons: FxHashMap<Inst, (u64, Option<Val>)>,
     /// The addresses of the stack slots.
     pub(super) slots: Vec<u64>,
     then: Then,
 }
 
-/// What happens to the results of a call.
+/// The action behind a call, with its results.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     /// They are the results of the calling statement.
@@ -58,7 +58,7 @@ pub(super) struct Handler {
     token: Token,
 }
 
-/// What a statement came to.
+/// The outcome of a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Flow {
     Value(Val),
@@ -166,7 +166,7 @@ impl<'m> Interp<'m> {
         if args.len() != params.len() {
             return Err(Fault::ArgumentCount { expected: params.len(), given: args.len() }.into());
         }
-        // What an `invoke` claims of an operand does not hold. A call from outside has no statement to blame.
+        // A claim of an `invoke` about an operand does not hold. A call from outside has no statement to blame.
         let claims = func.level == Level::High && !self.frames.is_empty();
         for (arg, param) in args.iter().zip(params) {
             if claims && !self.is_a(arg, param.ty) {
@@ -280,7 +280,7 @@ impl<'m> Interp<'m> {
                     return Err(Fault::OperandCount { op: "result".to_owned(), given: vals.len() }.into());
                 }
                 for (value, val) in results.zip(vals) {
-                    // What the row claims does not hold.
+                    // A claim of the row does not hold.
                     if func.level == Level::High && !self.is_a(&val, func.ty(value)) {
                         return Err(self.type_error("typeassert", func.ty(value), val));
                     }
@@ -455,7 +455,7 @@ impl<'m> Interp<'m> {
 
     // ----- operands -----
 
-    /// What a value is now; `None` if it is undefined.
+    /// The present value; `None` if it is undefined.
     pub(super) fn lookup(&mut self, value: Value) -> Eval<Option<Val>> {
         let frame = self.frame()?;
         match frame.func.value_def(value) {
@@ -556,7 +556,7 @@ impl<'m> Interp<'m> {
         self.apply(f, vec![old, operand], then)
     }
 
-    /// What a call that needs no frame came to, for the caller that waits for it.
+    /// The outcome of a call that needs no frame, for the waiting caller.
     pub(super) fn returned(&mut self, val: Val, then: Then) -> Eval<Flow> {
         match then {
             Then::Assign => Ok(Flow::Value(val)),

@@ -41,7 +41,7 @@ impl Interp<'_> {
                 Fault::OperandCount { op: format!("foreigncall of `{name}`"), given: args.len() }.into()
             );
         }
-        // What is left are values to be kept alive.
+        // The remaining operands are values to be kept alive.
         args.truncate(data.params.len());
         if let Some(val) = self.runtime_call(name, data.result, &args)? {
             return Ok(Flow::Value(val));

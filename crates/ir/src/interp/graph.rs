@@ -10,7 +10,7 @@ use crate::show::View;
 use crate::types::Type;
 
 impl<'m> Interp<'m> {
-    /// What a value is made of.
+    /// The parts of a value.
     pub fn view(&mut self, val: &Val) -> Result<View<'m, Val>, Outcome> {
         self.take_apart(val).map_err(|stop| self.outcome_without_place(stop))
     }

@@ -71,7 +71,7 @@ pub(super) struct Heap {
     budget: u64,
 }
 
-/// What an object and each of its values count for.
+/// The weight of an object and of each of its values.
 const UNIT: u64 = size_of::<Option<Val>>() as u64;
 
 /// The heap's budget is spent.

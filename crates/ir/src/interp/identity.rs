@@ -17,7 +17,7 @@ use crate::eq_table::{self, Pair, Pairs, Room};
 use crate::hashing::{self, ObjectHash};
 use crate::types::Type;
 
-/// What an object has at its address that is not kept there.
+/// The reserved bytes at the address of an object whose content is kept elsewhere.
 const UNUSED_BYTES: u64 = 64;
 
 /// The pairs of a table, with the key that is looked for.

@@ -98,6 +98,11 @@ const TABLE: &[Row] = &[
     row("llabs",   &[I64],            Some(I64), |_, a| Ok(u128::from((a[0] as i64).wrapping_abs().cast_unsigned()))),
     row("sqrt",    &[F64],            Some(F64), |_, a| unary(a, f64::sqrt)),
     row("cbrt",    &[F64],            Some(F64), |_, a| unary(a, f64::cbrt)),
+    row("frexp",   &[F64, PTR],       Some(F64), |m, a| {
+        let (fraction, exponent) = frexp(f64::from_bits(a[0] as u64));
+        m.range_mut(a[1] as u64, 4)?.copy_from_slice(&exponent.to_le_bytes());
+        Ok(fraction.to_bits().into())
+    }),
     row("fabs",    &[F64],            Some(F64), |_, a| unary(a, f64::abs)),
     row("floor",   &[F64],            Some(F64), |_, a| unary(a, f64::floor)),
     row("ceil",    &[F64],            Some(F64), |_, a| unary(a, f64::ceil)),
@@ -159,8 +164,34 @@ const TABLE: &[Row] = &[
     row("fmodf",   &[F32, F32],       Some(F32), |_, a| binary32(a, |x, y| x % y)),
 ];
 
+impl RawMemory for SimMemory {
+    fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
+        SimMemory::allocate(self, size, align)
+    }
+
+    fn free(&mut self, address: u64) -> Result<(), MemoryError> {
+        SimMemory::free(self, address)
+    }
+
+    fn load(&mut self, address: u64, align: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+        SimMemory::load(self, address, align, out)
+    }
+
+    fn store(&mut self, address: u64, align: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        SimMemory::store(self, address, align, bytes)
+    }
+
+    fn copy(&mut self, to: u64, from: u64, size: u64) -> Result<(), MemoryError> {
+        SimMemory::copy(self, to, from, size)
+    }
+
+    fn call(&mut self, of: &ForeignCall<'_>) -> Result<u128, MemoryError> {
+        call(self, of)
+    }
+}
+
 /// Calls a function of the table.
-pub(super) fn call(memory: &mut SimMemory, call: &ForeignCall<'_>) -> Result<u128, MemoryError> {
+fn call(memory: &mut SimMemory, call: &ForeignCall<'_>) -> Result<u128, MemoryError> {
     let Some(row) = TABLE.iter().find(|row| row.name == call.name) else {
         return Err(MemoryError::UnknownFunction { name: call.name.to_owned() });
     };
@@ -256,6 +287,23 @@ fn ldexp(mut x: f64, exponent: i32) -> f64 {
     x * power(exponent)
 }
 
+/// Two to a power that is a normal number.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + i64::from(exponent)) as u64) << 52)
+}
+
+/// A fraction of at least a half and below one, and the power of two by which it is the number.
+fn frexp(x: f64) -> (f64, i32) {
+    if x == 0.0 || !x.is_finite() {
+        return (x, 0);
+    }
+    // A subnormal number becomes a normal one.
+    let (normal, by) = if x.is_subnormal() { (x * power_of_two(54), 54) } else { (x, 0) };
+    let bits = normal.to_bits();
+    let exponent = (bits >> 52 & 0x7ff) as i32 - 1022;
+    (f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52), exponent - by)
+}
+
 fn unary32(args: &[u128], f: impl Fn(f32) -> f32) -> Result<u128, MemoryError> {
     Ok(u128::from(f(f32::from_bits(args[0] as u32)).to_bits()))
 }
@@ -296,6 +344,17 @@ mod tests {
         assert_eq!(run(&mut m, "calloc", &[(I64, u128::from(u64::MAX)), (I64, 2)], Some(PTR)), Ok(0));
         assert_eq!(run(&mut m, "free", &[(PTR, b)], None), Ok(0));
         assert_eq!(m.live_bytes(), 0);
+    }
+
+    #[test]
+    fn numbers_are_taken_apart() {
+        for x in [1.0, -3.5, 0.1, f64::MAX, f64::MIN_POSITIVE, 5e-324, -1.5e-310] {
+            let (fraction, exponent) = frexp(x);
+            assert!((0.5..1.0).contains(&fraction.abs()), "{x}");
+            assert_eq!(ldexp(fraction, exponent), x);
+        }
+        assert_eq!(frexp(8.0), (0.5, 4));
+        assert_eq!(frexp(0.0), (0.0, 0));
     }
 
     #[test]

@@ -385,6 +385,9 @@ impl<'m> Interp<'m> {
             RuntimeFn::PrintAny
             | RuntimeFn::GcAlloc
             | RuntimeFn::GcMemory
+            | RuntimeFn::GcString
+            | RuntimeFn::ArrayGrowEnd
+            | RuntimeFn::ArrayDelEnd
             | RuntimeFn::BoxInt
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException

@@ -51,7 +51,7 @@ pub struct ForeignCall<'a> {
     pub result: Option<LowType>,
 }
 
-/// What went wrong with memory or a C function.
+/// Errors of memory or of a C function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemoryError {
     /// The bytes are not inside one live allocation.
@@ -215,8 +215,9 @@ fn check_align(address: u64, align: u64) -> Result<(), MemoryError> {
     Ok(())
 }
 
-impl RawMemory for SimMemory {
-    fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
+/// The operations of [`RawMemory`] but for calls, which `libc.rs` adds.
+impl SimMemory {
+    pub(super) fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
         let fail = MemoryError::OutOfMemory { size };
         if size > self.limit - self.live {
             return Err(fail);
@@ -232,36 +233,32 @@ impl RawMemory for SimMemory {
         Ok(start)
     }
 
-    fn free(&mut self, address: u64) -> Result<(), MemoryError> {
+    pub(super) fn free(&mut self, address: u64) -> Result<(), MemoryError> {
         let size = self.size_of_allocation(address)?;
         self.blocks.insert(address, Allocation { size, bytes: None });
         self.live -= size;
         Ok(())
     }
 
-    fn load(&mut self, address: u64, align: u64, out: &mut [u8]) -> Result<(), MemoryError> {
+    pub(super) fn load(&mut self, address: u64, align: u64, out: &mut [u8]) -> Result<(), MemoryError> {
         check_align(address, align)?;
         out.copy_from_slice(self.range(address, out.len() as u64)?);
         Ok(())
     }
 
-    fn store(&mut self, address: u64, align: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+    pub(super) fn store(&mut self, address: u64, align: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         check_align(address, align)?;
         self.range_mut(address, bytes.len() as u64)?.copy_from_slice(bytes);
         Ok(())
     }
 
-    fn copy(&mut self, to: u64, from: u64, size: u64) -> Result<(), MemoryError> {
+    pub(super) fn copy(&mut self, to: u64, from: u64, size: u64) -> Result<(), MemoryError> {
         if size == 0 {
             return Ok(());
         }
         let bytes = self.range(from, size)?.to_vec();
         self.range_mut(to, size)?.copy_from_slice(&bytes);
         Ok(())
-    }
-
-    fn call(&mut self, call: &ForeignCall<'_>) -> Result<u128, MemoryError> {
-        super::libc::call(self, call)
     }
 }
 

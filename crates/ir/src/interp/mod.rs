@@ -112,7 +112,7 @@ pub struct Interp<'m> {
     output: Box<dyn Output + 'm>,
     heap: Heap,
     frames: Vec<Frame<'m>>,
-    /// What the values of all frames take.
+    /// The size of the values of all frames.
     stack_bytes: u64,
     handlers: Vec<Handler>,
     exceptions: Vec<Val>,
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Interp<'_> {
 }
 
 impl<'m> Interp<'m> {
-    /// An interpreter in which nothing has run: globals have their first values. What is printed is dropped until
+    /// An interpreter in which nothing has run: globals have their initial values. Output is dropped until
     /// [`Interp::set_output`].
     pub fn new(module: &'m Module, options: Options, memory: Box<dyn RawMemory + 'm>) -> Self {
         Interp {

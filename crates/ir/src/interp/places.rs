@@ -45,7 +45,7 @@ impl Place {
 }
 
 impl Interp<'_> {
-    /// What is there, if anything.
+    /// The present value, if any.
     pub(super) fn peek(&mut self, place: &Place) -> Eval<Option<Val>> {
         match *place {
             Place::Field { object, index, ty } => {
@@ -65,7 +65,7 @@ impl Interp<'_> {
         }
     }
 
-    /// What a place of an object holds, if that is anything.
+    /// The value at a place of an object, if any.
     fn if_defined(&self, ty: Type, held: Option<&Option<Val>>) -> Option<Val> {
         held.cloned().flatten().filter(|val| !bytes::is_undefined(self.types(), ty, val))
     }
@@ -77,7 +77,7 @@ impl Interp<'_> {
         fields.iter().enumerate().map(field).collect()
     }
 
-    /// What is there; an exception if nothing is.
+    /// The present value; an exception if there is none.
     pub(super) fn read_place(&mut self, place: &Place) -> Eval<Val> {
         match (self.peek(place)?, place) {
             (Some(val), _) => Ok(val),

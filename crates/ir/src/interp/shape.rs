@@ -1,4 +1,4 @@
-//! What is checked before a function first runs: that every id in it is one of its own.
+//! The check before a function first runs: every id in it is one of its own.
 //!
 //! The tables of a [`Func`] index by id, so an id of another function would be out of range in the middle of a step.
 //! Everything that depends on values is checked by the step itself; typing and dominance are the verifier's business.

@@ -27,7 +27,7 @@ impl<'m> Interp<'m> {
         Values(self).view(val, usize::MAX)
     }
 
-    /// What an object is made of; of an array the first `most` elements.
+    /// The parts of an object; of an array the first `most` elements.
     fn object_view(&mut self, ty: Type, id: ObjId, most: usize) -> Eval<View<'m, Val>> {
         if let Some(bytes) = self.text(id)? {
             return Ok(View::Str(bytes));

@@ -59,7 +59,7 @@ pub enum Val {
         /// Where it is.
         id: ObjId,
     },
-    /// What `enter` and `gc_preserve_begin` give.
+    /// The result of `enter` and `gc_preserve_begin`.
     Token(Token),
 }
 
@@ -165,7 +165,7 @@ impl Val {
         }
     }
 
-    /// What `typeof` gives: as [`Val::ty`], but a type's type is `DataType`.
+    /// The result of `typeof`: as [`Val::ty`], but a type's type is `DataType`.
     pub fn type_of(&self, types: &Types) -> Type {
         match *self {
             Val::Type(of) => match types.kind(of) {

@@ -1,4 +1,4 @@
-//! What every pure intrinsic computes, bit for bit: the reference that interpreter, constant folding and
+//! The semantics of every pure intrinsic, bit for bit: the reference that interpreter, constant folding and
 //! tests share.
 //!
 //! ```text
@@ -193,7 +193,7 @@ impl Scalar {
     }
 }
 
-/// What an operation gives.
+/// The result of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     /// One value of the result type.

@@ -29,7 +29,7 @@ impl Number {
     }
 }
 
-/// What became of a conversion.
+/// The result of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Converted {
     /// The number in the other type.

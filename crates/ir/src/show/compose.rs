@@ -57,7 +57,7 @@ impl<'t> TypeIn<'t> {
     }
 }
 
-/// What a value is made of.
+/// The parts of a value.
 #[derive(Clone, Debug)]
 pub enum View<'t, N> {
     /// The bits of a primitive value.
@@ -107,7 +107,7 @@ pub trait Graph<'t> {
     /// A number that the same object has every time and no other one; `None` for a value that cannot be inside itself.
     fn identity(&self, node: &Self::Node) -> Option<usize>;
 
-    /// What it is made of; of an array the first `most` elements.
+    /// Its parts; of an array the first `most` elements.
     fn view(&mut self, node: &Self::Node, most: usize) -> Result<View<'t, Self::Node>, Self::Error>;
 }
 

@@ -5,11 +5,33 @@
 //! | `DivideError()` | `DivideError: integer division error` |
 //! | `BoundsError([1, 2], 5)` | `BoundsError: attempt to access 2-element Vector{Int64} at index [5]` |
 //! | `ErrorException("no")` | `no` |
+//! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia ends behind the colon |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
 //! | any other object | what `show` writes |
 
 use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
 use crate::types::{Type, TypeKind, decl};
+
+/// The text of an exception of Base that says its name and at most one text, which is its first field; `None` for any other.
+pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
+    Some(match (name, message) {
+        ("DivideError", _) => format!("{name}: integer division error"),
+        ("UndefRefError", _) => format!("{name}: access to undefined reference"),
+        ("StackOverflowError", _) => format!("{name}:"),
+        ("InterruptException", _) => format!("{name}: the program was interrupted"),
+        ("ErrorException", Some(message)) => message.to_owned(),
+        (
+            "ArgumentError"
+            | "DimensionMismatch"
+            | "AssertionError"
+            | "OverflowError"
+            | "CompileError"
+            | "ConcurrencyViolationError",
+            Some(message),
+        ) => format!("{name}: {message}"),
+        _ => return None,
+    })
+}
 
 /// The text of an exception that nobody caught.
 pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G::Error> {
@@ -23,17 +45,15 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         _ => Vec::new(),
     };
     let mut text = Texts { graph, fields };
+    if let Some(plain) = show_plain_error(&name, None) {
+        return Ok(plain);
+    }
+    // Whether a text is all that the exception says depends on the name alone.
+    if show_plain_error(&name, Some("")).is_some() {
+        let message = text.printed(0)?;
+        return Ok(show_plain_error(&name, Some(&message)).unwrap_or(message));
+    }
     Ok(match name.as_str() {
-        "DivideError" => format!("{name}: integer division error"),
-        "UndefRefError" => format!("{name}: access to undefined reference"),
-        "StackOverflowError" | "InterruptException" => format!("{name}:"),
-        "ErrorException" => text.printed(0)?,
-        "ArgumentError"
-        | "DimensionMismatch"
-        | "AssertionError"
-        | "OverflowError"
-        | "CompileError"
-        | "ConcurrencyViolationError" => format!("{name}: {}", text.printed(0)?),
         "DomainError" => {
             let (val, why) = (text.shown(0)?, text.printed(1)?);
             if why.is_empty() { format!("{name} with {val}") } else { format!("{name} with {val}:\n{why}") }
@@ -79,7 +99,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         }
     }
 
-    /// What was accessed, and where.
+    /// The accessed object and index.
     fn bounds(&mut self) -> Result<String, G::Error> {
         let (of, at) = (self.field(0), self.field(1));
         let what = match of {
@@ -99,7 +119,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         Ok(format!(": attempt to access{what}{place} index [{index}]"))
     }
 
-    /// What Julia's `summary` says: the shape of an array, the type of anything else.
+    /// The text of Julia's `summary`: the shape of an array, the type of anything else.
     fn summary(&mut self, node: &G::Node) -> Result<String, G::Error> {
         let ty = self.type_of(node)?;
         let View::Elements { dims, .. } = self.graph.view(node, 0)? else { return Ok(ty) };

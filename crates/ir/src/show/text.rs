@@ -9,8 +9,8 @@
 //! well formed: a leading byte, as many continuation bytes as it says, zeros; and no shorter form exists.
 //! ```
 //!
-//! What is well formed has a code point, which may be a surrogate or beyond U+10FFFF; those print as escapes.
-//! What is not prints byte by byte. A string is cut into characters by the same rule: a leading byte takes
+//! A well-formed sequence has a code point, which may be a surrogate or beyond U+10FFFF; those print as escapes.
+//! Other bytes print one by one. A string is cut into characters by the same rule: a leading byte takes
 //! the continuation bytes that follow, at most as many as it announces.
 //!
 //! *Printable* is what Unicode calls letters, marks, numbers, punctuation, symbols and spaces. Rust's tables

@@ -52,7 +52,7 @@ pub struct TypeDecl<'a> {
     pub supertype: Option<Expr<'a>>,
 }
 
-/// What a type declaration declares.
+/// The kind of a type declaration.
 #[derive(Clone, Debug)]
 pub enum TypeDeclKind<'a> {
     /// `struct` and `mutable struct`.
@@ -108,11 +108,11 @@ pub struct Check<'a> {
     pub span: Span,
     /// The call.
     pub call: Expr<'a>,
-    /// What is expected of it.
+    /// The expected outcome.
     pub expected: Expected<'a>,
 }
 
-/// What a check expects.
+/// The expected outcome of a check.
 #[derive(Clone, Debug)]
 pub enum Expected<'a> {
     /// The call returns this.
@@ -143,7 +143,7 @@ pub struct Function<'a> {
 pub struct Signature<'a> {
     /// The whole signature.
     pub span: Span,
-    /// What is called.
+    /// The callee.
     pub callee: Callee<'a>,
     /// The parameters, without the callee.
     pub params: Vec<Param<'a>>,
@@ -155,7 +155,7 @@ pub struct Signature<'a> {
     pub inlining: Option<(Inlining, Span)>,
 }
 
-/// What a signature is a method of.
+/// The owner of a signature's method.
 #[derive(Clone, Debug)]
 pub enum Callee<'a> {
     /// A function of its own name, perhaps with modules in front.
@@ -207,7 +207,7 @@ pub struct Row<'a> {
     pub line: Option<u32>,
 }
 
-/// What Julia's printer says of a call. It informs people; the callee decides.
+/// The label that Julia's printer puts in front of a call. It informs people; the callee decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallLabel {
     /// `intrinsic`
@@ -304,7 +304,7 @@ pub struct PhiEdge<'a> {
 pub struct Expr<'a> {
     /// Its place.
     pub span: Span,
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind<'a>,
     height: u16,
 }

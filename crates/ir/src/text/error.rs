@@ -1,4 +1,4 @@
-//! What can be wrong with the text itself, before names are looked up.
+//! Errors of the text itself, before names are looked up.
 //!
 //! Each variant carries what its sentence needs; [`Fault`] adds the place. A fault ends the statement or declaration
 //! it is in and nothing more: the reader goes on with the next one, so that one run reports as much as makes sense.
@@ -13,9 +13,9 @@ use crate::diag::{Diagnostic, Finding, Span};
 pub enum SyntaxError {
     /// Something else was expected here.
     Unexpected {
-        /// What is there, shortened.
+        /// The text found there, shortened.
         found: String,
-        /// What could stand here.
+        /// The alternatives at this place.
         expected: &'static str,
     },
     /// A bracket has no partner in its statement.

@@ -87,7 +87,7 @@ pub enum NotText {
 
 const DECLARATIONS: [&str; 6] = ["struct", "mutable", "abstract", "primitive", "global", "const"];
 
-/// What holds the rows at hand, and so what ends them.
+/// The container of the rows at hand, which decides what ends them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Container {
     Function,

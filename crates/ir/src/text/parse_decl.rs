@@ -176,6 +176,17 @@ fn param(expr: Expr<'_>) -> Parse<Param<'_>> {
             is_vararg = true;
             Some(*ty)
         }
+        // As the signature of a method instance is printed: `rest::Vararg{T}`.
+        Some(Expr { kind: ExprKind::Curly(base, mut args), .. })
+            if args.len() == 1 && matches!(&base.kind, ExprKind::Name(name) if name == "Vararg") =>
+        {
+            is_vararg = true;
+            args.pop()
+        }
+        Some(Expr { kind: ExprKind::Name(name), .. }) if name == "Vararg" => {
+            is_vararg = true;
+            None
+        }
         ty => ty,
     };
     let name = match name.map(|n| n.kind) {

@@ -48,7 +48,7 @@ const POWER: u8 = 13;
 const ANNOTATION: u8 = 14;
 const WHERE: u8 = 15;
 
-/// What may follow on the next line while a bracket is open.
+/// The tokens that may follow on the next line while a bracket is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Continuation {
     /// A row: a line that begins with `)` closes the container.
@@ -530,7 +530,7 @@ impl<'a> Parser<'a> {
         Ok(items)
     }
 
-    /// What stands in a list.
+    /// The items of a list.
     fn items(&mut self, open: char, close: char, at: Span, may_be_opaque: bool) -> Parse<Vec<Expr<'a>>> {
         let mut items = Vec::new();
         while self.tok.tok == Tok::Semicolon {
@@ -611,7 +611,7 @@ impl<'a> Parser<'a> {
             if !skip {
                 break;
             }
-            // What the lexer refuses is skipped as well: it advances over it.
+            // A token that the lexer refuses is skipped as well: it advances over it.
             while before.advance().is_err() {}
         }
         *self = before;

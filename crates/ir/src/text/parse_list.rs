@@ -66,13 +66,13 @@ impl<'a> Parser<'a> {
         self.make(span, ExprKind::NamedTuple(fields))
     }
 
-    /// `[a, b]`, `[a b; c d]` and `[]`.
+    /// `[a, b]`, `[a b; c d]`, `[a; b;;]` and `[]`.
     pub(super) fn array(&mut self) -> Parse<ArrayItems<'a>> {
         let at = self.open('[')?;
         let mut items = Vec::new();
         let mut rows = Vec::new();
         let mut row = 0;
-        let (mut commas, mut separated) = (false, true);
+        let (mut commas, mut separated, mut one_column) = (false, true, false);
         while self.peek().tok != Tok::Close(']') {
             match self.peek().tok {
                 _ if self.peek().ends_statement() => {
@@ -87,6 +87,14 @@ impl<'a> Parser<'a> {
                     (row, separated) = (0, true);
                     self.advance()?;
                 }
+                // A matrix of one column: `;;` before the end.
+                Tok::Semicolon if row == 0 && !rows.is_empty() && rows.iter().all(|&length| length == 1) => {
+                    self.advance()?;
+                    if self.peek().tok != Tok::Close(']') {
+                        return self.unexpected("`]`");
+                    }
+                    one_column = true;
+                }
                 _ if separated || self.peek().spaced && !commas => {
                     items.push(self.element()?);
                     (row, separated) = (row + 1, false);
@@ -97,7 +105,7 @@ impl<'a> Parser<'a> {
         if row > 0 {
             rows.push(row);
         }
-        let columns = rows.first().copied().filter(|&length| length > 1 && !commas);
+        let columns = rows.first().copied().filter(|&length| (length > 1 || one_column) && !commas);
         if !commas && rows.iter().any(|&length| length != rows[0]) {
             return Err(Fault::new(SyntaxError::RaggedArray, self.span_from(at.start)));
         }

@@ -42,7 +42,7 @@ pub(super) struct Site<'a> {
     pub(super) types: &'a Types,
     /// The function around it.
     pub(super) func: &'a Func,
-    /// What is done.
+    /// The operation.
     pub(super) op: Op,
     /// The type of the first result.
     pub(super) result: Option<Type>,

@@ -10,7 +10,7 @@
 //! The jumps are those of a skew-binary list (Myers, "An applicative random-access stack", 1983): from any declaration to the one above
 //! it at a depth in a logarithmic number of steps, for two words each. They are made when somebody asks, parents first.
 //!
-//! What is above `Any` is nothing: a declaration right below it has depth 1.
+//! Nothing is above `Any`: a declaration right below it has depth 1.
 
 use super::{Decl, Type, TypeKind, Types};
 

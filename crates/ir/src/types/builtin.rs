@@ -124,7 +124,12 @@ const TABLE: &[Row] = &[
     row("UnionAll",     "", &[], "Type", Opaque),
     row("SimpleVector", "Core", &[], "Any", Opaque),
     row("Expr",         "", &[], "Any", Opaque),
-    row("Task",         "", &[], "Any", Opaque),
+    // The fields that printed code reads and writes; the state of the random numbers first of all.
+    row("Task",         "", &[], "Any", Mutable(&[
+        ("next", "Any"), ("queue", "Any"), ("storage", "Any"), ("donenotify", "Any"), ("result", "Any"), ("scope", "Any"), ("code", "Any"),
+        ("rngState0", "UInt64"), ("rngState1", "UInt64"), ("rngState2", "UInt64"), ("rngState3", "UInt64"), ("rngState4", "UInt64"),
+        ("_state", "UInt8"), ("sticky", "Bool"), ("_isexception", "Bool"), ("priority", "UInt16"),
+    ])),
     // Structs of Base that printed IR mentions without declaring them.
     row("Pair",      "", &["A", "B"], "Any", Immutable(&[("first", "A"), ("second", "B")])),
     row("RefValue",  "Base", &["T"], "Ref{T}", Mutable(&[("x", "T")])),

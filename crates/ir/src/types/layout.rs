@@ -10,7 +10,7 @@
 //! │a │ (pad)  │ b      │ c   │ sel  │ (pad) │ d      │        size 24, align 8, pointers [16]
 //! ```
 //!
-//! What a field holds depends on its type:
+//! The storage of a field depends on its type:
 //!
 //! | field type | stored as |
 //! |---|---|
@@ -67,11 +67,11 @@ pub struct Field {
     pub offset: u32,
     /// Its size in bytes, with the selector if it has one.
     pub size: u32,
-    /// What is stored there.
+    /// The storage.
     pub repr: FieldRepr,
 }
 
-/// What a field or array element holds.
+/// The storage of a field or array element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FieldRepr {
     /// The value itself.
@@ -244,7 +244,7 @@ impl Types {
         false
     }
 
-    /// What an array element or a field of this type holds, cycles apart.
+    /// The storage of an array element or a field of this type, cycles apart.
     pub fn field_repr(&self, ty: Type) -> FieldRepr {
         if let TypeKind::Union(members) = self.kind(ty) {
             return match self.union_extent(members) {
@@ -433,7 +433,7 @@ mod tests {
         cx.types.nominal(decl, &[]).unwrap()
     }
 
-    /// What is inside of an element's type is looked through once for each type, not once for each element: else this takes minutes.
+    /// The inside of an element's type is visited once for each type, not once for each element: else this takes minutes.
     #[test]
     fn long_tuples_in_long_tuples_cost_what_they_are_long() {
         let cx = Context::new();

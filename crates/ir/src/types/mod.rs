@@ -119,7 +119,7 @@ pub enum TypeKind {
     },
     /// A type of low IR.
     Low(LowType),
-    /// What `enter` and `gc_preserve_begin` give, and only `leave`, `pop_exception` and `gc_preserve_end` take.
+    /// The result of `enter` and `gc_preserve_begin`, which only `leave`, `pop_exception` and `gc_preserve_end` take.
     Token,
 }
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A variable is *open*, and then each call binds it, or it is known, as it is for a method that was compiled for exact types. The types of a
-//! signature's parameters do not mention variables: there each stands for its upper bound. What the variables
-//! say beyond that are the *patterns*, one for each parameter, in which variable *n* is [`TypeKind::Param`]`(n)`. A call fits a
+//! signature's parameters do not mention variables: there each stands for its upper bound. The constraints of the variables
+//! beyond that are the *patterns*, one for each parameter, in which variable *n* is [`TypeKind::Param`]`(n)`. A call fits a
 //! method if its arguments are of the parameters' types and fit the patterns.
 //!
 //! **Binding.** In an invariant place (`Vector{T}`) a variable is the type that stands there. If it has only covariant places (`x::T`), it is
@@ -29,14 +29,14 @@ use crate::names::Name;
 pub struct StaticParam {
     /// Its name.
     pub name: Name,
-    /// What it is.
+    /// Its bound.
     pub bound: StaticBound,
 }
 
-/// What a variable of a `where` is.
+/// The bound of a variable of a `where`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StaticBound {
-    /// What the call makes of it, between these two.
+    /// A type that the call decides, between these two.
     Open {
         /// A subtype of it.
         lower: Type,
@@ -100,7 +100,7 @@ impl Statics {
         ])
     }
 
-    /// What [`Statics::to_type`] made, without the pattern of the function object, and whether the last parameter collects.
+    /// The output of [`Statics::to_type`], without the pattern of the function object, and whether the last parameter collects.
     pub fn from_type(types: &Types, ty: Type) -> Option<(Statics, bool)> {
         let [names, lowers, uppers, patterns] = *types.tuple_elements(ty)? else { return None };
         let (names, lowers, uppers) =
@@ -415,7 +415,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// What variable `n` is; nothing if it cannot be anything.
+    /// The value of variable `n`; nothing if no type fits.
     fn value(&mut self, n: usize) -> Option<Option<Type>> {
         let types = self.types;
         let Found { exact, places, above } = std::mem::take(self.found.get_mut(n)?);
@@ -462,7 +462,7 @@ impl<'a> Fit<'a> {
 }
 
 impl Types {
-    /// What `typeof` gives of values of a type: a type's type is `DataType`, or `UnionAll` if it has open parameters.
+    /// The `typeof` of values of a type: a type's type is `DataType`, or `UnionAll` if it has open parameters.
     fn type_of_values(&self, ty: Type) -> Type {
         match self.kind(ty) {
             TypeKind::TypeOf(of) => match self.kind(*of) {

@@ -15,9 +15,11 @@ use crate::append::AppendVec;
 use crate::constant::Const;
 use crate::function_name::{BASE, FunctionName, MAIN};
 use crate::names::{Name, Names};
-use rustc_hash::FxHashMap;
+use crate::views::{Held, Store, View};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::hash::BuildHasher;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// How deep types may nest. Printed programs stay below 20.
 pub const MAX_DEPTH: u16 = 128;
@@ -26,15 +28,16 @@ pub const MAX_WEIGHT: u32 = 1 << 16;
 /// The largest number of parameters, elements or members of one type.
 pub const MAX_WIDTH: usize = 4096;
 
-/// All types of a context; see [the module](crate::types).
+/// The types of a context, as one of its views has them; see [the module](crate::types).
 #[derive(Debug)]
 pub struct Types {
     names: Arc<Names>,
     /// The builtin types and declarations, which have the first numbers.
     fixed: Arc<FixedTypes>,
-    entries: AppendVec<Entry>,
-    decls: AppendVec<DeclEntry>,
-    index: RwLock<Index>,
+    entries: View<Entry>,
+    /// Computed facts about the types that the view holds. They name types, and those are held as well.
+    facts: Held<Facts>,
+    declared: Arc<Declared>,
     /// The module `Main`.
     main: Name,
     /// The module `Base`.
@@ -44,7 +47,8 @@ pub struct Types {
 /// Types that every context has, with everything that is computed about them. They never change.
 #[derive(Debug, Default)]
 pub(crate) struct FixedTypes {
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
+    facts: Vec<Arc<Facts>>,
     decls: Vec<DeclEntry>,
     index: Index,
 }
@@ -55,10 +59,31 @@ struct Index {
     decls: FxHashMap<Name, Decl>,
 }
 
+/// The declarations of a context, which all its views have, and which stay: they may refer to each other in circles.
+#[derive(Debug, Default)]
+struct Declared {
+    decls: AppendVec<DeclEntry>,
+    index: RwLock<FxHashMap<Name, Decl>>,
+}
+
 #[derive(Debug)]
 struct Entry {
     kind: TypeKind,
     extent: Extent,
+    /// The types and names of the kind, so that they live as long.
+    _parts: Box<[Part]>,
+}
+
+/// A type or name that something else names.
+#[derive(Debug)]
+enum Part {
+    Type(#[expect(dead_code, reason = "held, not read")] Arc<Entry>),
+    Name(#[expect(dead_code, reason = "held, not read")] Arc<str>),
+}
+
+/// The facts about a type that are computed on demand.
+#[derive(Debug, Default)]
+struct Facts {
     fields: OnceLock<Option<Box<[FieldDecl]>>>,
     layout: OnceLock<Result<super::Layout, super::LayoutError>>,
 }
@@ -77,11 +102,13 @@ impl Extent {
 #[derive(Debug)]
 struct DeclEntry {
     data: DeclData,
-    body: OnceLock<DeclBody>,
+    /// The names in it, so that they live as long.
+    _names: Box<[Part]>,
+    body: OnceLock<(DeclBody, Box<[Part]>)>,
     above: OnceLock<Above>,
 }
 
-/// What is known of a declaration from its first line.
+/// The part of a declaration that its first line gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeclData {
     /// The name without its module. Unique in a context.
@@ -97,11 +124,11 @@ pub struct DeclData {
 pub struct DeclBody {
     /// The direct supertype; may mention the parameters.
     pub supertype: Type,
-    /// What kind of type it is.
+    /// The kind of type.
     pub kind: DeclKind,
 }
 
-/// What kind of type a declaration makes.
+/// The kind of type that a declaration makes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeclKind {
     /// Has no instances of its own.
@@ -110,7 +137,7 @@ pub enum DeclKind {
     Primitive {
         /// Its width: a multiple of 8 from 8 to 128.
         bits: u16,
-        /// What the bits mean to printing and to literals.
+        /// The meaning of the bits to printing and to literals.
         repr: PrimitiveRepr,
     },
     /// Has fields.
@@ -124,7 +151,7 @@ pub enum DeclKind {
     Opaque,
 }
 
-/// What the bits of a primitive type mean.
+/// The meaning of the bits of a primitive type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PrimitiveRepr {
     /// A two's complement integer.
@@ -293,15 +320,38 @@ impl Types {
 
     /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
     pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>) -> Self {
-        Self {
-            main: names.intern(MAIN),
-            base: names.intern(BASE),
-            names,
-            fixed,
-            entries: AppendVec::default(),
-            decls: AppendVec::default(),
-            index: RwLock::default(),
-        }
+        let entries = View::of(Arc::new(Store::beginning_at(fixed.entries.len() as u32)));
+        Types::with(names, fixed, entries, Arc::default())
+    }
+
+    /// Another view of the same types, which holds none yet.
+    pub(crate) fn another(&self, names: Arc<Names>) -> Self {
+        Types::with(names, self.fixed.clone(), self.entries.another(), self.declared.clone())
+    }
+
+    fn with(
+        names: Arc<Names>,
+        fixed: Arc<FixedTypes>,
+        entries: View<Entry>,
+        declared: Arc<Declared>,
+    ) -> Self {
+        let (main, base) = (names.intern(MAIN), names.intern(BASE));
+        Self { names, fixed, entries, facts: Held::default(), declared, main, base }
+    }
+
+    /// Whether both are views of the same types.
+    pub(crate) fn is_same(&self, other: &Types) -> bool {
+        Arc::ptr_eq(&self.declared, &other.declared)
+    }
+
+    /// How many views there are of these types.
+    pub(crate) fn views(&self) -> usize {
+        Arc::strong_count(&self.declared)
+    }
+
+    /// An address that all views of these types have, and no other types as long as one of them lives.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.declared).addr()
     }
 
     /// Computes what is kept of each type. This may add types, of which the same holds.
@@ -323,24 +373,80 @@ impl Types {
 
     /// The types of a table without fixed ones, as the fixed ones of others.
     pub(crate) fn freeze(self) -> FixedTypes {
-        FixedTypes {
-            entries: self.entries.into_values().collect(),
-            decls: self.decls.into_values().collect(),
-            index: self.index.into_inner().unwrap_or_else(PoisonError::into_inner),
-        }
+        let Types { entries, facts, declared, .. } = self;
+        let entries: Vec<Arc<Entry>> = (0..).map_while(|at| entries.hold(at).cloned()).collect();
+        let types = entries.iter().zip(0..).map(|(entry, at)| (entry.kind.clone(), Type(at))).collect();
+        let facts = (0..entries.len() as u32).map(|at| facts.get(at).cloned().unwrap_or_default()).collect();
+        // Nobody has another view of them.
+        let Declared { decls, index } = Arc::into_inner(declared).unwrap_or_default();
+        let index = Index { types, decls: index.into_inner().unwrap_or_else(PoisonError::into_inner) };
+        FixedTypes { entries, facts, decls: decls.into_values().collect(), index }
     }
 
     fn entry(&self, ty: Type) -> Option<&Entry> {
-        match ty.0.checked_sub(self.fixed.entries.len() as u32) {
-            None => self.fixed.entries.get(ty.0 as usize),
-            Some(at) => self.entries.get(at),
+        match self.fixed.entries.get(ty.0 as usize) {
+            Some(entry) => Some(entry),
+            None => self.entries.get(ty.0),
         }
+    }
+
+    /// The computed facts about a type.
+    fn facts(&self, ty: Type) -> Option<&Facts> {
+        let found = match self.fixed.facts.get(ty.0 as usize) {
+            None => self.facts.get(ty.0),
+            fixed => fixed,
+        };
+        match found {
+            Some(facts) => Some(facts),
+            None => {
+                self.entry(ty)?;
+                Some(self.facts.insert(ty.0, Arc::default()))
+            }
+        }
+    }
+
+    /// Types and names that something is about to name. The fixed ones need nobody to hold them.
+    fn parts(
+        &self,
+        types: impl IntoIterator<Item = Type>,
+        names: impl IntoIterator<Item = Name>,
+    ) -> Box<[Part]> {
+        let types = types.into_iter().filter_map(|ty| Some(Part::Type(self.entries.hold(ty.0)?.clone())));
+        types.chain(names.into_iter().filter_map(|name| Some(Part::Name(self.names.hold(name)?)))).collect()
+    }
+
+    /// The types and names of a kind.
+    fn parts_of(&self, kind: &TypeKind) -> Box<[Part]> {
+        let (mut one, mut all, mut names) = ([None; 2], &[][..], &[][..]);
+        let function;
+        match kind {
+            TypeKind::Nominal { params: many, .. } | TypeKind::Union(many) | TypeKind::Values(many) => {
+                all = many
+            }
+            TypeKind::Tuple { elems, vararg } => (all, one[0]) = (elems, *vararg),
+            TypeKind::NamedTuple { names: own, tuple } => (names, one[0]) = (own, Some(*tuple)),
+            TypeKind::TypeOf(ty) | TypeKind::Bits { ty, .. } => one[0] = Some(*ty),
+            TypeKind::NTuple { count, elem } => one = [Some(*count), Some(*elem)],
+            TypeKind::Function(named) => {
+                function = [named.module, named.name];
+                names = &function;
+            }
+            TypeKind::Sym(name) => names = std::slice::from_ref(name),
+            TypeKind::Bottom
+            | TypeKind::Any
+            | TypeKind::Generic(_)
+            | TypeKind::Param(_)
+            | TypeKind::Int(_)
+            | TypeKind::Low(_)
+            | TypeKind::Token => {}
+        }
+        self.parts(all.iter().copied().chain(one.into_iter().flatten()), names.iter().copied())
     }
 
     fn decl_entry(&self, decl: Decl) -> Option<&DeclEntry> {
         match decl.0.checked_sub(self.fixed.decls.len() as u32) {
             None => self.fixed.decls.get(decl.0 as usize),
-            Some(at) => self.decls.get(at),
+            Some(at) => self.declared.decls.get(at),
         }
     }
 
@@ -377,7 +483,7 @@ impl Types {
     /// The supertype and kind of a declaration; `None` between [`declare`](Types::declare) and
     /// [`define`](Types::define).
     pub fn body(&self, decl: Decl) -> Option<&DeclBody> {
-        self.decl_entry(decl)?.body.get()
+        Some(&self.decl_entry(decl)?.body.get()?.0)
     }
 
     /// Where the place of a declaration in the tree of supertypes is kept.
@@ -387,13 +493,17 @@ impl Types {
 
     /// The declaration with this (unqualified) name.
     pub fn find_decl(&self, name: Name) -> Option<Decl> {
-        let own = || self.index.read().unwrap_or_else(PoisonError::into_inner).decls.get(&name).copied();
+        let own = || self.decl_index().get(&name).copied();
         self.fixed.index.decls.get(&name).copied().or_else(own)
+    }
+
+    fn decl_index(&self) -> RwLockReadGuard<'_, FxHashMap<Name, Decl>> {
+        self.declared.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All declarations, in the order in which they were made.
     pub fn decls(&self) -> impl Iterator<Item = Decl> + use<> {
-        let own = self.index.read().unwrap_or_else(PoisonError::into_inner).decls.len();
+        let own = self.decl_index().len();
         (0..(self.fixed.decls.len() + own) as u32).map(Decl)
     }
 
@@ -487,11 +597,11 @@ impl Types {
     /// The fields of a struct type with its parameters filled in. `None` if it is not a defined struct type, or if a
     /// field's type cannot be made (too deep).
     pub fn fields(&self, ty: Type) -> Option<&[FieldDecl]> {
-        let entry = self.entry(ty)?;
+        let facts = self.facts(ty)?;
         let (decl, params) = self.nominal_parts(ty)?;
         // While the declaration is incomplete nothing may be remembered.
         let DeclKind::Struct { fields, .. } = &self.body(decl)?.kind else { return None };
-        entry
+        facts
             .fields
             .get_or_init(|| {
                 fields
@@ -544,7 +654,7 @@ impl Types {
         &self,
         ty: Type,
     ) -> Option<&OnceLock<Result<super::Layout, super::LayoutError>>> {
-        Some(&self.entry(ty)?.layout)
+        Some(&self.facts(ty)?.layout)
     }
 
     // ----- making -----
@@ -724,16 +834,16 @@ impl Types {
             return Err(TypeError::DuplicateField { field });
         }
         let module = self.names.intern("");
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&decl) = self.fixed.index.decls.get(&name).or_else(|| index.decls.get(&name)) {
+        let mut index = self.declared.index.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&decl) = self.fixed.index.decls.get(&name).or_else(|| index.get(&name)) {
             let same = *self.decl(decl).params == *params;
             return if same { Ok(decl) } else { Err(TypeError::Redeclared { name }) };
         }
-        let at = index.decls.len() as u32;
+        let at = index.len() as u32;
         let decl = Decl(self.fixed.decls.len() as u32 + at);
         let data = DeclData { name, module, params: params.into() };
-        self.decls.push(at, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
-        index.decls.insert(name, decl);
+        self.declared.decls.push(at, self.decl_entry_of(data));
+        index.insert(name, decl);
         Ok(decl)
     }
 
@@ -764,11 +874,23 @@ impl Types {
         self.check_supertype(decl, supertype)?;
         let Some(entry) = self.decl_entry(decl) else { return Err(TypeError::Foreign) };
         let body = DeclBody { supertype, kind };
-        if *entry.body.get_or_init(|| body.clone()) == body {
+        let fields = match &body.kind {
+            DeclKind::Struct { fields, .. } => &**fields,
+            _ => &[],
+        };
+        let types = fields.iter().map(|field| field.ty).chain([supertype]);
+        let parts = self.parts(types, fields.iter().map(|field| field.name));
+        if entry.body.get_or_init(|| (body.clone(), parts)).0 == body {
             Ok(())
         } else {
             Err(TypeError::Redeclared { name })
         }
+    }
+
+    /// A declaration without a body.
+    fn decl_entry_of(&self, data: DeclData) -> DeclEntry {
+        let names = self.parts([], [data.name, data.module].into_iter().chain(data.params.iter().copied()));
+        DeclEntry { data, _names: names, body: OnceLock::new(), above: OnceLock::new() }
     }
 
     fn check_supertype(&self, decl: Decl, supertype: Type) -> Result<(), TypeError> {
@@ -782,7 +904,7 @@ impl Types {
         if above == decl {
             return Err(TypeError::SupertypeCycle { name });
         }
-        // What is defined has defined supertypes only, all the way up; so a circle never closes.
+        // A defined type has defined supertypes only, all the way up; so a cycle never closes.
         match self.body(above) {
             Some(body) if body.kind == DeclKind::Abstract => Ok(()),
             _ => Err(TypeError::SupertypeNotAbstract { name, supertype }),
@@ -877,19 +999,8 @@ impl Types {
         if let Some(&ty) = self.fixed.index.types.get(&kind) {
             return ty;
         }
-        if let Some(&ty) = self.index.read().unwrap_or_else(PoisonError::into_inner).types.get(&kind) {
-            return ty;
-        }
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&ty) = index.types.get(&kind) {
-            return ty;
-        }
-        let at = index.types.len() as u32;
-        let ty = Type(self.fixed.entries.len() as u32 + at);
-        self.entries
-            .push(at, Entry { kind: kind.clone(), extent, fields: OnceLock::new(), layout: OnceLock::new() });
-        index.types.insert(kind, ty);
-        ty
+        let make = || Arc::new(Entry { kind: kind.clone(), extent, _parts: self.parts_of(&kind) });
+        Type(self.entries.intern(FxBuildHasher.hash_one(&kind), |entry| entry.kind == kind, make))
     }
 
     pub(super) fn install_name(&self, decl: Decl, name: &str, module: &str, params: &[&str]) {
@@ -898,14 +1009,14 @@ impl Types {
             module: self.names.intern(module),
             params: params.iter().map(|p| self.names.intern(p)).collect(),
         };
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        index.decls.insert(data.name, decl);
-        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
+        let mut index = self.declared.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.insert(data.name, decl);
+        self.declared.decls.push(decl.0, self.decl_entry_of(data));
     }
 
     pub(super) fn install_body(&self, decl: Decl, supertype: Type, kind: DeclKind) {
         if let Some(entry) = self.decl_entry(decl) {
-            entry.body.get_or_init(|| DeclBody { supertype, kind });
+            entry.body.get_or_init(|| (DeclBody { supertype, kind }, Box::default()));
         }
     }
 

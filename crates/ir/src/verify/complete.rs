@@ -1,4 +1,4 @@
-//! What a module calls and does not have: methods and C functions.
+//! The methods and C functions that a module calls and does not have.
 //!
 //! The verifier takes such calls, because they often stand where nothing ever comes. One that is reached throws: `MethodError` for a
 //! method, `CompileError` for a C function.

@@ -18,14 +18,14 @@ pub enum TypeRule {
         operand: usize,
         /// Its type.
         given: Type,
-        /// What the operation takes there.
+        /// The expected operand.
         wanted: Wanted,
     },
     /// `type-result`: the operation cannot give this type.
     Result {
         /// The type that the statement claims.
         given: Type,
-        /// What the operation gives.
+        /// The actual result.
         wanted: Wanted,
     },
     /// `type-unequal`: two operands must have one type.
@@ -97,7 +97,7 @@ pub enum TypeRule {
     },
 }
 
-/// What is wanted instead of a type.
+/// The alternative to a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// This type.
@@ -200,7 +200,7 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// What the ϒ that operand `n` names stores.
+    /// The value stored by the ϒ that operand `n` names.
     fn stored_by(&self, inst: Inst, n: usize) -> Option<Value> {
         let upsilon = self.func.def_inst(self.arg(inst, n)?)?;
         (self.func.op(upsilon) == Op::Upsilon).then(|| self.arg(upsilon, 0)).flatten()

@@ -21,7 +21,7 @@ use crate::op::Op;
 use crate::types::{StaticBound, Type};
 use cranelift_entity::EntityRef;
 
-/// What is named and not there: its kind and number.
+/// A named entity that does not exist: its kind and number.
 type Unknown = (&'static str, u32);
 
 impl Checker<'_> {
@@ -61,6 +61,27 @@ impl Checker<'_> {
             self.report(site, StructureRule::Id { kind, number });
         }
     }
+}
+
+/// Whether all types and names of a function are of the context, whose view holds them from then on.
+pub(crate) fn holds_all(cx: &Context, func: &Func) -> bool {
+    let own = Own::new(cx, func);
+    let heads = name(cx, func.name).or_else(|| signature(cx, &func.sig));
+    let of_value = |value: Value| {
+        let in_constant = || func.as_const(value).and_then(|data| constant(cx, data));
+        ty(cx, func.ty(value)).or_else(in_constant)
+    };
+    let of_item = |item: &MetaItem| match *item {
+        MetaItem::Name(text) | MetaItem::Pair(text, _) => name(cx, text),
+        _ => None,
+    };
+    let values = || (0..func.value_count()).map(Value::new).find_map(of_value);
+    let callees = || func.callees().find_map(|(_, data)| callee(cx, data));
+    let foreigns = || func.foreigns().find_map(|(_, data)| foreign(cx, data));
+    let metas = || func.metas().flat_map(|(_, data)| &data.items).find_map(of_item);
+    let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
+    let found = heads.or_else(values).or_else(callees).or_else(foreigns).or_else(metas);
+    found.or_else(|| insts.find_map(|inst| own.op(func.op(inst)))).is_none()
 }
 
 /// A type or name in a global variable that is not of the context.
@@ -167,7 +188,7 @@ fn foreign(cx: &Context, data: &ForeignData) -> Option<Unknown> {
     text.or_else(|| types(cx, [data.result].into_iter().chain(data.params.iter().copied())))
 }
 
-/// What a constant names beside its own type and its parts, which are values.
+/// The entities that a constant names beside its own type and its parts, which are values.
 fn constant(cx: &Context, data: &Const) -> Option<Unknown> {
     match *data {
         Const::Type(of)

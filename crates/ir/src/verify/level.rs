@@ -43,7 +43,7 @@ pub enum LevelRule {
     },
     /// `level-statics`: the variables of the `where` are not what they should be.
     Statics {
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
 }

@@ -75,7 +75,7 @@ pub enum LowRule {
     },
     /// `low-tracked-slot`: a slot for a reference has another size than an address, or holds something else.
     TrackedSlot {
-        /// What is read or written, if it is not the size that is wrong.
+        /// The type that is read or written, if the size is not the fault.
         given: Option<Type>,
     },
     /// `low-lanes`: the intrinsic does not exist lane by lane.
@@ -258,7 +258,7 @@ impl Checker<'_> {
                 }
                 self.result_is(inst, Type::V128);
             }
-            // What has no operands, and what `level` refuses.
+            // Operations without operands, and those that `level` refuses.
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The verifier: whether a function means something.
 //!
-//! Whoever reads a function from outside runs it, and in tests it runs after every pass. What it accepts, the reference
+//! Every function from outside is verified, and in tests every function after every pass. An accepted function is one that the reference
 //! interpreter can run and the code generator can translate without asking again.
 //!
 //! | file | rules | codes |
@@ -21,7 +21,7 @@
 //!
 //! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.
 //!
-//! **Types.** A type in the IR is a claim that the value is of that type. What an operation demands of an operand must follow
+//! **Types.** A type in the IR is a claim that the value is of that type. The type that an operation demands of an operand must follow
 //! from the operand's type. A result may be claimed wider than what the operation gives; for operations on objects it
 //! may also be claimed narrower, because inference knows more than one statement shows; it may not be disjoint. Such a
 //! claim is checked where the value is converted. `Union{}` claims that the statement does not come back.
@@ -58,6 +58,7 @@ pub use constants::ConstantRule;
 pub use exceptions::ExceptionRule;
 pub use explain::{has_places, point_into_printout, source_span};
 pub use high::{FieldRef, TypeRule, Wanted};
+pub(crate) use ids::holds_all;
 pub use level::LevelRule;
 pub use low::LowRule;
 pub use module::{GlobalViolation, ModuleViolations, verify_module};

@@ -6,7 +6,7 @@ use crate::module::{Literal, Module};
 use crate::names::Name;
 use crate::types::{Type, Types};
 
-/// What is wrong with a module.
+/// The violations of a module.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ModuleViolations {
     /// Functions and what is wrong with them, in the module's order.

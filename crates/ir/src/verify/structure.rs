@@ -12,7 +12,7 @@ use crate::types::Type;
 pub enum StructureRule {
     /// `structure-id`: something is named that does not belong to the function, or a type or name that does not belong to its context.
     Id {
-        /// What it is: `value`, `block`, `callee`, `type` …
+        /// The kind of id: `value`, `block`, `callee`, `type` …
         kind: &'static str,
         /// Its number.
         number: u32,

@@ -1,4 +1,4 @@
-//! What the tests of the text form share.
+//! Shared parts of the tests of the text form.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) fn source(text: &str) -> SourceFile {
     SourceFile::new("t", text).unwrap()
 }
 
-/// What `text` holds; it must have no faults.
+/// The unit of `text`, which must have no faults.
 pub(crate) fn unit(text: &str) -> Unit {
     let source = source(text);
     let (unit, found) = read(&source, &Context::new());

@@ -39,7 +39,7 @@ use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
+use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached};
 
 use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::call::value::{Params, Value, ValueError};
@@ -235,7 +235,7 @@ enum Address {
 
 /// A compiled function and the way into it.
 #[derive(Clone, Debug)]
-struct Callable {
+pub(crate) struct Callable {
     entry: Arc<Entry>,
     to: Callee,
     /// What has to stay beside the code for it to be called.
@@ -287,7 +287,7 @@ impl Callee {
 }
 
 /// The trampoline's type.
-type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
+pub(crate) type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
 
 impl Callable {
     fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
@@ -312,6 +312,36 @@ impl Callable {
         Ok((Callable { entry, to, kept: None }, ty.signature.clone()))
     }
 
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
+        self.to.jit().runtime()
+    }
+
+    /// Where its dynamic calls look; nothing for code that makes none.
+    pub(crate) fn methods(&self) -> Option<&MethodTable> {
+        self.to.needs_heap().then(|| self.to.methods())
+    }
+
+    /// Where the code is now.
+    #[inline]
+    pub(crate) fn code(&self) -> usize {
+        self.to.code()
+    }
+
+    /// The address of the word that leads to it, if there is one.
+    pub(crate) fn word(&self) -> Option<usize> {
+        match &self.to {
+            Callee::Code(..) => None,
+            Callee::Cell(cell) => Some(cell.word()),
+        }
+    }
+
+    /// The trampoline, as long as this is held.
+    #[inline]
+    pub(crate) fn trampoline(&self) -> EntryFn {
+        // SAFETY: the address is that of a trampoline (`Entry`), which has this type by `codegen::entry`.
+        unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address)) }
+    }
+
     /// Calls the function.
     ///
     /// # Safety
@@ -319,38 +349,61 @@ impl Callable {
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
     unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
+        // An error is larger than what registers hold: it is written where it occurs, and does not travel through the closure.
+        let mut error = None;
+        // SAFETY: F1 by the contract; the thread is the running one.
+        let attached = with_attached(self.to.jit().runtime(), |thread| unsafe {
+            self.call_on(thread, args, results, &mut error);
+        });
+        match error {
+            None => attached.map_err(CallError::Attach),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Calls the function on a thread. If it returns no value, `error` says why.
+    ///
+    /// # Safety
+    ///
+    /// F1, and the thread is the running one, of the function's runtime.
+    #[inline(always)]
+    unsafe fn call_on(
+        &self,
+        thread: &Thread,
+        args: *const u64,
+        results: *mut u64,
+        error: &mut Option<CallError>,
+    ) {
+        if thread.in_scope() {
+            *error = Some(CallError::InScope);
+            return;
+        }
         let runtime = self.to.jit().runtime();
-        with_attached(runtime, |thread| {
-            if thread.in_scope() {
-                return Err(CallError::InScope);
+        // Collections read the words of threads that have been in the heap, and compiled code writes them.
+        let enters = self.to.needs_heap() || thread.is_known_to_heap();
+        let _entry = match enters.then(|| thread.enter_heap(runtime)).transpose() {
+            Ok(entry) => entry,
+            Err(refused) => {
+                *error = Some(refused.into());
+                return;
             }
-            // Collections read the words of threads that have been in the heap, and compiled code writes them.
-            let enters = self.to.needs_heap() || thread.is_known_to_heap();
-            let _entry = enters.then(|| thread.enter_heap(runtime)).transpose()?;
-            let entered = thread.enter();
-            let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
-            // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
-            // by `codegen::entry`. The callee is code that `self.to` holds, and has the trampoline's signature by L2
-            // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
-            // buffers are as F1 says. The trampoline comes back on either way out.
-            let status = unsafe {
-                let entry: EntryFn =
-                    std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address));
-                entry(thread, self.to.code(), args, results)
-            };
-            match status {
-                // What C was called back with and nobody has asked for leaves here.
-                RETURNED if entered.carries() => Err(CallError::Exception(entered.take_exception())),
-                RETURNED => Ok(()),
-                _ => Err(CallError::Exception(entered.take_exception())),
-            }
-        })?
+        };
+        let entered = thread.enter();
+        let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
+        // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
+        // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
+        // buffers are as F1 says. The trampoline comes back on either way out.
+        let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
+        // What C was called back with and nobody has asked for leaves here as well.
+        if status != RETURNED || entered.carries() {
+            *error = Some(CallError::Exception(entered.take_exception()));
+        }
     }
 }
 
 /// A compiled function with a Rust signature that fits it.
 pub struct TypedFunc<A, R> {
-    callable: Callable,
+    pub(crate) callable: Callable,
     signature: PhantomData<fn(A) -> R>,
 }
 
@@ -392,7 +445,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
 /// A compiled function called with the bits of low values. The layer above knows the types.
 #[derive(Clone, Debug)]
 pub struct UntypedFunc {
-    callable: Callable,
+    pub(crate) callable: Callable,
     signature: Signature,
     /// What the low arguments refer to that are objects, as far as it is known.
     objects: Arc<[Option<Known>]>,

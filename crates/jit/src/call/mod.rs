@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `value.rs` | Rust types of parameters and results, and the words that carry them |
 //! | `func.rs` | typed and untyped calls |
+//! | `activation.rs` | many calls within one entry, and raw entries |
 //! | `scoped.rs` | calls with references to the heap, within a scope |
 
+pub(crate) mod activation;
 pub(crate) mod func;
 pub(crate) mod scoped;
 pub(crate) mod value;

@@ -1,7 +1,7 @@
 //! Discarding code that is behind a cell, because memory is short: the function is compiled again when it is called again.
 //!
 //! ```text
-//!          rest: word = stub                      discard: state = Lazy, word = stub, code retired
+//!          rest: word = stub                      discard: state as at first, word = stub, code retired
 //!   Ready ───────────────────► Ready, resting ───────────────────────────────────────────────────► Lazy
 //!     ▲                              │
 //!     └───── the next call ◄─────────┘ by the stub: word = code again, and a later time
@@ -18,23 +18,32 @@
 
 use std::sync::Arc;
 
-use super::version::{Beginning, State};
 use super::{Body, CellOwner, Materialize};
-use crate::tiering::tiers::{Counting, Then, Tiers};
+use crate::tiering::interpret::Interpreter;
+use crate::tiering::tiers::Tiers;
 
-/// How the code of a version is made again.
+/// How the code of an instance is made again.
 #[derive(Clone)]
 pub(super) enum Recipe {
     Once(Arc<dyn Materialize>),
-    Tiered(Arc<dyn Tiers>, i32),
+    Tiered(Arc<dyn Tiers>, i32, Option<Interpreter>),
 }
 
 impl Recipe {
-    pub(super) fn of(state: &State, counting: &Counting) -> Option<Recipe> {
-        match (state, &counting.then) {
-            (State::Lazy(_), Then::Optimise(tiers)) => Some(Recipe::Tiered(tiers.clone(), counting.count)),
-            (State::Lazy(source), Then::Nothing) => Some(Recipe::Once(source.clone())),
-            _ => None,
+    pub(super) fn of(body: &Body) -> Option<Recipe> {
+        match body {
+            Body::Once(source) => Some(Recipe::Once(source.clone())),
+            Body::Tiered { tiers, threshold, interpreter } => {
+                Some(Recipe::Tiered(tiers.clone(), *threshold, interpreter.clone()))
+            }
+            Body::Removed => None,
+        }
+    }
+
+    fn body(self) -> Body {
+        match self {
+            Recipe::Once(source) => Body::Once(source),
+            Recipe::Tiered(tiers, threshold, interpreter) => Body::Tiered { tiers, threshold, interpreter },
         }
     }
 }
@@ -55,12 +64,12 @@ pub struct Held {
 impl CellOwner {
     /// The code that is behind the cell, if it was compiled there and can be compiled again.
     pub fn held(&self) -> Option<Held> {
-        let mut versions = self.record.lock();
-        let version = versions.only()?;
-        let State::Ready(target) = &version.state else { return None };
-        version.recipe.as_ref()?;
+        let mut behind = self.record.lock();
+        let instance = behind.instances.only()?;
+        let target = instance.code()?;
+        instance.recipe.as_ref()?;
         let bytes = target.unit().loaded().code().addresses().len();
-        Some(Held { address: target.address(), bytes, last: version.last, rests: version.rests })
+        Some(Held { address: target.address(), bytes, last: instance.last_use, rests: instance.rests })
     }
 
     /// Whether somebody is asking for code at this moment.
@@ -70,29 +79,24 @@ impl CellOwner {
 
     /// Lets the next call note that the function is in use.
     pub fn rest(&self) {
-        let mut versions = self.record.lock();
-        let Some(version) = versions.only() else { return };
-        if matches!(version.state, State::Ready(_)) && version.recipe.is_some() {
-            version.rests = true;
-            versions.lead(&self.record.place);
+        let mut behind = self.record.lock();
+        let Some(instance) = behind.instances.only() else { return };
+        if instance.code().is_some() && instance.recipe.is_some() {
+            instance.rests = true;
+            self.record.lead(&mut behind);
         }
     }
 
     /// Discards the code at an address: the next call compiles. Calls that have begun go on in it, and it is freed when they have left it.
     /// `false` if something else is behind the cell by now.
     pub fn discard(&self, address: usize) -> bool {
-        let mut versions = self.record.lock();
-        let Some(version) = versions.only() else { return false };
-        if !matches!(&version.state, State::Ready(target) if target.address() == address) {
+        let mut behind = self.record.lock();
+        let Some(instance) = behind.instances.only() else { return false };
+        if instance.code().is_none_or(|target| target.address() != address) {
             return false;
         }
-        let interpreter = version.interpreted.as_ref().map(|interpreted| interpreted.interpreter.clone());
-        let body = match version.recipe.clone() {
-            None => return false,
-            Some(Recipe::Once(source)) => Body::Once(source),
-            Some(Recipe::Tiered(tiers, threshold)) => Body::Tiered { tiers, threshold, interpreter },
-        };
-        self.record.replace_locked(versions, Beginning::from(body));
+        let Some(recipe) = instance.recipe.clone() else { return false };
+        self.record.replace_locked(behind, recipe.body().begin(&self.record.jit));
         true
     }
 }

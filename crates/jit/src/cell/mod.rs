@@ -7,7 +7,7 @@
 //!   IndirectCell ─── for callers: units that call the function keep it, and Rust calls through it
 //!
 //!          first call, or `IndirectCell::materialize`: source.materialize() gives code
-//!        Lazy, word = stub ──────────────────────────────────────────────────► Ready, word = code
+//!        Lazy or Interpreted, word = stub ───────────────────────────────────► Ready, word = code
 //!         ▲      │                                                              │      │
 //!         │      ▼ close                                    set(code) ──────────┘      │
 //!         │     Closed, word = stub                                                    │
@@ -17,7 +17,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `place.rs` | the memory of words and stubs |
-//! | `version.rs` | the versions of the function, each for its worlds |
+//! | `instance.rs` | what the code instances of the function are made of (`brolga_instances`) |
 //! | `select.rs` | code that tells worlds apart while there are several versions |
 //! | `record.rs` | publishing, replacing and compiling, under the cell's lock |
 //! | `routine.rs` | what stubs call |
@@ -43,22 +43,28 @@
 //! elsewhere, or the function is removed, the code is retired (`retired.rs` of the run time). So functions that call each other through cells
 //! go when their owners go.
 //!
-//! **Locks**: a record's versions, which are held while nothing foreign runs.
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | N1 | note, or ask, whether the newest code instance is ready | Relaxed | – | nothing: whoever calls reads the word (C2 of `brolga_instances::word`) |
+//!
+//! **Locks**: a record's code instances, which are held while nothing foreign runs.
 //!
 //! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
 
 mod evict;
+mod instance;
 mod place;
 mod record;
 mod routine;
 mod select;
 mod switch;
-mod version;
 
 use std::any::Any;
 use std::error::Error;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use brolga_codegen::isa::Tier;
 use brolga_codegen::lazy::can_be_interpreted;
 use brolga_codegen::sig::FunctionType;
 
@@ -66,16 +72,17 @@ use crate::engine::{Jit, Unit};
 use crate::entry::c_entry::CEntryError;
 use crate::entry::trampoline::{Entry, EntryError};
 use crate::memory::error::CodeMemoryError;
-use crate::tiering::interpret::Interpreter;
+use crate::tiering::interpret::{Interpreted, Interpreter};
 use crate::tiering::tiers::{Counting, LoopEntry, Then, Tiers};
 pub use evict::Held;
+use evict::Recipe;
+pub use instance::Superseded;
+use instance::{Beginning, State, plain};
 pub(crate) use place::{Place, Places};
 pub(crate) use record::Record;
 pub(crate) use routine::{cell_of_counter, cell_of_data, routine};
 pub(crate) use select::{Selector, Selectors};
 pub use switch::Switch;
-pub use version::Superseded;
-use version::{Beginning, State};
 
 /// Runs work that another thread waits for.
 pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
@@ -240,7 +247,7 @@ impl Jit {
         ty: impl Into<Arc<FunctionType>>,
         source: Arc<dyn Materialize>,
     ) -> Result<CellOwner, NoCell> {
-        CellOwner::new(self, ty.into(), source, Counting::nothing(), None)
+        CellOwner::new(self, ty.into(), Body::Once(source))
     }
 }
 
@@ -271,40 +278,40 @@ pub enum Body {
     Removed,
 }
 
-impl From<Body> for Beginning {
-    fn from(body: Body) -> Beginning {
-        match body {
-            Body::Once(source) => Beginning::plain(State::Lazy(source)),
+impl Body {
+    /// What a code instance with this body begins with.
+    fn begin(self, jit: &Jit) -> Beginning {
+        let recipe = if jit.evicts() { Recipe::of(&self) } else { None };
+        let beginning = match self {
+            Body::Once(source) => plain(State::Lazy(source)),
             Body::Tiered { tiers, threshold, interpreter } => {
-                let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
-                Beginning { state: State::Lazy(tiers), counting, interpreter }
+                let profile = Counting::new(Then::Optimise(tiers.clone()), threshold);
+                let state = match interpreter {
+                    Some(interpreter) => State::Interpreted(tiers, Interpreted::new(interpreter)),
+                    None => State::Lazy(tiers),
+                };
+                Beginning { state, profile, recipe: None }
             }
-            Body::Removed => Beginning::plain(State::Closed),
-        }
+            Body::Removed => plain(State::Closed),
+        };
+        Beginning { recipe, ..beginning }
     }
 }
 
 impl CellOwner {
-    pub(crate) fn new(
-        jit: &Jit,
-        ty: Arc<FunctionType>,
-        source: Arc<dyn Materialize>,
-        counting: Counting,
-        interpreter: Option<Interpreter>,
-    ) -> Result<CellOwner, NoCell> {
+    pub(crate) fn new(jit: &Jit, ty: Arc<FunctionType>, body: Body) -> Result<CellOwner, NoCell> {
         // What replaces the function may be interpreted, whether this one is or not.
-        let may_be_interpreted = !matches!(counting.then, Then::Nothing) && can_be_interpreted(&ty.signature);
+        let may_be_interpreted = matches!(body, Body::Tiered { .. }) && can_be_interpreted(&ty.signature);
         let trampoline = jit.lazy_entry(&ty.signature, may_be_interpreted)?;
-        let beginning = Beginning { state: State::Lazy(source), counting, interpreter };
-        Ok(CellOwner::at(jit, ty, beginning, Some(trampoline))?)
+        Ok(CellOwner::at(jit, ty, body.begin(jit), Some(trampoline))?)
     }
 
     /// The cell of a loop's entry. Its stub leads nowhere: nobody may call through it but the loop, when the code is there.
     pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<CellOwner, CodeMemoryError> {
         let LoopEntry { ty, source, rounds, .. } = entry;
         let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
-        let counting = Counting::new(Then::Enter, rounds);
-        let beginning = Beginning { state: State::Lazy(source), counting, interpreter: None };
+        let profile = Counting::new(Then::Enter, rounds);
+        let beginning = Beginning { state: State::Lazy(source), profile, recipe: None };
         CellOwner::at(jit, ty, beginning, None)
     }
 
@@ -333,18 +340,18 @@ impl CellOwner {
     /// The code has another type, or belongs to another engine.
     pub fn set(&self, target: Target) -> Result<(), CellError> {
         self.record.check(&target)?;
-        self.record.replace_all(Beginning::plain(State::Ready(target)));
+        self.record.replace_all(plain(State::Ready(target)));
         Ok(())
     }
 
     /// Removes the function in all worlds, as dropping the owner does, until something is put behind the cell again.
     pub fn close(&self) {
-        self.record.replace_all(Body::Removed.into());
+        self.record.replace_all(Body::Removed.begin(&self.record.jit));
     }
 
     /// Lets the next call compile another body, whatever world it is made in. Calls that have begun go on in the old code.
     pub fn reset(&self, body: Body) {
-        self.record.replace_all(body.into());
+        self.record.replace_all(body.begin(&self.record.jit));
     }
 
     /// Puts code behind versions that nobody has compiled and whose sources accept what it was made from. Nothing if it is of another type, or
@@ -364,13 +371,13 @@ impl CellOwner {
     /// Adds a version that calls reach which are made in worlds from `world` on; calls in older worlds reach what they reached before. To be called
     /// before threads can be in that world ([`Runtime::next_world`](brolga_runtime::Runtime::next_world)). Runs no foreign code.
     pub fn supersede(&self, reserved: Reserved, world: u64, body: Body) -> Superseded {
-        Record::supersede(&self.record, reserved.0, world, body.into())
+        Record::supersede(&self.record, reserved.0, world, body.begin(&self.record.jit))
     }
 }
 
 impl Drop for CellOwner {
     fn drop(&mut self) {
-        if !matches!(self.record.lock().newest().state, State::Closed) {
+        if !matches!(self.record.lock().instances.newest().state(), State::Closed) {
             self.close();
         }
     }
@@ -402,12 +409,17 @@ impl IndirectCell {
 
     /// The [identities](CellOwner::identity) of the cells that code behind this one calls, of all versions.
     pub fn callees(&self) -> Vec<usize> {
-        self.record.lock().callees()
+        self.record.lock().instances.edges()
+    }
+
+    /// The tier of the newest code instance, if it has code. A function that is compiled once has the best.
+    pub fn tier(&self) -> Option<Tier> {
+        self.record.lock().instances.newest().tier()
     }
 
     /// Whether a call in the newest world would find code.
     pub fn is_ready(&self) -> bool {
-        matches!(self.record.lock().newest().state, State::Ready(_))
+        self.record.is_ready.load(Ordering::Relaxed) // N1
     }
 
     /// The address by which C calls the function: the same for all who ask, valid as long as somebody has the cell.

@@ -16,9 +16,9 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | S1 | write a word | C9 of `brolga_instances::protocol` | S2 | on aarch64 a caller finds the address before the bytes of the code |
+//! | S1 | write a word | C1 of `brolga_instances::word` | S2 | on aarch64 a caller finds the address before the bytes of the code |
 //! | S2 | call: plain load of the word, jump to what it says | dependency | S1 | see below |
-//! | S3 | read a word from Rust, to call what it says | C5 of the same | S1 | as S1 |
+//! | S3 | read a word from Rust, to call what it says | C2 of the same | S1 | as S1 |
 //! | S4 | read or write a counter from Rust | Relaxed | – | nothing: counts may be lost |
 //!
 //! *x86-64*: loads and stores keep their order, and instructions are fetched coherently: S1 and S2 are plain moves. *aarch64*: the
@@ -245,7 +245,8 @@ impl Place {
         self.0.data() + DATA_COUNTER
     }
 
-    fn code_word(&self) -> &CodeWord {
+    /// The word.
+    pub(super) fn code_word(&self) -> &CodeWord {
         // SAFETY: the word is aligned, in memory that the group keeps, and only ever accessed as what it is, which is laid out
         // as an atomic word, or by compiled code in one move.
         unsafe { &*self.0.pointer(self.word()).cast::<CodeWord>() }

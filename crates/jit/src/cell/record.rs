@@ -1,33 +1,37 @@
 //! What is behind a cell, and how it changes.
 //!
-//! Every change is made under the cell's lock: the list of versions first, then the words that lead to them (`Versions::lead`). Code and
+//! Every change is made under the cell's lock: the list of code instances first, then the words that lead to them ([`Record::lead`]). Code and
 //! sources that a change puts out of use are handed out and dropped, or retired, when the lock is free, because their destructors are foreign.
 //!
-//! Compiling holds no lock. A version that was replaced while its code was made does not get it: the number of the version tells.
+//! Compiling holds no lock. An instance that was replaced while its code was made does not get it: the number of the instance tells.
 
 use std::any::Any;
 use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
-use brolga_instances::Moving;
+use brolga_instances::{Instances, Moving};
 use brolga_runtime::{RetiredCode, fenced};
 
+use super::instance::{Added, Beginning, Behind, Instance, State, Superseded};
 use super::place::Place;
 use super::select::Selector;
-use super::version::{Added, Beginning, State, Superseded, Version, Versions};
 use super::{CellError, IndirectCell, Materialize, Target};
 use crate::engine::Jit;
 use crate::entry::c_entry::CEntry;
 use crate::entry::trampoline::Entry;
-use crate::tiering::interpret::{Interpret, Interpreted};
+use crate::tiering::interpret::Interpret;
 use crate::tiering::tiers::{Counting, Then};
 
 /// A cell and what is behind it.
 pub(crate) struct Record {
     pub(super) name: Arc<str>,
     pub(super) ty: Arc<FunctionType>,
-    versions: Mutex<Versions>,
+    behind: Mutex<Behind>,
+    /// Whether the newest code instance is ready. Written with the words.
+    pub(super) is_ready: AtomicBool,
     pub(super) place: Place,
     pub(super) c_entry: CEntry,
     #[expect(dead_code, reason = "held so that the stub has somewhere to go")]
@@ -36,14 +40,14 @@ pub(crate) struct Record {
 }
 
 /// Code that was behind a cell. It holds its runtime, which therefore lives until a thread that leaves has freed the code.
-struct Behind {
+struct Retired {
     target: Target,
     /// It is freed in front of this.
     #[expect(dead_code, reason = "held so that whoever is short of room waits for it")]
     moving: Moving,
 }
 
-impl RetiredCode for Behind {
+impl RetiredCode for Retired {
     fn contains_any(&self, addresses: &[usize]) -> bool {
         self.target.unit.contains_any(addresses)
     }
@@ -53,16 +57,9 @@ impl RetiredCode for Behind {
     }
 }
 
-/// What publishing has put out of use; to be dropped without the lock.
-pub(super) struct Before {
-    state: State,
-    #[expect(dead_code, reason = "dropped without the lock, like the other")]
-    interpreted: Option<Interpreted>,
-}
-
 /// What a call finds behind a cell.
 pub(super) enum Found {
-    /// The source of a version, with its number.
+    /// The source of an instance, with its number.
     Source(Arc<dyn Materialize>, u64),
     Code(usize),
     Closed,
@@ -85,14 +82,14 @@ impl Record {
         mut beginning: Beginning,
         trampoline: Option<Arc<Entry>>,
     ) -> Arc<Record> {
-        if let Then::Enter = beginning.counting.then {
-            place.set_counter(beginning.counting.stride());
+        if let Then::Enter = beginning.profile.then {
+            place.set_counter(beginning.profile.stride());
         }
         let to = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
         let name: Arc<str> = ty.symbol.as_str().into();
-        let versions = Mutex::new(Versions::new(jit, beginning));
-        let (c_entry, jit) = (CEntry::default(), jit.clone());
-        let mut record = Arc::new(Record { name, ty, versions, place, c_entry, trampoline, jit });
+        let behind = Mutex::new(Behind { instances: Instances::new(beginning), asking: 0 });
+        let (c_entry, jit, is_ready) = (CEntry::default(), jit.clone(), AtomicBool::new(false));
+        let mut record = Arc::new(Record { name, ty, behind, is_ready, place, c_entry, trampoline, jit });
         let address = Arc::as_ptr(&record).expose_provenance();
         if let Some(record) = Arc::get_mut(&mut record) {
             record.place.set_data(address, to);
@@ -100,9 +97,15 @@ impl Record {
         record
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Versions> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Behind> {
         // Nothing panics between the steps of a change.
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the words lead where the list says.
+    pub(super) fn lead(&self, behind: &mut Behind) {
+        behind.instances.lead(self.place.code_word(), self.place.stub());
+        self.is_ready.store(behind.instances.newest().code().is_some(), Ordering::Relaxed); // N1
     }
 
     /// Whether calls may go to this code.
@@ -118,37 +121,37 @@ impl Record {
         Ok(())
     }
 
-    /// Lets calls of a version go to code that has been checked.
+    /// Lets calls of an instance go to its first code, which has been checked. What was there is to be dropped without the lock.
     #[must_use]
-    fn publish(&self, version: &mut Version, target: Target) -> Before {
-        (version.rests, version.last) = (false, self.jit.hot().tick());
-        let interpreted = if version.recipe.is_none() { version.interpreted.take() } else { None };
-        Before { state: std::mem::replace(&mut version.state, State::Ready(target)), interpreted }
+    fn publish(&self, instance: &mut Instance, target: Target) -> State {
+        let goes_up = matches!(instance.profile.then, Then::Optimise(_));
+        let tier = if goes_up { Tier::Baseline } else { Tier::Optimised };
+        instance.publish(target, tier, self.jit.hot().tick())
     }
 
     /// Retires what was behind the cell. What it holds is foreign, and its end may come back here: no lock is held.
     /// `moving` counts it since it was there.
     fn let_go(&self, before: State, moving: Moving) {
         if let State::Ready(target) = before {
-            self.jit.runtime().retire([Box::new(Behind { target, moving }) as Box<dyn RetiredCode>]);
+            self.jit.runtime().retire([Box::new(Retired { target, moving }) as Box<dyn RetiredCode>]);
         }
     }
 
-    /// Puts one version in the place of all, for all worlds.
+    /// Puts one instance in the place of all, for all worlds: the function is closed, redefined or given other code for running frames as well.
     pub(super) fn replace_all(&self, beginning: Beginning) {
         self.replace_locked(self.lock(), beginning);
     }
 
     /// The same, under the lock, which is free afterwards.
-    pub(super) fn replace_locked(&self, mut versions: MutexGuard<'_, Versions>, beginning: Beginning) {
+    pub(super) fn replace_locked(&self, mut behind: MutexGuard<'_, Behind>, beginning: Beginning) {
         // Whoever is short of room waits for the code from the moment on in which nothing leads to it.
         let moving = self.jit.moving();
-        let (before, selectors) = versions.replace_all(&self.jit, beginning);
-        versions.lead(&self.place);
-        drop(versions);
-        for version in before {
-            // The other parts of the version are dropped without the lock as well.
-            self.let_go(version.state, self.jit.moving());
+        let (before, selectors) = behind.instances.replace_all(beginning);
+        self.lead(&mut behind);
+        drop(behind);
+        for instance in before {
+            // The other parts of the instance are dropped without the lock as well.
+            self.let_go(instance.into_state(), self.jit.moving());
         }
         drop(moving);
         self.retire_selectors(selectors);
@@ -166,34 +169,34 @@ impl Record {
         }
     }
 
-    /// Adds a version for the worlds from `world` on.
+    /// Adds an instance for the worlds from `world` on.
     pub(super) fn supersede(
         record: &Arc<Record>,
         selector: Selector,
         world: u64,
         beginning: Beginning,
     ) -> Superseded {
-        let mut versions = record.lock();
-        let added = versions.add(&record.jit, selector, world, beginning);
-        versions.lead(&record.place);
-        drop(versions);
+        let mut behind = record.lock();
+        let added = behind.instances.add(selector, world, beginning);
+        record.lead(&mut behind);
+        drop(behind);
         let (number, first, unused) = match added {
             Added::Superseded { number, first } => (Some(number), first, None),
-            Added::Replaced(version, selector) => (None, world, Some((version, selector))),
+            Added::Replaced(instance, selector) => (None, world, Some((instance, selector))),
         };
         let (record, worlds) = (record.clone(), (first, world.saturating_sub(1).max(first)));
         let moving = record.jit.moving();
         Superseded { record, number, worlds, unused, moving }
     }
 
-    /// A superseded version that no thread can call any more leaves the cell.
+    /// A superseded instance that no thread can call any more leaves the cell.
     pub(super) fn settle(&self, number: u64) {
-        let mut versions = self.lock();
-        let Some((version, selector)) = versions.settle(number) else { return };
-        versions.lead(&self.place);
-        drop(versions);
+        let mut behind = self.lock();
+        let Some((instance, selector)) = behind.instances.settle(number) else { return };
+        self.lead(&mut behind);
+        drop(behind);
         // Every thread that could be in its code has left: the code goes at once. Threads of any world pass the selector.
-        drop(version);
+        drop(instance);
         self.retire_selectors(vec![selector]);
     }
 
@@ -209,90 +212,92 @@ impl Record {
             let made = self.ask(|| source.materialize());
             // Its end is the source's own code.
             drop(source);
-            let mut versions = self.lock();
-            let Some(version) = versions.find(number) else {
+            let mut behind = self.lock();
+            let Some(instance) = behind.instances.find(number) else {
                 // What it was made from is not wanted any more.
-                drop(versions);
+                drop(behind);
                 drop(made);
                 continue;
             };
-            if let State::Ready(target) = &version.state {
+            if let Some(target) = instance.code() {
                 let address = target.address;
-                drop(versions);
+                drop(behind);
                 drop(made);
                 return Ok(address);
             }
             let target = made?;
             let address = target.address;
-            let before = self.publish(version, target);
-            let counter = match version.counting.then {
+            let before = self.publish(instance, target);
+            let counter = match instance.profile.then {
                 Then::Enter => 0,
-                _ => version.counting.stride(),
+                _ => instance.profile.stride(),
             };
-            let is_newest = versions.newest().number == number;
-            versions.lead(&self.place);
+            let is_newest = behind.instances.newest().number() == number;
+            self.lead(&mut behind);
             if is_newest {
                 // Behind the word: whoever asks then is told to go there.
                 self.place.set_counter(counter);
             }
-            drop(versions);
+            drop(behind);
             drop(before);
             return Ok(address);
         }
     }
 
-    /// Publishes code that nobody has asked for, for the versions that accept what it was made from.
+    /// Publishes code that nobody has asked for, for the instances that accept what it was made from.
     pub(super) fn provide(&self, made_from: &dyn Any, target: &Target) {
         if self.check(target).is_err() {
             return;
         }
-        let mut versions = self.lock();
-        let newest = versions.newest().number;
+        let mut behind = self.lock();
+        let newest = behind.instances.newest().number();
         let (mut before, mut counter) = (Vec::new(), None);
-        for version in versions.all() {
-            if matches!(&version.state, State::Lazy(source) if source.accepts(made_from)) {
-                before.push(self.publish(version, target.clone()));
-                counter = (version.number == newest).then(|| version.counting.stride());
+        for instance in behind.instances.all() {
+            if instance.source().is_some_and(|source| source.accepts(made_from)) {
+                before.push(self.publish(instance, target.clone()));
+                counter = (instance.number() == newest).then(|| instance.profile.stride());
             }
         }
-        versions.lead(&self.place);
+        self.lead(&mut behind);
         counter.into_iter().for_each(|counter| self.place.set_counter(counter));
-        drop(versions);
+        drop(behind);
         // Sources are foreign, and dropped without the lock.
         drop(before);
     }
 
     /// What calls in a world reach.
     pub(super) fn find(&self, world: u64) -> Found {
-        let mut versions = self.lock();
-        let version = versions.at(world);
-        let wakes = std::mem::replace(&mut version.rests, false);
+        let mut behind = self.lock();
+        let instance = behind.instances.at(world);
+        let wakes = std::mem::replace(&mut instance.rests, false);
         if wakes {
-            version.last = self.jit.hot().tick();
+            instance.last_use = self.jit.hot().tick();
         }
-        let found = match &version.state {
+        let found = match instance.state() {
             State::Ready(target) => Found::Code(target.address),
-            State::Lazy(source) => Found::Source(source.clone(), version.number),
+            State::Lazy(source) | State::Interpreted(source, _) => {
+                Found::Source(source.clone(), instance.number())
+            }
             State::Closed => Found::Closed,
         };
         if wakes {
-            versions.lead(&self.place);
+            self.lead(&mut behind);
         }
         found
     }
 
     /// What was wanted after so many calls or iterations was not to be had: after how many something happens again.
     fn count_again(&self, number: u64, then: Then) {
-        let mut versions = self.lock();
-        let Some(version) = versions.find(number) else {
+        let mut behind = self.lock();
+        let Some(instance) = behind.instances.find(number) else {
             // What was brought is dropped without the lock.
-            drop(versions);
+            drop(behind);
             return;
         };
-        let mut counting = Counting::new(then, version.counting.count.max(1).saturating_mul(2));
+        let mut counting = Counting::new(then, instance.profile.count.max(1).saturating_mul(2));
         self.place.set_counter(counting.stride());
-        let before = std::mem::replace(&mut version.counting, counting);
-        drop(versions);
+        let before = std::mem::replace(&mut instance.profile, counting);
+        drop(behind);
         drop(before);
     }
 
@@ -316,38 +321,31 @@ impl Record {
     }
 }
 
-/// What tiers, loops and the interpreter ask of a cell. It concerns the newest version.
+/// What tiers, loops and the interpreter ask of a cell. It concerns the newest code instance.
 impl IndirectCell {
     /// Notes that the counter has gone below zero; whether the function is to be put into the queue. Not a safepoint.
     pub(crate) fn became_hot(&self) -> bool {
-        let mut versions = self.record.lock();
-        let newest = versions.newest();
-        let awaited = match newest.counting.then {
-            Then::Optimise(_) => matches!(newest.state, State::Ready(_)),
-            Then::Enter => matches!(newest.state, State::Lazy(_)),
+        let mut behind = self.record.lock();
+        let newest = behind.instances.newest();
+        let awaited = match newest.profile.then {
+            Then::Optimise(_) => newest.code().is_some(),
+            Then::Enter => newest.source().is_some(),
             Then::Nothing => false,
         };
-        let (next, wanted) = newest.counting.exhausted();
+        let (next, wanted) = newest.profile.exhausted();
         self.record.place.set_counter(next);
         awaited && wanted
     }
 
     /// What serves a call in a world while there is no code.
     pub(crate) fn interprets(&self, world: u64) -> Option<Arc<dyn Interpret>> {
-        let mut versions = self.record.lock();
-        let version = versions.at(world);
-        if !matches!(version.state, State::Lazy(_)) {
-            return None;
-        }
-        version.interpreted.as_mut()?.begin()
+        self.record.lock().instances.at(world).interpreter()?.begin()
     }
 
     /// A call in a world was served so, which took so many statements: whether the code is to be asked for now.
     pub(crate) fn was_interpreted(&self, world: u64, work: u64) -> bool {
-        let mut versions = self.record.lock();
-        let version = versions.at(world);
-        matches!(version.state, State::Lazy(_))
-            && version.interpreted.as_mut().is_some_and(|interpreted| interpreted.served(work))
+        let mut behind = self.record.lock();
+        behind.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
     }
 
     /// Whether a loop is to go on in the code behind the cell. Not a safepoint.
@@ -368,7 +366,7 @@ impl IndirectCell {
         };
         let Err(error) = record.materialize(u64::MAX) else { return true };
         let then = if error.may_pass(&*source) { Then::Enter } else { Then::Nothing };
-        let is_loop = matches!(record.lock().newest().counting.then, Then::Enter);
+        let is_loop = matches!(record.lock().instances.newest().profile.then, Then::Enter);
         if is_loop {
             record.count_again(number, then);
         }
@@ -378,17 +376,17 @@ impl IndirectCell {
     /// Lets the cell lead to better code; false if there is none to be had any more.
     pub(crate) fn optimise(&self) -> Result<bool, CellError> {
         let record = &self.record;
-        let mut versions = record.lock();
-        let newest = versions.newest();
-        let number = newest.number;
+        let mut behind = record.lock();
+        let newest = behind.instances.newest();
+        let number = newest.number();
         // What has been replaced since it became hot is another function, which has to become hot itself.
-        if !matches!(newest.state, State::Ready(_)) {
+        if newest.code().is_none() {
             return Ok(false);
         }
-        let Then::Optimise(tiers) = std::mem::replace(&mut newest.counting.then, Then::Nothing) else {
+        let Then::Optimise(tiers) = std::mem::replace(&mut newest.profile.then, Then::Nothing) else {
             return Ok(false);
         };
-        drop(versions);
+        drop(behind);
         let _asking = record.asking();
         let target = match record.ask(|| tiers.optimise()) {
             Ok(target) => target,
@@ -400,18 +398,18 @@ impl IndirectCell {
             }
         };
         drop(tiers);
-        let mut versions = record.lock();
-        let Some(version) = versions.find(number).filter(|version| matches!(version.state, State::Ready(_)))
+        let mut behind = record.lock();
+        let Some(instance) = behind.instances.find(number).filter(|instance| instance.code().is_some())
         else {
-            drop(versions);
+            drop(behind);
             drop(target);
             return Ok(false);
         };
         let moving = record.jit.moving();
-        let before = record.publish(version, target);
-        versions.lead(&record.place);
-        drop(versions);
-        record.let_go(before.state, moving);
+        let before = instance.publish(target, Tier::Optimised, record.jit.hot().tick());
+        record.lead(&mut behind);
+        drop(behind);
+        record.let_go(before, moving);
         Ok(true)
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | S5 | write where a selector leads | C9 of `brolga_instances::protocol` | S6 | as S1 of `place.rs` |
+//! | S5 | write where a selector leads | C1 of `brolga_instances::word` | S6 | as S1 of `place.rs` |
 //! | S6 | selector: plain load, then a jump there | dependency | S5 | as S2 of `place.rs` |
 //!
 //! `since` does not change while the selector is taken. It is written, with both ways, before the first word leads to the selector, which S1 or
@@ -59,20 +59,20 @@ impl Selector {
         Ok(Selector(selectors.take()?))
     }
 
-    /// Lets it tell worlds from `since` on from older ones. It leads nowhere before [`Selector::lead`].
-    pub(super) fn begin(self, since: u64) -> Selector {
+    /// Lets it tell worlds from `since` on from older ones. It leads nowhere before [`Selector::set`].
+    pub(super) fn tell_apart(self, since: u64) -> Selector {
         // SAFETY: the data is this selector's, and no word leads to it.
         unsafe { self.0.pointer(self.0.data() + DATA_SINCE).cast::<u64>().write(since) };
         self
     }
 
     /// The address that calls go to.
-    pub(super) fn address(&self) -> usize {
+    pub(super) fn code(&self) -> usize {
         self.0.code()
     }
 
     /// Lets calls go elsewhere: to code of the function's signature, which is sealed, or to another selector.
-    pub(super) fn lead(&self, newer: usize, older: usize) {
+    pub(super) fn set(&self, newer: usize, older: usize) {
         self.word(DATA_NEWER).store(newer); // S5
         self.word(DATA_OLDER).store(older); // S5
     }

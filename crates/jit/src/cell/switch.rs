@@ -1,7 +1,7 @@
 //! A cell whose calls are switched between several bodies, by one store each time.
 
+use super::instance::{State, plain};
 use super::record::Record;
-use super::version::{Beginning, State};
 use super::{CellError, CellOwner, Target};
 
 /// A function whose calls are switched between several bodies, by one store each time. Dropping it leaves what was chosen last.
@@ -41,7 +41,7 @@ impl Switch<'_> {
 impl Drop for Switch<'_> {
     fn drop(&mut self) {
         let chosen = self.targets.swap_remove(self.chosen);
-        self.record.replace_all(Beginning::plain(State::Ready(chosen)));
+        self.record.replace_all(plain(State::Ready(chosen)));
         for target in self.targets.drain(..) {
             self.record.retire_target(target);
         }

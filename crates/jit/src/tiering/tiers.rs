@@ -46,7 +46,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
 use brolga_runtime::with_attached;
 
-use crate::cell::{CellOwner, IndirectCell, Materialize, NoCell, Target, WeakCell, cell_of_counter};
+use crate::cell::{Body, CellOwner, IndirectCell, Materialize, NoCell, Target, WeakCell, cell_of_counter};
 use crate::engine::Jit;
 use crate::tiering::interpret::Interpreter;
 
@@ -213,8 +213,7 @@ impl Jit {
         threshold: i32,
         interpreter: Option<Interpreter>,
     ) -> Result<CellOwner, NoCell> {
-        let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
-        CellOwner::new(self, ty.into(), tiers, counting, interpreter)
+        CellOwner::new(self, ty.into(), Body::Tiered { tiers, threshold, interpreter })
     }
 
     /// How often a thread has gone on in a [`LoopEntry`].

@@ -44,7 +44,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Backlog {
-    /// What is not begun, by priority.
+    /// The queued tasks, by priority.
     lanes: [VecDeque<Task>; 3],
     /// Tasks that are not over.
     outstanding: usize,

@@ -14,7 +14,7 @@
 //! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many wait to be run, the same part of several is done
 //! together, which finds the processor's caches with what that part needs (`rest.rs`).
 //!
-//! What a thread is in the middle of is known to the session: tasks say for whom they are done ([`Doing`] hands that on to
+//! The session knows the work of each thread: tasks say for whom they are done ([`Doing`] hands that on to
 //! other threads), so a thread that would wait for itself gets an error.
 //! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves nobody waiting.
 
@@ -68,7 +68,7 @@ struct Worker {
     number: usize,
 }
 
-/// What a thread is in the middle of.
+/// The work that a thread is in the middle of.
 #[derive(Clone, Default)]
 pub struct Doing {
     tasks: usize,
@@ -76,7 +76,7 @@ pub struct Doing {
     priority: Option<Priority>,
     /// Whose thread it is, or stands in for.
     worker: Option<Worker>,
-    /// What gives the thread the right to work; whoever goes on with this has it too.
+    /// The thread's permit; other threads that take over its work share it.
     permit: pool::SharedPermit,
     doers: SmallVec<[SessionDoer; 2]>,
 }
@@ -90,7 +90,7 @@ fn doing<R>(look: impl FnOnce(&mut Doing) -> R) -> R {
 }
 
 impl Doing {
-    /// What the running thread is in the middle of.
+    /// The work of the running thread.
     #[must_use]
     pub fn here() -> Doing {
         doing(|doing| doing.clone())
@@ -123,7 +123,7 @@ fn depth() -> usize {
     doing(|doing| doing.tasks)
 }
 
-/// What this thread is in the middle of doing for a session.
+/// The work of this thread for a session.
 pub(crate) fn doers(session: usize) -> SmallVec<[Doer; 2]> {
     doing(|doing| {
         doing.doers.iter().filter(|doer| doer.session == session).filter_map(|doer| doer.doer).collect()

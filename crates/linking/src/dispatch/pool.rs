@@ -24,13 +24,13 @@ use crate::sync::{Mutex, lock};
 /// The right to run a task while others do; given back when it is dropped.
 pub type Token = Box<dyn Any + Send>;
 
-/// What a pool asks for a token for each thread that runs tasks, beside the first: a jobserver's client, for one.
+/// A source of tokens: a pool takes one for each thread that runs tasks, beside the first. A jobserver's client, for example.
 pub trait Tokens: Send + Sync {
     /// A token, if there is one. It is asked again for as long as there is work: it may wait some milliseconds for one.
     fn try_take(&self) -> Option<Token>;
 }
 
-/// What is around the waiting of whoever drops a pool for its threads, which may need what that thread holds: a heap that they would
+/// A wrapper around the wait of a thread that drops a pool for the pool's threads, which may need something that it holds: a heap to
 /// enter, for one.
 pub trait Leave: Send + Sync {
     /// Calls `wait`, once; or does not, and nobody waits: the threads end when they are done with what they are at.
@@ -52,11 +52,11 @@ pub struct PoolOptions {
     pub limit: Option<usize>,
     /// Whom to ask before more than one thread works. Nobody if there is none.
     pub tokens: Option<Arc<dyn Tokens>>,
-    /// What is around the waiting of whoever drops the pool. Nothing if there is none.
+    /// The wrapper around the wait of a thread that drops the pool, if any.
     pub leave: Option<Arc<dyn Leave>>,
 }
 
-/// What gives a thread the right to work, if it has it; and those threads that do a part of its work while it waits for them.
+/// The permit of a thread to work, if it has it, shared with the threads that do a part of its work while it waits for them.
 #[derive(Clone, Default)]
 pub(super) struct SharedPermit(Arc<Mutex<Option<Permit>>>);
 

@@ -24,7 +24,7 @@
 //! | Q10 | rests (`rest.rs`): how many there are | Relaxed | | the fences order it, as they do for what is in the queue |
 //!
 //! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
-//! What loom cannot see: the lock-free queue, which models replace. Models: `models.rs`.
+//! Not visible to loom: the lock-free queue, which models replace. Models: `models.rs`.
 
 use crate::dispatch::Task;
 use crate::dispatch::rest::{MAX_WEIGHT, Next, Rests};
@@ -184,7 +184,7 @@ impl Queue {
         self.lanes.iter().find_map(lane::Lane::pop)
     }
 
-    /// What a worker does next.
+    /// The next step of a worker.
     pub(crate) fn pop_as(&self, worker: usize) -> Option<Task> {
         if self.rests.is_empty() {
             return self.pop();

@@ -47,7 +47,7 @@ struct Batch {
     tasks: VecDeque<Task>,
 }
 
-/// What a worker with rests of its own does next.
+/// The next step of a worker with rests of its own.
 pub(crate) enum Next {
     /// It begins another task, if there is one.
     Begin(Priority),
@@ -92,7 +92,7 @@ impl Rests {
         self.count.fetch_add(1, Ordering::Relaxed); // Q10
     }
 
-    /// What a worker does next; `is_queued` says whether there is a task of a priority to begin.
+    /// The next step of a worker; `is_queued` says whether there is a task of a priority to begin.
     pub(crate) fn next(&self, worker: usize, is_queued: impl Fn(Priority) -> bool) -> Next {
         let mut batches = lock(&self.batches);
         let Some(at) = batches.iter().position(|batch| batch.worker == worker) else { return Next::Nothing };

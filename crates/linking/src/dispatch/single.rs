@@ -54,7 +54,7 @@ impl InPlace {
     fn next_for(&self, needed: &Needed) -> Option<Task> {
         let me = current().id();
         let mut busy = lock(&self.busy);
-        // What this thread has made comes first.
+        // Tasks that this thread made come first.
         busy.sort_by_key(|(thread, _)| *thread != me);
         let at = needed.choose(busy.iter().flat_map(|(_, tasks)| tasks))?;
         let mut before = 0;
@@ -100,9 +100,9 @@ impl Dispatcher for InPlace {
         let place = self.parked.enter_for(latch);
         while !latch.is_done() {
             let next = match depth() {
-                // What another thread has made may lie behind a task of its own that waits.
+                // A task of another thread may lie behind a task of its own that waits.
                 0 => self.next().or_else(|| self.next_for(&latch.needed())),
-                // What is needed may come from a task of which that is not known: better it is run than nothing.
+                // The needed task may be one whose purpose is unknown: running it is better than running nothing.
                 _ => self.next_for(&latch.needed()).or_else(|| self.next_of_all(&place)),
             };
             match next {
@@ -185,7 +185,7 @@ impl Dispatcher for Seeded {
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
             let needed = (depth() > 0).then(|| latch.needed());
-            // What is needed may come from a task of which that is not known.
+            // The needed task may be one whose purpose is unknown.
             if !self.run_some(needed.as_ref()) && !self.run_one() {
                 return Err(Error::Stalled);
             }

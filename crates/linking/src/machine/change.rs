@@ -19,7 +19,7 @@ use crate::ids::{DylibId, Label, Symbol};
 
 /// See the file's header.
 pub struct Change<P: Parts> {
-    /// What is defined.
+    /// The definitions.
     pub define: Define<P>,
     /// Symbols that have gone out of use.
     pub unused: Vec<Symbol>,
@@ -116,7 +116,7 @@ impl<P: Parts> Machine<P> {
         self.collect_nameless(gone);
     }
 
-    /// What tracks the unit of a symbol.
+    /// The tracker of the unit of a symbol.
     fn tracker_of(&self, label: Label) -> Option<TrackerId<P>> {
         let unit = self.entries.get(self.find(label)?)?.unit;
         Some(self.units.get(unit)?.tracker)

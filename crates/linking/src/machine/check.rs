@@ -70,7 +70,7 @@ impl<P: Parts> Machine<P> {
                 return Err(format!("unit {id:?} has no symbols and is kept"));
             }
             for used in &unit.uses {
-                // What was removed under its users, by a tombstone, is gone.
+                // A symbol that was removed under its users, by a tombstone, is gone.
                 let Some(entry) = self.entries.get(*used) else { continue };
                 if !entry.users.contains(&id) {
                     return Err(format!("{:?} does not know its user {id:?}", entry.label));

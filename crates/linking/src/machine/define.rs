@@ -24,7 +24,7 @@ use crate::ids::{DylibId, Label, Symbol};
 
 /// A unit to define.
 pub struct NewUnit<P: Parts> {
-    /// What it defines.
+    /// The symbols that it defines.
     pub symbols: Vec<(Symbol, SymbolFlags)>,
     /// The symbol among them that stands for its initialisers.
     pub initializer: Option<Symbol>,
@@ -95,7 +95,7 @@ impl<P: Parts> Event<P> for Define<P> {
     }
 }
 
-/// Gives the symbol of a unit that is ready back to a source, as if nobody had looked it up. What was ready is dismissed.
+/// Gives the symbol of a ready unit back to a source, as if it had not been looked up. The ready definition is dismissed.
 ///
 /// Whoever looks finds the one or the other: there is no step in which the symbol is not defined.
 pub struct Renew<P: Parts> {
@@ -103,7 +103,7 @@ pub struct Renew<P: Parts> {
     pub label: Label,
     /// Where it is expected to lead.
     pub address: P::Address,
-    /// What defines it from then on, tracked by what has tracked it.
+    /// The unit that defines it from then on, with the same tracker.
     pub unit: NewUnit<P>,
 }
 
@@ -141,7 +141,7 @@ pub struct FailForNow<P: Parts> {
     pub unit: UnitId<P>,
     /// Why.
     pub cause: Cause,
-    /// What defines its symbols from then on, tracked by what has tracked them.
+    /// The source that defines its symbols from then on, with the same tracker.
     pub again: Source<P>,
     /// Whether the cause passes, whatever it says. If not, and it is the failure of other symbols, `again` waits until one of these is removed or
     /// replaced.
@@ -164,7 +164,7 @@ impl<P: Parts> Event<P> for FailForNow<P> {
 }
 
 impl<P: Parts> Machine<P> {
-    /// What tracks the unit of a symbol that is in such a state, if that is its only one and nobody uses it.
+    /// The tracker of the unit of a symbol in such a state, if that is its only one and unused.
     fn tracker_if_unused(
         &self,
         version: Version<P>,
@@ -237,7 +237,7 @@ impl<P: Parts> Machine<P> {
             let weak = flags.has(SymbolFlags::WEAK);
             let is_initializer = new.initializer == Some(symbol);
             let before = self.find(label);
-            // What comes instead of another initialiser runs when that would have run.
+            // The replacement of an initialiser runs when the initialiser would have run.
             let place = before.filter(|_| is_initializer).and_then(|before| {
                 let known = &self.dylibs.get(dylib).ok()?.initializers;
                 known.iter().position(|known| known.version == before)

@@ -1,4 +1,4 @@
-//! What whoever materializes a unit tells the session.
+//! Reports of a materializer to the session about its unit.
 //!
 //! ```text
 //!   work ──► (claim · delegate · hand back · attach)* ──► resolve ──► emit ──► done
@@ -133,7 +133,7 @@ pub struct Claim<P: Parts> {
 }
 
 impl<P: Parts> Event<P> for Claim<P> {
-    /// What was claimed.
+    /// The claimed symbols.
     type Reply = Result<Vec<Symbol>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
@@ -252,7 +252,7 @@ impl<P: Parts> Event<P> for Begin<P> {
     }
 }
 
-/// What a unit is responsible for, without addresses.
+/// The symbols that a unit is responsible for, without addresses.
 pub struct Duty<P: Parts>(pub Vec<Found<P>>);
 
 /// Asks what a unit is responsible for, and which of it somebody waits for.

@@ -18,10 +18,10 @@
 //!    └─────────────────────────────┘
 //! ```
 //!
-//! What is busy belongs to a thread. A plan ends before what another thread is busy with, so nothing is planned whose dependences have
+//! A busy dylib belongs to a thread. A plan ends before dylibs that another thread is busy with, so nothing is planned whose dependences have
 //! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). Who waits for whom is known
-//! to `waits.rs`: an opening that would close a circle is refused. What the thread itself is busy
-//! with is passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
+//! to `waits.rs`: an opening that would close a cycle is refused. Dylibs that the thread itself is busy
+//! with are passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
 //! if it has no initialisers.
 
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl<P: Parts> Event<P> for SetLinks {
 pub struct AddLinks {
     /// The dylib.
     pub dylib: DylibId,
-    /// What is appended.
+    /// The links to append.
     pub links: Vec<Link>,
 }
 
@@ -171,7 +171,7 @@ impl<P: Parts> Event<P> for AddLinks {
 pub struct RemoveLink {
     /// The dylib whose order changes.
     pub dylib: DylibId,
-    /// What is taken out.
+    /// The link to remove.
     pub linked: DylibId,
 }
 
@@ -185,7 +185,7 @@ impl<P: Parts> Event<P> for RemoveLink {
     }
 }
 
-/// Asks for link orders. What is closed is in none.
+/// Asks for link orders. Closed dylibs are in none.
 pub enum LinkOrder {
     /// That of one dylib.
     Own(DylibId),
@@ -267,11 +267,11 @@ pub struct Initializers {
     pub open: bool,
     /// The thread that will run them.
     pub by: ThreadId,
-    /// What that thread is in the middle of.
+    /// The work of that thread.
     pub doers: SmallVec<[Doer; 2]>,
 }
 
-/// What is to be done for an opening.
+/// The next step of an opening.
 pub enum Plan<P: Parts> {
     /// There are initialisers to be run.
     Run {
@@ -438,7 +438,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// What `root` reaches and nothing open does, as far as it was opened or some of its initialisers have run.
+    /// The dylibs that `root` reaches and nothing open does, as far as they were opened or some of their initialisers have run.
     fn unheld(&mut self, root: DylibId, by: ThreadId) -> Result<Vec<Closing<P>>, Error> {
         let held: FxHashSet<DylibId> = self.walk(self.opened.iter().copied())?.0.into_iter().collect();
         let (_, reached) = self.walk([root])?;
@@ -464,7 +464,7 @@ impl<P: Parts> Machine<P> {
         links.retain(|link| !matches!(self.dylibs.get(link.dylib), Err(Error::DylibClosed { .. })));
     }
 
-    /// Dylibs that link orders reach from `roots`: before and after what they lead to. What is closed is passed over below the roots.
+    /// Dylibs that link orders reach from `roots`: before and after their own links. Closed dylibs are skipped below the roots.
     fn walk(&self, roots: impl IntoIterator<Item = DylibId>) -> Result<(Vec<DylibId>, Vec<DylibId>), Error> {
         let (mut pre, mut post) = (Vec::new(), Vec::new());
         let mut seen = FxHashSet::default();

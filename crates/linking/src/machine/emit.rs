@@ -17,7 +17,7 @@ use crate::ids::{Label, Symbol};
 pub struct Group<P: Parts> {
     /// The symbols.
     pub symbols: Vec<Symbol>,
-    /// What they need.
+    /// Their needs.
     pub needs: Vec<Dependence<P>>,
 }
 
@@ -27,7 +27,7 @@ pub struct Emit<P: Parts> {
     pub unit: UnitId<P>,
     /// Disjoint groups of its symbols.
     pub groups: Vec<Group<P>>,
-    /// What makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
+    /// The source that makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
     /// initialisers, whatever the reason, at the next opening.
     pub again: Option<Source<P>>,
 }
@@ -66,9 +66,9 @@ pub struct Complete<P: Parts> {
     pub code: P::Code,
     /// Its symbols, each once.
     pub addresses: Vec<(Symbol, P::Address)>,
-    /// What each of them needs.
+    /// The needs of each of them.
     pub needs: Vec<Dependence<P>>,
-    /// What makes them again, if something that they need fails for a reason that passes.
+    /// The source that makes them again, if something that they need fails for a reason that passes.
     pub again: Option<Source<P>>,
 }
 

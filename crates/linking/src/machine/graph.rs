@@ -1,4 +1,4 @@
-//! What waits for what: a unit is ready when it and everything that it transitively needs are emitted.
+//! The waits-for graph: a unit is ready when it and everything that it transitively needs are emitted.
 //!
 //! ```text
 //!    emitted, waiting        emitted, waiting         not emitted
@@ -38,7 +38,7 @@ use crate::ids::{Key, SessionId, Slab};
 
 /// A node: what is emitted at once.
 pub(crate) type Node<E> = Key<NodeData<E>>;
-/// What edges lead to.
+/// The target of edges.
 pub(crate) type Port<E> = Key<PortData<E>>;
 
 pub(crate) struct NodeData<E> {
@@ -154,7 +154,7 @@ impl<E: Copy> Graph<E> {
         self.ports.get(port).map(|data| data.node)
     }
 
-    /// What `port` waits for: the entries of a node that is not emitted, possibly its own.
+    /// The entries that `port` waits for: those of a node that is not emitted, possibly its own.
     pub(crate) fn witness(&mut self, port: Port<E>) -> Vec<E> {
         let Some(node) = self.ports.get(port).map(|data| data.node) else { return Vec::new() };
         let root = self.forest.root(node.index());
@@ -195,7 +195,7 @@ impl<E: Copy> Graph<E> {
             if outer == here {
                 continue;
             }
-            // What is not emitted is a root; asking the forest would only be slower.
+            // A node that is not emitted is a root; asking the forest would only be slower.
             let is_leaf = self.nodes.get(outer).is_some_and(|data| matches!(data.state, State::Unemitted));
             if is_leaf || self.forest.root(target.index()) != head.index() {
                 self.forest.link(head.index(), target.index());
@@ -299,7 +299,7 @@ impl<E: Copy> Graph<E> {
         failed
     }
 
-    /// What `node` was contracted into.
+    /// The node that `node` was contracted into.
     fn outer(&mut self, node: Node<E>) -> Node<E> {
         let mut outer = node;
         while let Some(NodeData { state: State::Inside(next), .. }) = self.nodes.get(outer) {
@@ -312,7 +312,7 @@ impl<E: Copy> Graph<E> {
         outer
     }
 
-    /// What `node` was contracted into, with its data, when it is waiting.
+    /// The node that `node` was contracted into, with its data, when it is waiting.
     fn waiting(&mut self, node: Node<E>) -> Option<(Node<E>, &mut Waiting<E>)> {
         let outer = self.outer(node);
         match &mut self.nodes.get_mut(outer)?.state {

@@ -1,4 +1,4 @@
-//! What events bring from outside: names, which the tables hold from then on, and identifiers, which may be of another session.
+//! Input of events: names, which the tables hold from then on, and identifiers, which may be of another session.
 //!
 //! Held are the symbols of entries, of lookups under way, of questions to generators, and the aliasees of sources. Each event that brings some holds all of them
 //! first, or is refused, so no table is left with a name that is gone. The tables let go in the effects of a step ([`Effects::released`](super::Effects::released)):

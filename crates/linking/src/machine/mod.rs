@@ -81,7 +81,7 @@ use graph::{Graph, Node, Port};
 pub trait Parts: Sized + 'static {
     /// Where a symbol is.
     type Address: Copy + Debug + Send + 'static;
-    /// What owns code or data: given back when the unit is removed.
+    /// The owner of code or data: returned when the unit is removed.
     type Code: Send + 'static;
     /// How a unit is materialized.
     type Source: Send + 'static;
@@ -152,7 +152,7 @@ pub enum Source<P: Parts> {
         stub: P::Address,
         /// The slot.
         slot: P::Slot,
-        /// What the slot is bound to on the first call; none when it is redirected by hand.
+        /// The target of the slot after the first call; none when it is redirected by hand.
         aliasee: Option<(Link, Symbol)>,
     },
 }
@@ -177,7 +177,7 @@ pub struct Ask<P: Parts> {
     pub generator: P::Generator,
     /// Where the definitions shall go.
     pub dylib: DylibId,
-    /// What is missing.
+    /// The missing symbols.
     pub symbols: Vec<Symbol>,
     /// Who wants it.
     pub kind: LookupKind,
@@ -195,7 +195,7 @@ pub struct SlotStore<P: Parts> {
     pub serial: u64,
 }
 
-/// What is to be done after a step, in this order. The first list belongs to the step itself: it is applied before the
+/// The work after a step, in this order. The first list belongs to the step itself: it is applied before the
 /// next step, because it mirrors the tables.
 pub struct Effects<P: Parts> {
     /// Ready exported symbols to publish (an address) or to take back (none).
@@ -265,7 +265,7 @@ impl<P: Parts> Default for Effects<P> {
 
 /// An event and its reply.
 pub trait Event<P: Parts> {
-    /// What the caller is told.
+    /// The answer to the caller.
     type Reply;
 
     /// Changes the tables. Called by [`Machine::step`].
@@ -337,17 +337,17 @@ struct SlotRecord<P: Parts> {
     was_bound: bool,
 }
 
-/// What is materialized, and removed, as one.
+/// Definitions that are materialized, and removed, as one.
 pub struct Unit<P: Parts> {
     dylib: DylibId,
     tracker: TrackerId<P>,
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
-    /// What makes it again, if it fails for a reason that passes before it is ready; or if it has failed and stands for initialisers, or has failed because
+    /// The source that makes it again, if it fails for a reason that passes before it is ready; or if it has failed and stands for initialisers, or has failed because
     /// of another unit.
     again: Option<Source<P>>,
-    /// What it was emitted with a dependence on.
+    /// The versions that it depends on since its emission.
     uses: SmallVec<[Version<P>; 1]>,
     slot: Option<SlotRecord<P>>,
     /// Whether it is nothing but an address of something else, or will be.
@@ -436,7 +436,7 @@ enum Todo<P: Parts> {
     Aliased(UnitId<P>, Answer<P>),
     /// A user of this unit, which has no name, is gone.
     Collect(UnitId<P>),
-    /// What this unit failed for has lost its name.
+    /// The failure that this unit inherited has lost its name.
     Revive(UnitId<P>),
 }
 
@@ -470,7 +470,7 @@ pub struct Machine<P: Parts> {
     intake: Intake,
     /// Threads that have undertaken something, each as often as it has.
     under_way: FxHashMap<std::thread::ThreadId, usize>,
-    /// What is left to do in this step; empty between steps.
+    /// The remaining work of this step; empty between steps.
     todo: VecDeque<Todo<P>>,
     effects: Effects<P>,
 }
@@ -518,7 +518,7 @@ impl<P: Parts> Machine<P> {
                     Todo::Revive(unit) => self.revive(unit),
                 }
             }
-            // What is answered there may be what an alias waits for.
+            // An alias may wait for an answer that is given there.
             self.open_circles();
             if self.todo.is_empty() {
                 break;
@@ -531,7 +531,7 @@ impl<P: Parts> Machine<P> {
         (reply, effects)
     }
 
-    /// What tells its identifiers from those of other sessions.
+    /// The number that its identifiers carry.
     #[must_use]
     pub fn id(&self) -> SessionId {
         self.session

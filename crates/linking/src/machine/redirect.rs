@@ -57,7 +57,7 @@ impl<P: Parts> Event<P> for Redirect<P> {
     }
 }
 
-/// What a lazy re-export stands for.
+/// The target of a lazy re-export.
 pub struct Aliasee(pub Label);
 
 impl<P: Parts> Event<P> for Aliasee {

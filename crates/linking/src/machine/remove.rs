@@ -1,6 +1,6 @@
 //! Out of the tables: trackers, names, dylibs, the session.
 //!
-//! What is removed loses its names at once. What is not ready yet fails, with everything that waits for it; ready code
+//! Removed symbols lose their names at once. Those that are not ready yet fail, with everything that waits for them; ready code
 //! that others use is treated by policy:
 //!
 //! | policy | ready code that uses what is removed |
@@ -27,7 +27,7 @@ use super::{
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
 
-/// What happens to ready code that uses what is removed.
+/// The policy for ready code that uses removed symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dependants {
     /// Nothing is removed.
@@ -46,7 +46,7 @@ pub enum Dependants {
 pub struct RemoveTracker<P: Parts> {
     /// The tracker. A dylib's own is emptied and stays.
     pub tracker: TrackerId<P>,
-    /// What happens to its users.
+    /// The policy for its users.
     pub dependants: Dependants,
 }
 
@@ -140,7 +140,7 @@ impl<P: Parts> Event<P> for RemoveSymbols {
 pub struct Close {
     /// The dylibs; those that are closed already are passed over.
     pub dylibs: Vec<DylibId>,
-    /// What happens to users elsewhere.
+    /// The policy for users elsewhere.
     pub dependants: Dependants,
     /// Whether they stay open, empty.
     pub stay_open: bool,
@@ -162,7 +162,7 @@ impl<P: Parts> Event<P> for Close {
         let trackers = machine.trackers.iter().filter(|(_, tracker)| ours.contains(&tracker.dylib));
         let (trackers, units): (Vec<_>, Vec<_>) =
             trackers.map(|(id, tracker)| ((id, tracker.dylib), &tracker.units)).unzip();
-        // What an open dylib has is tracked.
+        // The definitions of an open dylib are tracked.
         let units = units.into_iter().flatten().copied().collect();
         let cause = if self.stay_open { Cause::Removed } else { Cause::Closed };
         machine.remove_units(units, self.dependants, &cause)?;

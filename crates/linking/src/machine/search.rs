@@ -11,8 +11,8 @@
 //!            └── all matched ──► lodge: start units, wait for each symbol ──► answered
 //! ```
 //!
-//! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. What a generator
-//! did not have is not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
+//! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. Names that a generator
+//! did not have are not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
 //!
 //! A dylib that is closed is as if it were not in the order. Where all of them are, there is nowhere to look, and the lookup says so.
 
@@ -109,7 +109,7 @@ impl<P: Parts> Event<P> for Generated<P> {
     }
 }
 
-/// What a symbol waits for: symbols of a unit that is not emitted, or nothing when it is ready, failed or not begun.
+/// The wait of a symbol: for symbols of a unit that is not emitted, or for nothing when it is ready, failed or not begun.
 pub struct WaitsFor(pub Label);
 
 impl<P: Parts> Event<P> for WaitsFor {

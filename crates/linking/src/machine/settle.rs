@@ -179,7 +179,7 @@ impl<P: Parts> Machine<P> {
         self.drop_if_empty(unit);
     }
 
-    /// What the graph says has failed; the first ones by `cause`, the others because of one before them.
+    /// The failures that the graph reports; the first ones by `cause`, the others because of one before them.
     pub(super) fn fail_entries(&mut self, failed: Vec<Failed<Version<P>>>, cause: &Cause, passes: bool) {
         let mut failures: Vec<Arc<Failure>> = Vec::with_capacity(failed.len());
         // With each unit, the one because of which it failed.
@@ -256,7 +256,7 @@ impl<P: Parts> Machine<P> {
         push_swept(self.stranded.entry(reason).or_default(), unit, |known| units.contains(known));
     }
 
-    /// What `unit` failed for has been removed or replaced.
+    /// The cause of `unit`'s failure has been removed or replaced.
     pub(super) fn revive(&mut self, unit: UnitId<P>) {
         if let Some(again) = self.units.get_mut(unit).and_then(|unit| unit.again.take()) {
             self.promise_again(unit, again, true);

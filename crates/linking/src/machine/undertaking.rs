@@ -1,4 +1,4 @@
-//! What threads have undertaken: openings and closings of dylibs, and whatever else is to be finished before the session ends.
+//! Undertakings of threads: openings and closings of dylibs, and other work to finish before the session ends.
 //!
 //! ```text
 //!   thread:  undertake ── refused, if the session was stopped ──► (lookups, definitions: begun) ──► finish

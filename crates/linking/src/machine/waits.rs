@@ -2,7 +2,7 @@
 //!
 //! A *doer* is whoever brings something about: a unit that is being materialized, a generator that was asked, or a thread that opens or closes
 //! dylibs. While a thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them goes on until
-//! that is answered. What a lookup waits for, in turn, is known:
+//! that is answered. The waits of a lookup are known in turn:
 //!
 //! ```text
 //!   thread ── in the middle of tasks of ──► doers ── each waits for ──► lookups (of its own, or of its thread)
@@ -90,10 +90,10 @@ pub(super) enum Certainty {
     Perhaps,
 }
 
-/// What a thread waits for.
+/// The object of a thread's wait.
 pub(super) enum On<P: Parts> {
     Lookup(QueryId<P>),
-    /// What another thread is in the middle of opening or closing.
+    /// A dylib that another thread is opening or closing.
     Thread(ThreadId),
 }
 
@@ -115,14 +115,14 @@ impl<P: Parts> On<P> {
 pub(super) struct Blocked<P: Parts> {
     /// Which one, if it waits for another.
     by: Option<ThreadId>,
-    /// What it is in the middle of.
+    /// Its work.
     doers: SmallVec<[Doer; 2]>,
     pub(super) on: On<P>,
 }
 
 /// A thread is about to wait for a lookup, in the middle of what these do.
 pub struct Block<P: Parts> {
-    /// What the thread is in the middle of.
+    /// The work of the thread.
     pub doers: SmallVec<[Doer; 2]>,
     /// The lookup.
     pub query: QueryId<P>,

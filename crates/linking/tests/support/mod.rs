@@ -1,4 +1,4 @@
-//! What the tests share: plain parts for the bare machine, random numbers, a target for sessions, units to drive by hand.
+//! Shared parts of the tests: plain parts for the bare machine, random numbers, a target for sessions, units to drive by hand.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 

@@ -504,6 +504,42 @@ impl Lowering<'_> {
         self.make_array(ty, &start, &[length])
     }
 
+    /// A new array of these sizes. Throws as the run time does if there cannot be so many elements.
+    pub(super) fn new_array_of(&mut self, ty: Type, elem: Type, sizes: &[Value]) -> Step<Value> {
+        let Some((&first, rest)) = sizes.split_first() else { return Err(self.bad_operands()) };
+        let (mut length, mut bad) = (first, Vec::new());
+        let known = |l: &Self, n: Value| l.out.as_bits(n).and_then(|bits| i64::try_from(bits as u64).ok());
+        for &size in rest {
+            length = match (known(self, length), known(self, size)) {
+                (Some(a), Some(b)) if a.checked_mul(b).is_some() => self.word(a * b),
+                _ => {
+                    let types = [Type::I64, Type::I8];
+                    let product =
+                        self.emit(Op::Intrinsic(Intrinsic::CheckedSmulInt), &[length, size], &types);
+                    let made: Leaves = self.out.results(product).collect();
+                    bad.push(made[1]);
+                    made[0]
+                }
+            };
+        }
+        for &size in sizes {
+            if known(self, size).is_some() {
+                continue;
+            }
+            let zero = self.word(0);
+            bad.push(self.binary(Intrinsic::SltInt, size, zero, LowType::I8));
+        }
+        let text = self.cx.names.intern("invalid Array dimensions");
+        if let Some(bad) = bad.into_iter().reduce(|a, b| self.binary(Intrinsic::OrInt, a, b, LowType::I8)) {
+            let text = self.permanent(Address::String(text));
+            self.throw_if(bad, RuntimeFn::ThrowArgument, &[text]);
+        }
+        let memory_type = self.types.memory(elem).map_err(|_| self.bad_operands())?;
+        let memory = self.new_memory(memory_type, length);
+        let start = self.first_element(memory, elem)?;
+        self.make_array(ty, &start, sizes)
+    }
+
     /// The address of an array's first element.
     pub(super) fn array_address(&mut self, array: Value) -> Value {
         self.header(array, ARRAY_DATA, RAW)

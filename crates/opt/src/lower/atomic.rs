@@ -90,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What atomic memory holds as a value of type `ty`.
+    /// The content of atomic memory as a value of type `ty`.
     fn unheld(&mut self, held: Value, ty: Type) -> Step<Value> {
         let form = self.form(ty)?;
         let Some(leaf) = form.leaves.first() else { return Err(self.bad_operands()) };
@@ -222,7 +222,7 @@ impl Lowering<'_> {
         Ok((self.unheld(seen, ty)?, done))
     }
 
-    /// What is there, and that nothing was written.
+    /// The present value, and that nothing was written.
     fn read_instead(&mut self, address: Value, ty: Type, order: Ordering) -> Step<(Value, Value)> {
         let order = match order {
             Ordering::Release => Ordering::Monotonic,

@@ -1,4 +1,4 @@
-//! What Base does and no text gives a body for: throwing known exceptions, and printing.
+//! Functions of Base without a body in text: throwing known exceptions, and printing.
 //!
 //! An exception is an object. Where the run time has an entry point that makes the exception of what it gets, that is called
 //! instead, if nothing else needs the object: a function that only throws makes no objects then.
@@ -221,7 +221,7 @@ impl Lowering<'_> {
     pub(super) fn throw_statement(&mut self) -> Step<()> {
         let result = self.src.result(self.at).map(|result| self.src.ty(result));
         let Some(ty) = result.filter(|&ty| ty != Type::BOTTOM) else { return self.throw_value() };
-        // What claims to come back may be followed by uses, which nothing reaches.
+        // A call that claims to return may be followed by uses, which nothing reaches.
         let always = self.truth(true);
         self.throw_if_with(always, Self::throw_value)?;
         let val = self.undefined(ty)?;

@@ -274,7 +274,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// Throws here. What follows in the block must be `unreachable`.
+    /// Throws here. The rest of the block must be `unreachable`.
     pub(super) fn throw(&mut self, entry: RuntimeFn, args: &[Value]) {
         self.emit(Op::CallRuntime(entry), args, &[]);
     }

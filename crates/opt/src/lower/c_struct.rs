@@ -133,7 +133,7 @@ impl Lowering<'_> {
             .then(|| words.map(|at| (at, class(at))).collect())
     }
 
-    /// What is passed for a struct, with its low types; `None` if it cannot be.
+    /// The arguments for a struct, with their low types; `None` if it cannot be passed.
     pub(super) fn pass_struct(
         &mut self,
         val: &Val,
@@ -211,7 +211,7 @@ impl Lowering<'_> {
             }
         }
         let val = self.load(addr, ty)?;
-        // What stays in memory must not be written by the next call.
+        // A value that stays in memory must not be written by the next call.
         let leaves: Leaves = val.leaves;
         Ok(Val { ty, leaves })
     }

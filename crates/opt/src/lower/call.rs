@@ -347,15 +347,16 @@ impl Lowering<'_> {
             self.carried_exception();
             return self.define(val);
         }
-        if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
-            *leaf = self.lowest_bit(*leaf);
-        }
+        // The question stands right behind the call, where code generation expects it; only an object is tracked before.
         if let (Some((_, ty)), Some(leaf)) = (result, leaves.first_mut())
             && self.form(ty)?.is_object()
         {
             *leaf = self.bitcast(*leaf, LowType::Ptr(PtrClass::Tracked));
         }
         self.carried_exception();
+        if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
+            *leaf = self.lowest_bit(*leaf);
+        }
         self.define(Val { ty: data.result, leaves })
     }
 
@@ -388,6 +389,42 @@ impl Lowering<'_> {
                     return Ok(None);
                 };
                 Some(Val::scalar(ty, self.new_vector(ty, elem, length)?))
+            }
+            ("jl_alloc_array_2d" | "jl_alloc_array_3d", [ty, dims @ ..])
+                if dims.iter().all(|dim| dim.ty == Type::INT64) =>
+            {
+                let Some(ty) = self.static_type(ty) else { return Ok(None) };
+                let sizes: Leaves = dims.iter().flat_map(|dim| dim.leaves.iter().copied()).collect();
+                match self.types.array_parts(ty) {
+                    Some((elem, rank)) if rank as usize == sizes.len() => {
+                        Some(Val::scalar(ty, self.new_array_of(ty, elem, &sizes)?))
+                    }
+                    _ => None,
+                }
+            }
+            ("jl_alloc_string", [length]) if self.is_word(length) => {
+                let text =
+                    self.value(Op::CallRuntime(RuntimeFn::GcString), &[length.leaves[0]], Type::TRACKED);
+                Some(Val::scalar(Type::STRING, text))
+            }
+            ("jl_array_grow_end" | "jl_array_del_end", [vector, count])
+                if result == Type::NOTHING && self.is_word(count) =>
+            {
+                let (Some((_, 1)), &[array]) = (self.types.array_parts(vector.ty), &vector.leaves[..]) else {
+                    return Ok(None);
+                };
+                let entry = match name {
+                    "jl_array_grow_end" => RuntimeFn::ArrayGrowEnd,
+                    _ => RuntimeFn::ArrayDelEnd,
+                };
+                self.value(Op::CallRuntime(entry), &[array, count.leaves[0]], Type::TRACKED);
+                Some(Val::ghost(Type::NOTHING))
+            }
+            // A hint, and nothing here follows it.
+            ("jl_array_sizehint", [vector, _])
+                if result == Type::NOTHING && self.types.array_parts(vector.ty).is_some() =>
+            {
+                Some(Val::ghost(Type::NOTHING))
             }
             ("jl_alloc_genericmemory", [ty, length]) if length.leaves.len() == 1 => {
                 let Some(ty) = self.static_type(ty) else { return Ok(None) };
@@ -426,6 +463,12 @@ impl Lowering<'_> {
             }
             _ => None,
         })
+    }
+
+    /// Whether a value is an integer of 64 bits.
+    fn is_word(&self, val: &Val) -> bool {
+        matches!(self.types.primitive(val.ty), Some((64, PrimitiveRepr::Signed | PrimitiveRepr::Unsigned)))
+            && val.leaves.len() == 1
     }
 
     /// The register in which a value passes to or from C, and the scalar type that it holds.

@@ -5,7 +5,7 @@
 //! getfield(x::Any, :a)        %1 = call_args(brolga_apply, getfield, x, :a)        the builtin as a function object
 //! ```
 //!
-//! Operands and result are objects. What the statement's type claims of the result is tested.
+//! Operands and result are objects. The result is tested against the statement's type.
 //!
 //! **Boxed entries.** The run time calls a method by its boxed entry, which takes an array of objects, the function object first:
 //!
@@ -66,7 +66,7 @@ impl Unit<'_> {
         let block = lowering.out.make_block();
         lowering.out.append_block(block);
         lowering.cur = block;
-        // What is refused was reported.
+        // The refusal was reported.
         let _ = lowering.boxed_body(id);
         match lowering.errors.is_empty() {
             true => Ok(lowering.out),

@@ -1,4 +1,4 @@
-//! What cannot become native code, and where.
+//! Errors of lowering, with their places.
 //!
 //! A function is refused as a whole, with every reason that was found, so that its author sees all of them at once. A value
 //! that depends on a refused one is not mentioned again.

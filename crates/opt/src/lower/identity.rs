@@ -1,4 +1,4 @@
-//! What a value is: `===`, `isa`, `typeof`, `typeassert`, `<:`.
+//! Identity and types of values: `===`, `isa`, `typeof`, `typeassert`, `<:`.
 //!
 //! `===` compares bits, floats included: `0.0` and `-0.0` differ, equal NaNs do not. It follows the types:
 //!

@@ -192,7 +192,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What a reference of a field refers to. Throws if it is undefined.
+    /// The referent of a reference field. Throws if it is undefined.
     pub(super) fn reference(&mut self, leaf: Value, ty: Type) -> Step<Val> {
         self.throw_if_null(leaf);
         self.unbox(leaf, ty)

@@ -11,7 +11,7 @@
 //! Fields that never change (`const` ones, and those of boxed immutable values) are in the region `immutable`, others in
 //! `field`.
 //!
-//! What a statement says must be plain for this: the exact type of the object, a constant field, the memory order that the field
+//! The statement must be plain for this: the exact type of the object, a constant field, the memory order that the field
 //! has. Anything else is a call of the builtin itself, which knows all of Julia's rules and exceptions.
 
 use super::addr::Addr;
@@ -122,7 +122,7 @@ impl Lowering<'_> {
     /// A new object with these leading fields.
     pub(super) fn new_object(&mut self, ty: Type, fields: &[Val]) -> Step<Value> {
         let layout = self.layout(ty)?;
-        // What a field refers to is made first.
+        // The referent of a field is made first.
         let mut stored = Vec::with_capacity(fields.len());
         for (field, at) in fields.iter().zip(&layout.fields) {
             let field = self.convert(field.clone(), at.ty)?;

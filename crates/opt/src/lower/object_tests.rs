@@ -1,6 +1,6 @@
 //! The shapes of low IR for objects that root placement and code generation rely on.
 //!
-//! What it means is tested by running it natively: the text tests `tests/filetests/run/objects-*`.
+//! Its meaning is tested natively: the text tests `tests/filetests/run/objects-*`.
 
 use super::{Options, boxed_entry, lower};
 use brolga_ir::diag::{SourceFile, Style};

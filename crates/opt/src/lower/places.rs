@@ -10,7 +10,7 @@
 //! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
 //! | set once | whether it wrote | if nothing was there |
 //!
-//! What is written is tested to be of the place's type, unless that is known: a `TypeError` if it is not.
+//! A stored value is tested to be of the place's type, unless that is known: a `TypeError` if it is not.
 //!
 //! **Atomic fields** are read and set in one access if they hold a reference, and changed in any way if they hold a primitive
 //! value of at most 64 bits. Everything else that is atomic is done by the run time, reading included, so that all agree on
@@ -49,7 +49,7 @@ pub(super) enum PlaceKind {
     Global { cell: Value, name: Name },
 }
 
-/// What a change does.
+/// A kind of change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Set,
@@ -60,7 +60,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// What a builtin does to a place.
+    /// The change that a builtin makes to a place.
     pub(super) fn of(builtin: Builtin) -> Option<Change> {
         Some(match builtin {
             Builtin::Setfield | Builtin::Setglobal | Builtin::Memoryrefset => Change::Set,
@@ -107,7 +107,7 @@ impl Lowering<'_> {
         Some(self.load_low(addr, first, LowType::Ptr(PtrClass::Tracked)))
     }
 
-    /// What is at such a place. Throws if its first reference is null.
+    /// The value at such a place. Throws if its first reference is null.
     pub(super) fn load_defined(
         &mut self,
         addr: Addr,
@@ -221,7 +221,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What `modify…!` makes of the old value.
+    /// The result of the function of `modify…!` for the old value.
     pub(super) fn modified(&mut self, function: &Val, old: &Val, operand: &Val) -> Step<Val> {
         if old.ty == operand.ty
             && let Some(known) = self.known_modify(function.ty, old.ty, operand.ty)

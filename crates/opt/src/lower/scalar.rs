@@ -11,7 +11,7 @@
 //! | division | a branch to a cold throw for a divisor of zero (signed: and for typemin ÷ -1), then the plain division |
 //! | `have_fma` | false: the interpreter answers the same, and `fma_float` is exact everywhere |
 //!
-//! So a division that is left in low IR never fails. What each operation computes is `brolga_ir::scalar`; shifts by too much,
+//! So a division that is left in low IR never fails. The result of each operation is that of `brolga_ir::scalar`; shifts by too much,
 //! conversions out of range and `srem_int` by -1 have a value there, and low IR keeps it.
 
 use super::value::{Leaves, Val};

@@ -1,4 +1,4 @@
-//! What a high value became: its type and its leaves.
+//! The low form of a high value: its type and its leaves.
 //!
 //! A [`Val`] carries the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
 //! `Type{Int64}` although the statement says `DataType`, and a `compilerbarrier` gives what it got although the statement says
@@ -116,7 +116,7 @@ impl Lowering<'_> {
         self.known[value] = Known::Leaves { ty: val.ty, start, count: val.leaves.len() as u8 };
     }
 
-    /// The result of the current statement. What its row claims beyond what is known is tested.
+    /// The result of the current statement. A claim of its row beyond the known type is tested.
     pub(super) fn define(&mut self, val: Val) -> Step<()> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let wanted = self.src.ty(result);
@@ -163,7 +163,7 @@ impl Lowering<'_> {
         Ok(val)
     }
 
-    /// What was built by instructions stands here, which does not dominate other uses.
+    /// The instructions that build the value stand here, which does not dominate other uses.
     fn keep_constant(&mut self, value: Value, val: &Val) {
         if val.leaves.iter().all(|&leaf| self.out.as_const(leaf).is_some()) {
             self.set(value, val);

@@ -7,7 +7,7 @@
 //!   terminator                     tail
 //! ```
 //!
-//! φs get their operands after everything else, because an operand may come from a block that is visited later. What an operand
+//! φs get their operands after everything else, because an operand may come from a block that is visited later. The conversion that an operand
 //! needs to become a value of the φ's type goes in front of the predecessor's terminator, in its tail.
 
 use super::error::Refusal;
@@ -107,7 +107,7 @@ impl Lowering<'_> {
         self.before = None;
     }
 
-    /// What the notes about loops say to low passes goes to the heads of these loops.
+    /// The notes about loops for low passes go to the heads of these loops.
     fn loop_notes(&mut self, cfg: &Cfg, rpo: &Rpo) {
         let src = self.src;
         let note = |inst: Inst| match src.op(inst) {
@@ -240,7 +240,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What an operand needs to become a value of its φ's type may take blocks of its own, so the predecessors come one
+    /// The conversion of an operand to its φ's type may take blocks of its own, so the predecessors come one
     /// after the other, and the φs learn in the end where each of them ends.
     fn phi_edges(&mut self) {
         let src = self.src;
@@ -263,7 +263,7 @@ impl Lowering<'_> {
             self.cur = tail;
             for &(_, n, value) in group {
                 self.go_to(phis[n].src);
-                // What cannot be converted was reported.
+                // The failed conversion was reported.
                 if let Ok(leaves) = self.phi_edge(&phis[n], value) {
                     edges.push((n, pred, leaves));
                 }

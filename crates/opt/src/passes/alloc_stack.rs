@@ -7,7 +7,7 @@
 //! %3 = foreigncall read(%2) roots %1            %3 = foreigncall read(%2) roots %1
 //! ```
 //!
-//! `alloc-opt` takes objects apart whose uses it knows. What is left and still not seen outside: objects whose address is taken, that are passed to
+//! `alloc-opt` takes objects apart whose uses it knows. Of the rest, this handles those that are not seen outside: objects whose address is taken, that are passed to
 //! C or to functions that do not keep them, whose fields are found by a number, and those that meet others in a φ.
 //!
 //! Words. The *names* of an object are the result of its `alloc` and everything that casts, address arithmetic, φ and `ifelse` make of it.
@@ -18,7 +18,7 @@
 //! A name that is stored, returned, thrown or passed otherwise lets the object out.
 //!
 //! **Rounds of a loop.** One place serves all objects of an `alloc`. That is right if no name of the one before is needed when the next is made,
-//! which liveness answers. Only a φ can carry a name there: everything else is dominated by the `alloc`. What a handler needs is needed throughout
+//! which liveness answers. Only a φ can carry a name there: everything else is dominated by the `alloc`. A value that a handler needs is needed throughout
 //! its region, so no φ among the names may be needed at the head of one.
 //!
 //! **References** in the object are roots, for the collector cannot come by the object: root placement sees to that, or makes the object on the heap
@@ -131,7 +131,7 @@ fn names(func: &Func, cx: &PassCx<'_>, object: Value) -> Option<Vec<Value>> {
     Some(names)
 }
 
-/// What a use does with a name.
+/// The effect of a use on a name.
 enum Does {
     /// Nobody has it afterwards.
     Nothing,
@@ -168,7 +168,7 @@ fn use_of(func: &Func, one: Use) -> Does {
                 _ => Does::Nothing,
             }
         }
-        // What summaries say is said of objects and addresses. A number may become an address again.
+        // Summaries speak of objects and addresses. A number may become an address again.
         Op::CallSymbol(_) if !func.args(one.inst).get(n).is_some_and(|&v| is_pointer(func, v)) => {
             Does::Escape
         }

@@ -50,7 +50,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// What `--check-bounds` makes of what the program asks for.
+/// The bounds check that `--check-bounds` leaves of the program's request.
 fn settled(cx: &PassCx<'_>, asked: bool) -> bool {
     match cx.options.check_bounds {
         CheckBounds::Auto => asked,

@@ -16,7 +16,7 @@
 //! | a checked operation | do the operands keep it from wrapping | the unchecked one; the flag is false |
 //! | a division by 2ⁿ, its remainder | is the dividend negative | a shift; an `and` |
 //!
-//! Proofs are in `correlated/prover.rs`, ranges in `crate::ranges`. What is undecided stays as it is.
+//! Proofs are in `correlated/prover.rs`, ranges in `crate::ranges`. Undecided conditions stay as they are.
 //!
 //! Cost: a bounded number of goals for each question, and [`GOALS_PER_INST`] for each instruction of the function in all. Needs the
 //! dominator tree; breaks the uses. Not done: a value that was tested to be a constant is not replaced by it; floats.
@@ -70,7 +70,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// What was found out about an instruction.
+/// A finding about an instruction.
 #[derive(Clone, Copy)]
 enum Found {
     /// A comparison always has this outcome.
@@ -252,7 +252,7 @@ fn apply(func: &mut Func, cx: &PassCx<'_>, values: &mut Replacements, inst: Inst
             func.remove_inst(inst);
         }
         Found::Chosen(value) => {
-            // What follows looks through the copy at once.
+            // Later rewrites look through the copy at once.
             func.set_op(inst, Op::Copy, &[value]);
             if let Some(result) = func.result(inst) {
                 values.set(result, value);

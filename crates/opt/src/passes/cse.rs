@@ -94,7 +94,7 @@ fn share(
     true
 }
 
-/// What passes a value on costs nothing, and keeping two of them lets each be simplified where it is.
+/// Operations that pass a value on cost nothing, and keeping two of them lets each be simplified where it is.
 pub(super) fn is_worth_sharing(op: Op) -> bool {
     !matches!(op, Op::Phi | Op::Copy | Op::BoundsCheck(_) | Op::SlotAddr(_))
 }

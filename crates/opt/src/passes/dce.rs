@@ -6,7 +6,7 @@
 //! %4 = add_int(%3, 1)     used by %3 only     ==>
 //! ```
 //!
-//! Everything is dead until proved needed. What has an effect is needed, and so are the operands of what is needed;
+//! Everything is dead until proved needed. Instructions with effects are needed, and so are the operands of needed ones;
 //! `effects(inst).is_removable()` decides. Circles of φ that only feed themselves are therefore removed as well.
 //!
 //! A ϒ is needed when a φᶜ that names it is: its effect is seen by nobody else.

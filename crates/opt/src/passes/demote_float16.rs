@@ -18,7 +18,7 @@
 //! | `ceil`, `floor`, `trunc`, `rint` | what comes out is a `Float16` |
 //! | minimum, maximum, comparisons | widening keeps the order, and NaNs NaNs |
 //!
-//! Each operation rounds, also where a wide value is at hand: programs have the same results with and without hardware. What only moves bits (signs, `fpiseq`), `fma` and `muladd`
+//! Each operation rounds, also where a wide value is at hand: programs have the same results with and without hardware. Operations that only move bits (signs, `fpiseq`), `fma` and `muladd`
 //! stay with code generation.
 //!
 //! Cost: one look at each instruction. Breaks the uses. Not done: targets with such hardware; parts of a chain that need no rounding because they are exact.

@@ -66,7 +66,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// What a store or a copy of memory writes.
+/// The locations that a store or a copy of memory writes.
 fn written(func: &Func, types: &Types, aliases: &Aliases, inst: Inst) -> Option<Location> {
     match func.op(inst) {
         Op::Store(_) => aliases.access(func, types, inst),
@@ -75,7 +75,7 @@ fn written(func: &Func, types: &Types, aliases: &Aliases, inst: Inst) -> Option<
     }
 }
 
-/// What a load or a copy of memory reads.
+/// The locations that a load or a copy of memory reads.
 fn read(func: &Func, types: &Types, aliases: &Aliases, inst: Inst) -> Option<Location> {
     match func.op(inst) {
         Op::Load(_) => aliases.access(func, types, inst),
@@ -107,7 +107,7 @@ fn drop_unread_objects(func: &mut Func, cx: &mut PassCx<'_>, aliases: &Aliases) 
     any
 }
 
-/// What is known to happen after a place in the function.
+/// Facts about the code after a place in the function.
 #[derive(Clone, Debug, Default)]
 struct Later {
     overwritten: SmallVec<[Location; 4]>,
@@ -138,7 +138,7 @@ fn drop_overwritten(func: &mut Func, cx: &mut PassCx<'_>, aliases: &Aliases) {
     }
 }
 
-/// What holds on all ways on; a block that was not visited yet is behind, and says nothing.
+/// The facts that hold on all outgoing edges; a block that was not visited yet is behind, and adds none.
 fn meet<'a>(aliases: &Aliases, ways: impl ExactSizeIterator<Item = Option<&'a Later>>) -> Later {
     if ways.len() == 0 {
         return Later { overwritten: SmallVec::new(), ends: Some(SmallVec::new()) };

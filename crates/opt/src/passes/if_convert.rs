@@ -49,7 +49,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// What both sides may cost together, in operations of one cycle.
+/// The cost limit of both sides together, in operations of one cycle.
 const MAX_COST: u32 = 4;
 /// From so many to one on, one way of a branch counts as the only one.
 const MAX_BIAS: u32 = 16;
@@ -222,7 +222,7 @@ fn join_of_side(func: &Func, graph: &Graph, side: Block) -> Option<Block> {
     (graph.ways_in[side] == 1 && !func.is_cold(side) && func.entry() != Some(side)).then_some(join)
 }
 
-/// What an operation costs in cycles; `None` if it is not to be done in vain.
+/// The cost of an operation in cycles; `None` if it must not be speculated.
 fn cost_of(func: &Func, types: &Types, inst: Inst) -> Option<u32> {
     let does = effects(func, types, inst);
     if !does.may_be_hoisted() || does.may_safepoint || !does.reads.is_empty() {

@@ -213,7 +213,7 @@ fn retest(func: &mut Func, branch: Inst, tested: Value, bound: Value, swapped: b
     func.args_mut(branch)[0] = cond;
 }
 
-/// What the recurrences of a loop are when it has been left by its only way out.
+/// The recurrences of a loop at its only exit.
 struct LastValues<'a> {
     counted: Counted,
     guarded: bool,

@@ -17,8 +17,8 @@
 //! | `inline` | comes in whatever it costs and however rarely the call is reached; all other rules here hold for it |
 //!
 //! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
-//! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. What is
-//! added in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
+//! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. The growth
+//! in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
 //!
 //! Bodies are taken as the module has them. Who optimises a module callees first ([`bottom_up`](crate::callgraph)) gets
 //! optimised bodies, and each is then small and looked at once.
@@ -250,7 +250,7 @@ impl Inliner {
     }
 }
 
-/// What is asked about putting a callee's body in the place of a call: the call knows better than the callee.
+/// The inlining hint of a call: the call knows better than the callee.
 pub(super) fn asked(func: &Func, call: Inst, callee: &Func) -> Option<Inlining> {
     func.call_inlining(call).or(callee.inlining)
 }

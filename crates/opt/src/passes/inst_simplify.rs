@@ -40,7 +40,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     for _ in 0..MAX_ROUNDS {
         let mut values = Replacements::default();
         let done = round(func, cx, &mut values);
-        // What was met after its operands has new ones already, so this finds the operands that come from behind.
+        // Instructions that were met after their operands have new ones already, so this finds the operands that come from behind.
         let from_behind = values.apply(func, cx.context());
         if done == Fuel::Empty || !from_behind {
             break;

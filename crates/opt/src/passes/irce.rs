@@ -22,7 +22,7 @@
 //!
 //! Checks with one `len` and one `t` are asked for together: the first round by the least and the greatest `a`, all others by the greatest.
 //!
-//! What has to be known of `s` is a constant or is asked before the main loop. With `len` the bound itself and a start that
+//! The value `s` is constant or is tested before the main loop. With `len` the bound itself and a start that
 //! is known, checks hold in every round: then no copy is made and they are removed where they stand.
 //!
 //! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, [`COPIED_FOR_CHECK`] more for each check, at most
@@ -127,7 +127,7 @@ struct Check {
     stays: Block,
     fails: Block,
     kind: Kind,
-    /// What is added to the counter.
+    /// The step of the counter.
     added: i128,
     /// Values that are added as well, or subtracted, if the check is `Below` and unsigned.
     terms: Terms,
@@ -319,7 +319,7 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
             let end = func.bits(types, Type::I64, (i128::from(i64::MAX) - check.added + 1) as u128);
             limits.at_most(func, pre, end);
         }
-        // What is compared as signed must not go round below either.
+        // A signed comparison must not wrap below either.
         let least = least.unwrap_or(i128::from(i64::MIN)) - check.added;
         match signed(func, start) {
             Some(s) if s >= least => {}

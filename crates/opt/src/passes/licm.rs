@@ -104,7 +104,7 @@ fn returns(effects: &Effects) -> bool {
     effects.nothrow && effects.terminates
 }
 
-/// What is asked about loops as a whole.
+/// Facts about loops as a whole.
 struct LoopFacts {
     memory: PrimaryMap<Loop, Memory>,
     /// By block: the outermost loop whose first round always gets to its start.
@@ -114,14 +114,14 @@ struct LoopFacts {
     proofs: FxHashMap<(Value, Kind), SmallVec<[Block; 4]>>,
 }
 
-/// What an object is known to be by a load from its header.
+/// Knowledge about an object from a load of its header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Kind {
     Array,
     Memory,
 }
 
-/// What a loop does to memory.
+/// The memory effects of a loop.
 #[derive(Clone, Copy, Default)]
 struct Memory {
     writes: Regions,

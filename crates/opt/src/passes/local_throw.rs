@@ -83,11 +83,11 @@ struct Site {
     enter: Inst,
 }
 
-/// What a handler does with an exception of some type until it is over.
+/// The actions of a handler with an exception of some type until it is over.
 struct Head {
     /// The blocks on the way, the handler's first.
     blocks: Vec<Block>,
-    /// What they compute.
+    /// Their computations.
     insts: Vec<Inst>,
     /// The names that the exception has there.
     names: Vec<Value>,
@@ -170,7 +170,7 @@ fn find(func: &Func, cx: &PassCx<'_>, handlers: &Handlers) -> (Vec<Site>, FxHash
     (sites, stored)
 }
 
-/// What the handler of an `enter` does with an exception of this type until it is over, if the type decides that.
+/// The actions of the handler of an `enter` with an exception of this type until it is over, if the type decides that.
 fn head(
     func: &Func,
     cx: &PassCx<'_>,
@@ -284,7 +284,7 @@ fn is_name(func: &Func, inst: Inst, blocks: &[Block], names: &[Value]) -> bool {
     }
 }
 
-/// What a φ on the way gets from the block in front.
+/// The operand of a φ on the way from the block in front.
 fn arriving(func: &Func, phi: Inst, blocks: &[Block]) -> Option<Value> {
     let at = blocks.iter().position(|&block| func.inst_block(phi) == Some(block))?;
     let before = *blocks.get(at.checked_sub(1)?)?;
@@ -363,7 +363,7 @@ fn rewrite(
 ) {
     let rest = split(func, heads, jumps);
     let mut copier = Copier { cx, stand_ins: Vec::new(), names: Vec::new() };
-    // What stands for the values of heads, by the block that it stands in. Ways through one handler share values.
+    // The replacements for the values of heads, by the block in which they stand. Ways through one handler share values.
     let mut values: Vec<Value> = Vec::new();
     let mut copies: FxHashMap<Value, Vec<(Block, Value)>> = FxHashMap::default();
     for (site, at) in jumps {
@@ -395,7 +395,7 @@ fn rewrite(
     for &(phi, stand_in) in &copier.stand_ins {
         let nothing = func.constant(Const::Undef(func.ty(stand_in)));
         stored.add(stand_in, definitions(func, upsilons.get(&phi), nothing));
-        // What no definition reaches is on no path that is taken.
+        // A use that no definition reaches is on no path that is taken.
         values.set(stand_in, nothing);
     }
     stored.apply(func, cx, &cfg, &rpo);
@@ -434,7 +434,7 @@ fn split(func: &mut Func, heads: &[Option<Head>], jumps: &[(Site, usize)]) -> Ve
     rest
 }
 
-/// What the ϒ of a φᶜ store, by the blocks at whose ends it holds.
+/// The values that the ϒ of a φᶜ store, by the blocks at whose ends they hold.
 fn definitions(func: &Func, stored: Option<&Vec<Stored>>, nothing: Value) -> Vec<(Block, Value)> {
     let mut defs: Vec<(Block, Value)> = Vec::new();
     for one in stored.into_iter().flatten() {
@@ -449,7 +449,7 @@ fn definitions(func: &Func, stored: Option<&Vec<Stored>>, nothing: Value) -> Vec
     defs
 }
 
-/// What stands for the values of a head, in their order.
+/// The replacements for the values of a head, in their order.
 type Made = Vec<(Value, Value)>;
 
 struct Copier<'a> {
@@ -508,7 +508,7 @@ impl Copier<'_> {
                 }
             };
             let value = value.unwrap_or(result);
-            // What was claimed of the exception stays claimed.
+            // Claims about the exception stay.
             let value = match self.cx.types.is_subtype(func.ty(value), ty) {
                 true => value,
                 false => {

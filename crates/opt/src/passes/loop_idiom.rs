@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The routines write sixteen to sixty-four bytes at a time. They know nothing of polls, so they are given [`CHUNK`] bytes at a time, which take
-//! some microseconds: as long as `polls` lets a loop go without one. What is known to be less is written at once.
+//! some microseconds: as long as `polls` lets a loop run without one. A length that is known to be less is written at once.
 //!
 //! | condition | because |
 //! |---|---|
@@ -95,7 +95,7 @@ struct Stores {
     rounds: Option<u64>,
 }
 
-/// What a loop writes.
+/// The writes of a loop.
 enum Written {
     Byte(u8),
     Copy(Transfer),

@@ -10,7 +10,7 @@
 //!                          l ──┘      l, the latch: the only block that leads back to h
 //! ```
 //!
-//! What later passes compute before a loop has a place in the preheader; what changes from one round to the next comes
+//! The preheader holds the values that later passes compute before a loop; values that change from one iteration to the next come
 //! through the latch. A new block takes over the edges of several blocks, and each φ of the head is divided: the new
 //! block gets a φ of those edges, if they bring different values.
 //!

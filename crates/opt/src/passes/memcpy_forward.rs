@@ -50,7 +50,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// What is known about memory at one place; the oldest goes first.
+/// The limit of facts about memory at one place; the oldest goes first.
 const MAX_KNOWN: usize = 16;
 
 /// A copy does not become more stores than this.
@@ -65,7 +65,7 @@ struct Known {
 
 #[derive(Clone, Copy)]
 enum What {
-    /// What was at this address, and the place it is.
+    /// The value that was at this address, and its place.
     Copied(Value, Location),
     /// This byte, by this function.
     Filled(u8, Foreign),
@@ -165,7 +165,7 @@ impl Forward<'_> {
         }
     }
 
-    /// What a store or a fill says about memory.
+    /// The fact about memory after a store or a fill.
     fn known_after(&self, func: &Func, inst: Inst) -> Option<Known> {
         if let Op::Store(_) = func.op(inst) {
             let at = self.aliases.access(func, self.types, inst)?;
@@ -202,7 +202,7 @@ impl Forward<'_> {
         });
     }
 
-    /// What wrote all bytes of a place, and how far behind its start the place begins.
+    /// The write that covers all bytes of a place, and how far behind its start the place begins.
     fn find(&self, at: &Location) -> Option<(Known, u64)> {
         let wide = |known: &Known| Location {
             regions: known.at.regions | Regions::POINTABLE | Regions::SLOT,

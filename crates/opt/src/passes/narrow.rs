@@ -49,7 +49,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     work.reverse();
-    // What replaces an assertion may be the operand of another that is looked at later: `values` says what it is now.
+    // The replacement of an assertion may be the operand of another that is visited later: `values` holds its present form.
     let mut values = Replacements::default();
     let mut narrowed: FxHashMap<(Inst, Type), Value> = FxHashMap::default();
     while let Some(assert) = work.pop() {
@@ -83,7 +83,7 @@ enum Found {
 /// How a φ is narrowed.
 struct Plan {
     phi: Inst,
-    /// What is asserted, which is the type of the new φ as well.
+    /// The asserted type, which is that of the new φ as well.
     ty: Type,
     edges: Vec<(Block, Edge)>,
 }

@@ -9,7 +9,7 @@
 //!                                         s: safepoint()                goto o
 //! ```
 //!
-//! A poll is a load, a test and a branch in every round: in the smallest loops, as much as everything else. What a poll is there for
+//! A poll is a load, a test and a branch in every iteration: in the smallest loops, as much as everything else. Its purpose
 //! is that a thread that is asked to stop does so soon.
 //!
 //! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
@@ -60,7 +60,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// How many instructions may be executed between two polls of a loop: a few microseconds.
 const MAX_WORK: u64 = 16_384;
-/// What a call counts as.
+/// The weight of a call.
 const CALL: u64 = 256;
 /// Larger loops are not looked at: of loops in loops each block would be counted once for each.
 const MAX_BLOCKS: usize = 64;
@@ -76,7 +76,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let undefined = WhenAsked::new(cfg, cx.facts.rpo());
-    // What a loop without polls executes at most each time it is entered.
+    // The most that a loop without polls executes each time it is entered.
     let mut work: PrimaryMap<Loop, Option<u64>> = loops.iter().map(|_| None).collect();
     // A loop comes before those inside it.
     for l in loops.iter().rev().filter(|&l| loops.blocks(l).len() <= MAX_BLOCKS) {
@@ -216,7 +216,7 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
     func.insert_block_after(after, shape.latch);
     let again = jump_block(func, after, outer);
 
-    // What goes round the outer loop.
+    // The values carried around the outer loop.
     let mut first = test.counter.start;
     for phi in head_phis(func, shape.header).collect::<Vec<_>>() {
         let Some(result) = func.result(phi) else { continue };

@@ -50,7 +50,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// What is beyond so many leaves is a leaf itself.
+/// The limit of leaves; an operation beyond it is a leaf itself.
 const MAX_LEAVES: usize = 16;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -126,7 +126,7 @@ impl Users {
 /// Operations that may be computed in any order together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Family {
-    /// What joins two leaves.
+    /// The operation that joins two leaves.
     join: Intrinsic,
     ty: ScalarType,
 }
@@ -165,7 +165,7 @@ impl Family {
         }
     }
 
-    /// What joins without changing anything.
+    /// The neutral element.
     fn identity(self) -> Scalar {
         let bits = match (self.join, self.ty) {
             (Intrinsic::MulInt, _) => 1,

@@ -41,7 +41,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// What is known about a value.
+/// Knowledge about a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
     #[default]
@@ -121,7 +121,7 @@ impl Solver<'_> {
         if func.op(inst).is_terminator() {
             return self.visit_end(func, inst);
         }
-        // What varies stays so; a φ of many ways is visited for each of them.
+        // A varying value stays so; a φ of many edges is visited for each of them.
         if func.results(inst).next().is_some() && func.results(inst).all(|v| self.states[v] == State::Varies)
         {
             return;
@@ -250,7 +250,7 @@ impl Solver<'_> {
     }
 }
 
-/// What an instruction gives.
+/// The result of an instruction.
 enum Found {
     /// It is not known yet.
     Nothing,

@@ -51,6 +51,12 @@ const MAX_ROUNDS: usize = 4;
 /// edges the block stays, so that a function cannot grow quadratically.
 const MAX_NEW_EDGES: usize = 16;
 
+/// Whether some branch tests a constant: a quick look for another run.
+pub(crate) fn has_known_branch(func: &Func) -> bool {
+    let ends = func.blocks().filter_map(|block| func.terminator(block));
+    ends.into_iter().any(|end| func.op(end) == Op::Branch && func.as_const(func.args(end)[0]).is_some())
+}
+
 /// The graph as it is when a phase starts: that which the pass was given, for as long as nothing has changed.
 struct Graph<'a> {
     cfg: Cow<'a, Cfg>,

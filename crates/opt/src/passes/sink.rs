@@ -8,7 +8,7 @@
 //! 3: …                                 3: …
 //! ```
 //!
-//! What stands in front of a branch is computed each time, and what a message or the arguments of a throw are made of is needed in
+//! Instructions in front of a branch are computed each time, and the parts of a message or of the arguments of a throw are needed in
 //! none of them. An instruction moves down if one way out of its block throws or is *cold*, nothing else leads
 //! there, and all its uses lie behind it. Loads move if nothing behind them in the block may write what they read. Instructions are visited from the end of
 //! the block, so that what they are computed from follows.
@@ -84,7 +84,7 @@ fn sink(func: &mut Func, cx: &mut PassCx<'_>, aliases: &Aliases, block: Block, t
     let mut passed: Vec<Inst> = Vec::new();
     let mut at = func.terminator(block).and_then(|end| func.prev_inst(end));
     let mut seen = 0;
-    // What moved uses its operands in the target.
+    // A moved instruction uses its operands in the target.
     let mut moved: Vec<Inst> = Vec::new();
     while let Some(inst) = at.filter(|_| seen < MAX_INSTS) {
         at = func.prev_inst(inst);

@@ -81,7 +81,7 @@ fn field_read(func: &Func, types: &Types, inst: Inst) -> Option<(Value, usize)> 
         return None;
     }
     let (&[object, field], rest) = func.args(inst).split_first_chunk()?;
-    // A memory order is an error on a field that is not atomic. What else may follow is the bounds check.
+    // A memory order is an error on a field that is not atomic. The other operand that may follow is the bounds check.
     let ordered = rest.iter().any(|&v| func.ty(v) != Type::BOOL);
     if ordered { None } else { Some((object, field_position(func, types, func.ty(object), field)?)) }
 }
@@ -256,7 +256,7 @@ fn splittable_phis(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
     }
     // Most functions have no such φ, so the uses are not a fact that the pass needs.
     let uses = Uses::compute(func);
-    // What flows into a φ has to be an object, whatever the φ is used for; a removed φ takes those that it flows into along.
+    // The operand of a φ has to be an object, whatever the φ is used for; a removed φ removes those that it flows into.
     let mut work = candidates;
     while let Some(phi) = work.pop() {
         if !phis.contains(phi) {

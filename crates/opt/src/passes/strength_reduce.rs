@@ -1,6 +1,6 @@
 //! Makes addresses in loops as cheap as the processor's addressing allows.
 //!
-//! What does not change is added before the loop, a constant goes into the access, and a product of the counter that no addressing
+//! An invariant part is added before the loop, a constant goes into the access, and a product of the counter that no addressing
 //! mode makes becomes a sum.
 //!
 //! ```text
@@ -204,7 +204,7 @@ impl Reduced<'_> {
 /// Whether fewer operations are left in the loop, not counting what addressing does.
 fn saves(sum: &Sum, func: &Func) -> bool {
     if sum.counter.is_some_and(|c| func.ty(c) == Type::PTR) {
-        // What does not change would need a register for each sum with it.
+        // An invariant part would need a register for each sum with it.
         return sum.factor == 1
             && sum.by.is_none()
             && sum.base.is_none()

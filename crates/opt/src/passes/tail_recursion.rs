@@ -7,7 +7,7 @@
 //!    return %r                      b: goto h
 //! ```
 //!
-//! **Accumulators.** Sums and products of integers wrap, so they may be added up in any order and multiplied out. What is still
+//! **Accumulators.** Sums and products of integers wrap, so they may be added up in any order and multiplied out. The work that is still
 //! to be done with the result when the call comes is then kept in two values, `s` and `p`, and the result is `s + p·r`:
 //!
 //! ```text
@@ -17,8 +17,8 @@
 //! e: return n
 //! ```
 //!
-//! Only those of `s` and `p` exist that some call needs. What stands between the call and the return
-//! and does not need its result may only be what `effects` allow to be moved in front of it. `lower` puts a safepoint at the head of the loop, as it does for every loop.
+//! Only those of `s` and `p` exist that some call needs. An instruction between the call and the return
+//! that does not need its result may only be what `effects` allow to be moved in front of it. `lower` puts a safepoint at the head of the loop, as it does for every loop.
 //!
 //! A call in the range of a handler or of a `gc_preserve` has something left to do, so functions with these stay as they are;
 //! so do those that collect arguments. A call with the hint `noinline` stays one; the same hint of the function is about copies of its
@@ -110,7 +110,7 @@ enum Link {
 struct TailCall {
     block: Block,
     call: Inst,
-    /// What is done with the result, the last step first.
+    /// The operations on the result, the last one first.
     chain: Vec<Link>,
     /// The call and what uses its result, to be removed.
     dead: Vec<Inst>,
@@ -140,7 +140,7 @@ fn tail_call(func: &Func, cx: &PassCx<'_>, selves: &SelfCallees, block: Block) -
         return None;
     }
     let mut last = func.result(call)?;
-    // What the row claims beyond what the function gives is tested behind the call.
+    // A claim of the row beyond the function's result is tested behind the call.
     let &[given] = func.sig.results.as_slice() else { return None };
     if !cx.types().is_subtype(given, func.ty(last)) {
         return None;
@@ -302,7 +302,7 @@ fn turn_into_jump(func: &mut Func, tail: &TailCall, head: &Head, to: Block, read
     func.set_inst_blocks(end, &[to]);
 }
 
-/// What is returned is the last term.
+/// The returned value is the last term.
 fn finish_returns(func: &mut Func, head: &Head) {
     let returns: Vec<Inst> =
         func.blocks().filter_map(|b| func.terminator(b)).filter(|&t| func.op(t) == Op::Return).collect();

@@ -78,7 +78,7 @@ struct Level<'a> {
     calls_self: Vec<bool>,
     /// Its number of instructions.
     size: usize,
-    /// What it is declared to return.
+    /// The declared result.
     declared: Type,
 }
 

@@ -19,7 +19,7 @@
 //! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others go on to the
 //! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
 //!
-//! What a call asks about inlining, all calls ask that it becomes.
+//! An inlining hint of the call holds for all calls that it becomes.
 //!
 //! **When not.** Two methods that have operands in common, neither being more specific: such a call may be ambiguous. Methods that
 //! collect arguments. Types of which a test would leave more than the method takes.
@@ -68,7 +68,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     for &call in calls.iter().take(MAX_SPLITS) {
         let operands: Vec<Value> = func.args(call).iter().map(|&v| results.resolve(v)).collect();
-        // What follows a call that never returns is no way on.
+        // Code after a call that never returns is unreachable.
         if func.result(call).is_none_or(|v| func.ty(v) == Type::BOTTOM) {
             continue;
         }
@@ -151,7 +151,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     let mut found: Vec<FuncId> = Vec::new();
     for id in candidates {
         let callee = &module[id];
-        // What fits the types of its parameters need not fit a method with variables.
+        // Arguments that fit the types of its parameters need not fit a method with variables.
         if callee.level == Level::Low || callee.sig.statics.is_open() {
             return None;
         }
@@ -232,7 +232,7 @@ fn seen_choices(func: &Func, cx: &PassCx<'_>, call: Inst, operands: &[Value]) ->
     seen.iter().filter_map(|seen| choice(&seen.types)).take(cx.options.inline.max_methods).collect()
 }
 
-/// What a value of type `have` is when it is also a `wanted`; `None` if no type says that.
+/// The type of a value of type `have` that is also a `wanted`; `None` if no type says that.
 fn meet(types: &Types, have: Type, wanted: Type) -> Option<Type> {
     if types.is_subtype(have, wanted) {
         return Some(have);

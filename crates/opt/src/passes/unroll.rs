@@ -5,7 +5,7 @@
 //!                                        h: … goto h if next < n                the last ones, fewer than four
 //! ```
 //!
-//! What a round costs beside its work is an addition, a comparison, a branch and the poll: as much as the work of many loops.
+//! An iteration costs, beside its work, an addition, a comparison, a branch and the poll: as much as the work of many loops.
 //! The rest is the loop as it was; `loop_copy` says why the order stays.
 //!
 //! Loops without a loop inside are unrolled that count upwards, whose test is the only way out, and that call nothing. How often

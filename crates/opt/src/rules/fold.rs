@@ -24,7 +24,7 @@ pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
     }
 }
 
-/// What a pure intrinsic gives for these operands, if they are constants and the result is the same on every machine.
+/// The result of a pure intrinsic for these operands, if they are constants and the result is the same on every machine.
 pub(crate) fn evaluate(func: &Func, types: &Types, inst: Inst, args: &[Value]) -> Option<Outcome> {
     let Op::Intrinsic(op) = func.op(inst) else { return None };
     if !op.is_pure() || op.shape() == Shape::Query {

@@ -29,7 +29,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Func, Inst, Level, Op, Type, Types, Value};
 
-/// What an instruction is replaced by.
+/// The replacement of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Rewrite {
     /// Its result is this value.

@@ -5,7 +5,7 @@ use super::layout::{MUTATOR, TAG_BITS, TAG_BYTES, TAG_OLD, TAG_PERMANENT};
 use super::mutator::MutatorLayout;
 use brolga_ir::heap_abi::HeapAbi;
 
-/// What code for the default heap knows of it.
+/// The default heap as compiled code knows it.
 pub const DEFAULT_ABI: HeapAbi = HeapAbi {
     tag_bytes: TAG_BYTES,
     tag_bits: TAG_BITS,

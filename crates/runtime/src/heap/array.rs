@@ -380,6 +380,28 @@ impl<'a> Obj<'a, '_> {
     }
 }
 
+/// Makes a vector longer by `count` elements at its end, if its `Memory` has room behind it; whether it has. Elements there are zero.
+pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
+    let (ObjectKind::Array { dims: 1, .. }, Some(memory)) =
+        (vector.desc().kind(), vector.pointer_at(ARRAY_MEMORY))
+    else {
+        return false;
+    };
+    let ObjectKind::Memory(element) = memory.desc().kind() else { return false };
+    let stride = u64::from(element.stride);
+    let past = |start: u64, count: u64| stride.checked_mul(count).and_then(|bytes| start.checked_add(bytes));
+    let length = u64::try_from(count).ok().and_then(|count| vector.word_at(ARRAY_DIMS).checked_add(count));
+    let end = length.and_then(|length| past(vector.word_at(ARRAY_DATA), length));
+    let (Some(length), Some(end)) = (length, end) else { return false };
+    // Elements without a size have no address.
+    let fits =
+        stride > 0 && past(memory.word_at(MEMORY_DATA), memory.word_at(LENGTH)).is_some_and(|l| end <= l);
+    if fits {
+        vector.set_word_at(ARRAY_DIMS, length);
+    }
+    fits
+}
+
 /// Copies all elements into a new `Memory` of `capacity` elements, from `start` on.
 fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize) {
     // What a race made inconsistent is left out.

@@ -131,7 +131,7 @@ impl Backend for Cells {
 
     fn detach(&self, heap: &Heap, mutator: &Mutator) {
         mutator.retire();
-        // What it remembered has lost its `OLD` bit, so it must not be forgotten.
+        // A remembered object has lost its `OLD` bit, so it must not be forgotten.
         heap.handles.keep_remembered(mutator.remembered.take());
     }
 

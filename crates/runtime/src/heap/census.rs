@@ -13,7 +13,7 @@
 //!
 //! A context goes as a whole. It is unused when
 //!
-//! 1. no reference to it is left but those of the heap's table and of its own descriptions;
+//! 1. it has no view but the heap's, and no reference to that is left but those of the heap's table and of its own descriptions;
 //! 2. no reference to a description is left but that of the table and those of descriptions of the same context;
 //! 3. no live object has one of its types, and no live object, root or weak reference leads to one of its permanent objects.
 //!

@@ -29,7 +29,7 @@ pub(crate) const CHUNK: usize = 4 << 20;
 pub(crate) const BLOCKS: usize = CHUNK / BLOCK;
 /// Blocks at the start of a chunk that hold its mark bits.
 pub(crate) const RESERVED: usize = MARK_BYTES / BLOCK;
-/// What large objects are counted in.
+/// The unit of large objects.
 pub(crate) const UNIT: usize = 2 << 10;
 /// Units of a chunk, those with mark bits included.
 pub(crate) const UNITS: usize = CHUNK / UNIT;
@@ -108,7 +108,7 @@ impl UnitPtr {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct BlockPtr(NonNull<u8>);
 
-// SAFETY: an address. What may be done with it is each operation's contract.
+// SAFETY: an address. Each operation's contract says how it may be used.
 unsafe impl Send for BlockPtr {}
 
 impl BlockPtr {

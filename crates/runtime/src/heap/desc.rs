@@ -33,7 +33,7 @@ use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, TypeKind};
 
 use super::layout::{ARRAY_DIMS, ARRAY_MEMORY, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS, TAG_PERMANENT};
 
-/// What the collector does with an object.
+/// The collector's treatment of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Scan {
     /// It holds no pointers.
@@ -46,7 +46,7 @@ pub(crate) enum Scan {
     Elements { stride: u32, offsets: Box<[u32]> },
 }
 
-/// What kind of object it is.
+/// The kind of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectKind {
     /// Fields at fixed offsets; also a boxed value of a primitive type, which has none.
@@ -74,7 +74,7 @@ pub enum ObjectKind {
     NoInstances,
 }
 
-/// What a `Memory` holds.
+/// The elements of a `Memory`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
     /// The type.
@@ -179,7 +179,7 @@ impl TypeDesc {
         has_one.then(|| offset_of!(Record, instance) - offset_of!(Record, desc))
     }
 
-    /// What kind of object it is.
+    /// The kind of the objects.
     pub fn kind(&self) -> &ObjectKind {
         &self.kind
     }

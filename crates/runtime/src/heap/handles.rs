@@ -1,4 +1,4 @@
-//! What Rust code and finalizers keep in the heap beyond a scope.
+//! Handles: references of Rust code and finalizers that outlive a scope.
 //!
 //! | handle | keeps the object alive | what happens when the object dies |
 //! |---|---|---|
@@ -22,7 +22,7 @@
 //!
 //! **Failures.** Nobody is there to handle what a finalizer throws or panics with, and the program goes on. It is counted, and what was
 //! said is kept for whoever asks ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
-//! most. What a closure panics with when the heap is dropped is lost.
+//! most. The message of a closure that panics when the heap is dropped is lost.
 //!
 //! Cost: a collection looks at every handle and finalizer once.
 
@@ -36,7 +36,7 @@ use crate::fence::fenced;
 use super::object::Object;
 use super::scope::{Root, Scope};
 
-/// What is done when an object has died.
+/// The action when an object has died.
 pub enum Finalizer {
     /// Called with the object.
     Visit(VisitFn),
@@ -167,7 +167,7 @@ pub(crate) struct Handles {
     /// All `WeakRef` objects.
     weak_refs: Mutex<Vec<Object>>,
     queue: Mutex<Queue>,
-    /// What failed finalizers said, the oldest first.
+    /// Messages of failed finalizers, the oldest first.
     failures: Mutex<VecDeque<String>>,
 }
 
@@ -359,7 +359,7 @@ impl Handles {
 pub(crate) fn release(closures: Vec<Finalizer>) -> impl Iterator<Item = String> {
     let run = |finalizer| match finalizer {
         Finalizer::Release(run) => run(),
-        // What it has captured has destructors.
+        // Captured values have destructors.
         Finalizer::Visit(visit) => drop(visit),
     };
     closures.into_iter().filter_map(move |finalizer| fenced(|| run(finalizer)).err())

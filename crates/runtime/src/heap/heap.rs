@@ -30,9 +30,10 @@
 //! |-----|-----------|-------|------------|------------|
 //! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: numbers that say how often to collect |
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use brolga_instances::Fences;
 use brolga_ir::Context;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::types::{LayoutError, Type};
@@ -50,6 +51,7 @@ use super::policy::Collection;
 use super::types::RuntimeTypes;
 use super::world::World;
 use crate::frames::FrameIndex;
+use crate::membarrier::system_fences;
 use crate::records::Records;
 
 /// The heap's limit is reached, or the system has no memory, and a full collection did not help. Nothing that existed is lost,
@@ -57,11 +59,14 @@ use crate::records::Records;
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 #[error("out of memory: {requested} bytes")]
 pub struct OutOfMemory {
-    /// What was asked for, in bytes.
+    /// The size of the request, in bytes.
     pub requested: usize,
 }
 
-/// What is asked of memory.
+/// Room for as many kinds of exceptions.
+pub(crate) const EXCEPTION_KINDS: usize = 32;
+
+/// A request for memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// Bytes of the object, its tag not counted.
@@ -73,7 +78,7 @@ pub(super) struct Request {
 
 /// Where objects live. `heap` is always the one that has this backend.
 pub(super) trait Backend: Send + Sync {
-    /// What code for this heap knows of it.
+    /// The heap's layout, for compiled code.
     fn abi(&self) -> &'static HeapAbi;
 
     /// A thread comes, and runs for the first time.
@@ -97,7 +102,7 @@ pub(super) trait Backend: Send + Sync {
     /// Takes announced bytes back.
     fn release_external(&self, bytes: usize);
 
-    /// What it has done and holds.
+    /// Statistics.
     fn stats(&self) -> HeapStats;
 
     /// How many objects and frames the last collection looked at; 0 if nobody counts them.
@@ -122,6 +127,8 @@ pub struct Heap {
     modules: Records,
     strings: Records,
     permanent: Permanent,
+    /// Those of the kinds of exceptions that the run time raises.
+    exception_types: [OnceLock<Type>; EXCEPTION_KINDS],
     /// 0: off; n: after every n slow allocations.
     stress: AtomicU32,
     /// Under stress: what a collection may look at without being rarer afterwards.
@@ -137,11 +144,12 @@ impl Heap {
             modules: Records::new(types.module().tag() | TAG_PERMANENT),
             strings: Records::new(types.string().tag() | TAG_PERMANENT),
             permanent: Permanent::default(),
-            world: World::default(),
+            world: World::new(system_fences()),
             backend,
             handles: Handles::default(),
             frames: Arc::default(),
             types,
+            exception_types: std::array::from_fn(|_| OnceLock::new()),
             stress: AtomicU32::new(0),
             stress_work: AtomicU32::new(u32::MAX),
             options,
@@ -150,16 +158,29 @@ impl Heap {
         heap
     }
 
+    /// Those between threads that enter and whoever stops them or retires code.
+    pub(crate) fn fences(&self) -> Fences {
+        self.world.fences()
+    }
+
+    /// The type of the exceptions of a kind, which is found once.
+    pub(crate) fn exception_type(&self, kind: usize, find: impl FnOnce() -> Option<Type>) -> Type {
+        match self.exception_types.get(kind) {
+            Some(known) => *known.get_or_init(|| find().unwrap_or(Type::ANY)),
+            None => Type::ANY,
+        }
+    }
+
     pub(crate) fn types(&self) -> &RuntimeTypes {
         &self.types
     }
 
-    /// What code for this heap knows of it.
+    /// The heap's layout, for compiled code.
     pub fn abi(&self) -> &'static HeapAbi {
         self.backend.abi()
     }
 
-    /// What was chosen.
+    /// The options.
     pub fn options(&self) -> &HeapOptions {
         &self.options
     }
@@ -214,12 +235,12 @@ impl Heap {
         small.unwrap_or_else(|| self.permanent.boxed(ty, bits))
     }
 
-    /// What the heap has done and holds.
+    /// Statistics.
     pub fn stats(&self) -> HeapStats {
         HeapStats { finalizers_ready: self.handles.ready(), ..self.backend.stats() }
     }
 
-    /// What finalizers have thrown or panicked with since this was asked last, the oldest first, as far as it is kept; how many there
+    /// Exceptions and panics of finalizers since the last call, the oldest first, as far as they are kept; how many there
     /// were in all is [`HeapStats::finalizers_failed`]. The program has gone on behind each. Who wants to be warned, as Julia
     /// warns, asks now and then and prints it.
     pub fn take_finalizer_failures(&self) -> Vec<String> {
@@ -267,6 +288,7 @@ impl Heap {
     /// # Safety
     ///
     /// As [`Heap::register`]; the caller is the mutator's thread.
+    #[inline]
     pub(crate) unsafe fn enter(&self, mutator: &Mutator, poll: &AtomicU32) {
         if mutator.depth.replace(mutator.depth.get() + 1) == 0 {
             let is_new = !mutator.registered.get();
@@ -281,6 +303,7 @@ impl Heap {
         }
     }
 
+    #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         let depth = mutator.depth.get() - 1;
         mutator.depth.set(depth);

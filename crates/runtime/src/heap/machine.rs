@@ -41,7 +41,7 @@ fn total_memory(text: &str) -> Option<usize> {
     kilobytes.checked_mul(1024)
 }
 
-/// The smallest limit of the control groups in `/proc/self/cgroup`, of either version, and of those around them. What is no number is no limit.
+/// The smallest limit of the control groups in `/proc/self/cgroup`, of either version, and of those around them. Text that is no number is no limit.
 fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<usize> {
     let mut smallest: Option<usize> = None;
     for line in groups.lines() {

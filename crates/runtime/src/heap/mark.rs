@@ -68,7 +68,7 @@ impl Marker {
         self.census = Some(Census::default());
     }
 
-    /// What it has met.
+    /// The census of met types.
     pub(crate) fn census(&mut self) -> Option<Census> {
         self.census.take()
     }
@@ -78,7 +78,7 @@ impl Marker {
         self.visited
     }
 
-    /// What was pushed and not looked at yet.
+    /// The objects that were pushed and not scanned yet.
     pub(crate) fn pushed(&self) -> Vec<Object> {
         self.stack.clone()
     }

@@ -74,6 +74,7 @@ pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass};
 pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
+pub(crate) use heap::EXCEPTION_KINDS;
 pub use heap::{Heap, OutOfMemory};
 pub use layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,
@@ -88,6 +89,7 @@ pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::Unused;
 
+pub(crate) use array::grow_in_place;
 pub(crate) use layout::MUTATOR;
 pub(crate) use mutator::Paused;
 pub(crate) use object::{Object, desc_of_tag};

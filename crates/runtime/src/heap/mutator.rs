@@ -1,4 +1,4 @@
-//! What the heap keeps for each thread.
+//! The heap's state of each thread.
 //!
 //! A [`Mutator`] is part of its `Thread`. Its first words are for compiled code:
 //!
@@ -31,7 +31,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
-use brolga_instances::{Participant, Stay};
+use brolga_instances::{Fences, Participant, Stay};
 
 use super::chunk::BlockPtr;
 use super::class::{CLASSES, SizeClass};
@@ -86,12 +86,12 @@ pub struct Mutator {
     runs: [Run; CLASSES],
     current: [Cell<Option<Current>>; CLASSES],
     pub(crate) handshake: Handshake,
-    /// What another backend than the default keeps for the thread.
+    /// The state of another backend than the default.
     #[cfg(feature = "heap-mmtk")]
     pub(super) plan: Cell<Option<NonNull<()>>>,
     /// How many entries are nested.
     pub(crate) depth: Cell<u32>,
-    /// What compiled code has left by `brolga_gc_leave` and not entered again.
+    /// Regions that compiled code has left by `brolga_gc_leave` and not entered again.
     pub(crate) left: RefCell<Vec<Paused>>,
     /// Whether a scope is in use, so that another one would see objects that this one does not keep.
     pub(crate) in_scope: Cell<bool>,
@@ -106,7 +106,7 @@ pub struct Mutator {
     pub(crate) locals: RefCell<Vec<Option<Object>>>,
     /// Old objects that were stored into.
     pub(crate) remembered: RefCell<Vec<Object>>,
-    /// What the thread is to those who retire code.
+    /// The thread's part in the reclamation of code.
     pub(crate) participant: Participant<Retired>,
     /// The worlds that entries on the stack are in.
     span: Arc<Span>,
@@ -137,7 +137,7 @@ impl MutatorLayout {
 }
 
 impl Mutator {
-    pub(crate) fn new(participant: Participant<Retired>, span: Arc<Span>) -> Mutator {
+    pub(crate) fn new(participant: Participant<Retired>, span: Arc<Span>, fences: Fences) -> Mutator {
         let empty =
             || Run { cursor: Cell::new(std::ptr::null_mut()), limit: Cell::new(std::ptr::null_mut()) };
         Mutator {
@@ -147,7 +147,7 @@ impl Mutator {
             exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
-            handshake: Handshake::default(),
+            handshake: Handshake::new(fences),
             #[cfg(feature = "heap-mmtk")]
             plan: Cell::new(None),
             depth: Cell::new(0),

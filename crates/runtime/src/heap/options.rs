@@ -1,4 +1,4 @@
-//! What can be chosen about a heap, and what it tells about itself.
+//! Options and statistics of a heap.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub enum Stress {
     Every(u32),
 }
 
-/// What can be chosen about a heap.
+/// Options of a heap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeapOptions {
     /// Bytes beyond which allocation fails; `None`: three quarters of the memory that the machine or the container has, where the system
@@ -66,7 +66,7 @@ impl Default for HeapOptions {
     }
 }
 
-/// What a heap has done and what it holds. The sums count from the heap's creation.
+/// Statistics of a heap. The sums count from the heap's creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeapStats {
     /// Minor collections.

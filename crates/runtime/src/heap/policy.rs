@@ -29,7 +29,7 @@ const MIN_BUDGET: usize = 256 << 10;
 /// So many objects a minor collection may visit in any case.
 const MIN_VISITS: usize = 4096;
 
-/// What a collection does.
+/// The kind of a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Collection {
     /// Frees young objects only.
@@ -38,7 +38,7 @@ pub enum Collection {
     Full,
 }
 
-/// What a collection left.
+/// The outcome of a collection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) kind: Collection,
@@ -81,7 +81,7 @@ impl Policy {
         self.budget
     }
 
-    /// What the next collection should be.
+    /// The kind of the next collection.
     pub(crate) fn next_kind(&self, options: &HeapOptions) -> Collection {
         let grown = self.live > scaled(self.live_after_full.max(options.initial / 2), options.growth_percent);
         let near_limit = options.limit.is_some_and(|limit| self.live > limit / 4 * 3);

@@ -123,13 +123,13 @@ pub enum ObjectError {
     WrongKind {
         /// The object's type.
         name: String,
-        /// What was asked for.
+        /// The expected kind.
         what: &'static str,
     },
     /// There is no such field or element.
     #[error("index {index} is outside of {length}")]
     Index {
-        /// What was asked for, from 0.
+        /// The index, from 0.
         index: usize,
         /// How many there are.
         length: usize,
@@ -263,7 +263,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.handles.get_persistent(handle).map(|object| self.obj(object))
     }
 
-    /// What a cell refers to; `None` when that is nothing, or the cell belongs to another heap.
+    /// The referent of a cell; `None` if the cell is empty or belongs to another heap.
     pub fn get_cell<'a>(&'a self, cell: &RootCell) -> Option<Obj<'a, 'h>> {
         self.heap.handles.get_cell(cell).map(|object| self.obj(object))
     }
@@ -482,7 +482,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         layout.fields.get(index).copied().ok_or(ObjectError::Index { index, length })
     }
 
-    /// What a pointer field refers to; `None` while it is undefined.
+    /// The referent of a pointer field; `None` while it is undefined.
     pub fn field(self, index: usize) -> Result<Option<Obj<'a, 'h>>, ObjectError> {
         let field = self.find_field(index)?;
         if field.repr != FieldRepr::Pointer {
@@ -553,7 +553,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         std::str::from_utf8(self.string_bytes()?).ok()
     }
 
-    /// What a `WeakRef` refers to; `None` once that has died, and for other objects.
+    /// The referent of a `WeakRef`; `None` once that has died, and for other objects.
     pub fn referent(self) -> Option<Obj<'a, 'h>> {
         let weak = matches!(self.desc().kind(), ObjectKind::Weak);
         weak.then(|| self.object.pointer_at(0)).flatten().map(|object| self.with(object))

@@ -32,13 +32,13 @@ use super::class::{CLASSES, SizeClass};
 use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 use super::object::Object;
 
-/// What freed memory is overwritten with.
+/// The byte that overwrites freed memory.
 pub(crate) const POISON: u8 = 0xdd;
 
 /// Large objects of more units have a chunk of their own.
 const MAX_LARGE_UNITS: usize = 512;
 
-/// What a unit is.
+/// The use of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Not in use; `zeroed` if nothing was ever written to it.
@@ -142,7 +142,7 @@ impl Slab {
 #[derive(Debug)]
 struct Huge {
     chunk: Chunk,
-    /// What it counts for.
+    /// The bytes that it counts for.
     bytes: usize,
 }
 
@@ -162,7 +162,7 @@ pub(crate) enum Shortage {
     System,
 }
 
-/// What is alive.
+/// The live bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Live {
     pub(crate) bytes: usize,

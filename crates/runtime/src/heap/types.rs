@@ -4,7 +4,7 @@
 //! mentions nothing declared by a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is translated
 //! into the heap's own context, the *base*, and described there. So is the type of a function, which is known by module and name: which methods it has
 //! is a matter of tables. A type that mentions a declaration of a program
-//! belongs to the program's context, which is kept alive so that its address names it. So two descriptions are the same
+//! belongs to the program's context, of which the heap has a view of its own, so that its address names it. So two descriptions are the same
 //! type exactly if they are one, and relations between types are asked in the context of that one which is not of the base.
 //!
 //! The types of a context that nobody uses any more go (`census.rs`). Those of the base stay.
@@ -85,9 +85,10 @@ impl Unused {
 
 #[derive(Default, Debug)]
 struct ByType {
-    /// By the address of the context (0: the base) and the type. A type of the base is found under the contexts that asked for
+    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base is found under the contexts that asked for
     /// it, too.
     types: BTreeMap<(usize, Type), TypeRef>,
+    /// The heap's own views, which the descriptions hold.
     contexts: BTreeMap<usize, Arc<Context>>,
     /// At how many types unused ones are looked for.
     sweep_at: usize,
@@ -156,7 +157,7 @@ impl RuntimeTypes {
         self.is_census_wanted.load(Ordering::Relaxed) // U1
     }
 
-    /// How often types were taken out. What remembers addresses of types from before forgets them.
+    /// How often types were taken out. Tables that hold older addresses of types drop them.
     pub(crate) fn sweeps(&self) -> &Arc<AtomicU64> {
         &self.sweeps
     }
@@ -175,7 +176,7 @@ impl RuntimeTypes {
         let all = |at: usize| types.range((at, Type::BOTTOM)..(at + 1, Type::BOTTOM));
         let is_unused = |&(&at, cx): &(&usize, &Arc<Context>)| {
             let own: Vec<&TypeRef> =
-                all(at).map(|(_, ty)| ty).filter(|ty| Arc::ptr_eq(ty.context(), cx)).collect();
+                all(at).map(|(_, ty)| ty).filter(|ty| ty.context().is_same(cx)).collect();
             let mut holders: BTreeMap<u64, usize> = own.iter().map(|ty| (ty.tag(), 1)).collect();
             for ty in &own {
                 if let ObjectKind::Array { memory, .. } = ty.kind()
@@ -184,7 +185,8 @@ impl RuntimeTypes {
                     *count += 1;
                 }
             }
-            Arc::strong_count(cx) == 1 + own.len()
+            cx.views() == 1
+                && Arc::strong_count(cx) == 1 + own.len()
                 && own.iter().all(|ty| {
                     holders.get(&ty.tag()) == Some(&ty.holders())
                         && !census.has_tag(ty.tag())
@@ -198,7 +200,7 @@ impl RuntimeTypes {
             let taken = types.extract_if((at, Type::BOTTOM)..(at + 1, Type::BOTTOM), |_, _| true);
             let context = contexts.remove(&at);
             for (_, ty) in taken {
-                if context.as_ref().is_some_and(|cx| Arc::ptr_eq(ty.context(), cx)) {
+                if context.as_ref().is_some_and(|cx| ty.context().is_same(cx)) {
                     tags.insert(ty.tag());
                     unused.types.push(ty);
                 }
@@ -254,22 +256,25 @@ impl RuntimeTypes {
     /// The run-time form of any type of Julia.
     pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let fixed = ty.index() <= Type::TOKEN.index();
-        let context = if fixed || Arc::ptr_eq(cx, &self.base) { 0 } else { Arc::as_ptr(cx).addr() };
-        if let Some(found) = self.lock().types.get(&(context, ty)) {
+        let context = if fixed || cx.is_same(&self.base) { 0 } else { cx.address() };
+        let mut known = self.lock();
+        if let Some(found) = known.types.get(&(context, ty)) {
             return Ok(found.clone());
         }
+        // Descriptions hold their own view, whichever program asks for them first.
+        let own = match context {
+            0 => self.base.clone(),
+            _ => known.contexts.entry(context).or_insert_with(|| cx.view()).clone(),
+        };
+        drop(known);
         let made = match context {
-            0 => self.make(&self.base, 0, ty)?,
+            0 => self.make(&own, 0, ty)?,
             _ => match translate(&cx.types, &self.base.types, ty) {
                 Some(portable) => self.type_object(&self.base, portable)?,
-                None => self.make(cx, context, ty)?,
+                None => self.make(&own, context, ty)?,
             },
         };
-        let mut known = self.lock();
-        if context != 0 {
-            known.contexts.entry(context).or_insert_with(|| cx.clone());
-        }
-        Ok(known.types.entry((context, ty)).or_insert(made).clone())
+        Ok(self.lock().types.entry((context, ty)).or_insert(made).clone())
     }
 
     fn make(&self, cx: &Arc<Context>, context: usize, ty: Type) -> Result<TypeRef, LayoutError> {
@@ -291,10 +296,10 @@ impl RuntimeTypes {
     /// The type that a description stands for, as `cx` numbers it; `None` if it belongs to another program.
     pub(crate) fn type_in(&self, desc: &TypeDesc, cx: &Arc<Context>) -> Option<Type> {
         let ty = desc.ty()?;
-        if Arc::ptr_eq(desc.context(), cx) || ty.index() <= Type::TOKEN.index() {
+        if desc.context().is_same(cx) || ty.index() <= Type::TOKEN.index() {
             return Some(ty);
         }
-        let of_base = Arc::ptr_eq(desc.context(), &self.base);
+        let of_base = desc.context().is_same(&self.base);
         of_base.then(|| translate(&self.base.types, &cx.types, ty)).flatten()
     }
 
@@ -304,7 +309,7 @@ impl RuntimeTypes {
         a: &'a TypeDesc,
         b: &'a TypeDesc,
     ) -> Option<(&'a Arc<Context>, Type, Type)> {
-        let of_base = Arc::ptr_eq(a.context(), &self.base);
+        let of_base = a.context().is_same(&self.base);
         let cx = if of_base { b.context() } else { a.context() };
         Some((cx, self.type_in(a, cx)?, self.type_in(b, cx)?))
     }

@@ -17,7 +17,7 @@ use super::object::Object;
 use super::space::Space;
 use super::types::RuntimeTypes;
 
-/// What verification found: a defect of the collector, of root placement, or of code that wrote where it must not.
+/// A finding of verification: a defect of the collector, of root placement, or of code that wrote where it must not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Broken {
     /// A pointer leads to no cell.
@@ -75,7 +75,7 @@ impl Oracle {
             }
             let address = object.address();
             let in_heap = space.is_place_of_object(address);
-            // What is outside of the heap is permanent; only then may its tag be read at all.
+            // An object outside of the heap is permanent; only then may its tag be read at all.
             if !in_heap && (!address.is_multiple_of(8) || object.tag() & TAG_PERMANENT == 0) {
                 return Err(Broken::NoCell { address, from });
             }

@@ -4,7 +4,7 @@
 //!   collector                                   other mutator, running            another one, outside
 //!   ─────────                                   ──────────────────────            ────────────────────
 //!   lock; collecting = true
-//!   request() on every handshake
+//!   request() to every handshake
 //!   raise COLLECT in the poll word  ─────────►  poll ≠ 0 → leave()
 //!   wait on `stopped` until none runs  ◄──────  lock; notify `stopped`            try_enter() fails
 //!   … collect, lock held …                      wait on `resumed`                 lock: blocks
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A thread that is outside (it runs no compiled code and holds no scope, or is in a blocking call) counts as stopped and
-//! costs the collector one read-modify-write. Two threads that want to collect at the same time: the second finds
+//! costs the collector a store and a load. Two threads that want to collect at the same time: the second finds
 //! `collecting` set, stands aside, and then need not collect any more.
 //!
 //! Nobody misses a wake-up: both conditions are changed and tested under the lock, except that a handshake is left
@@ -29,14 +29,18 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use brolga_instances::Fences;
+
+use super::handshake::Handshake;
 use super::mutator::{Member, Mutator};
 
 /// The bit of the poll word that asks for a safepoint of the heap.
 pub(crate) const POLL_COLLECT: u32 = 2;
 
 /// The mutators of one heap.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct World {
+    fences: Fences,
     state: Mutex<State>,
     stopped: Condvar,
     resumed: Condvar,
@@ -60,6 +64,16 @@ pub(crate) struct Stopped<'w> {
 }
 
 impl World {
+    /// Without mutators. The fences are those of all handshakes.
+    pub(crate) fn new(fences: Fences) -> World {
+        World { fences, state: Mutex::default(), stopped: Condvar::new(), resumed: Condvar::new() }
+    }
+
+    /// Those between mutators and the collector.
+    pub(crate) fn fences(&self) -> Fences {
+        self.fences
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic under the lock is a defect that verification found; the lists are whole all the same.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -88,13 +102,28 @@ impl World {
     }
 
     /// The mutator wants to touch the heap; waits while a collection goes on.
+    #[inline]
     pub(crate) fn enter(&self, mutator: &Mutator) {
-        while !mutator.handshake.try_enter() {
-            drop(self.wait_until_resumed(self.lock()));
+        if !mutator.handshake.try_enter() {
+            self.enter_later(mutator);
+        }
+    }
+
+    #[cold]
+    fn enter_later(&self, mutator: &Mutator) {
+        loop {
+            let state = self.lock();
+            // The collector may have seen it running, and wait for it.
+            self.stopped.notify_all();
+            drop(self.wait_until_resumed(state));
+            if mutator.handshake.try_enter() {
+                return;
+            }
         }
     }
 
     /// The mutator does not touch the heap from now on.
+    #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         if mutator.handshake.leave() {
             drop(self.lock());
@@ -132,8 +161,9 @@ impl World {
     ) -> MutexGuard<'w, State> {
         let is_other = |member: &&Member| by.is_none_or(|by| !member.is(by));
         state.collecting = true;
+        Handshake::request(self.fences, state.members.iter().filter(is_other).map(Member::handshake));
         for member in state.members.iter().filter(is_other) {
-            if member.handshake().request() {
+            if member.handshake().is_running() {
                 member.poll().fetch_or(POLL_COLLECT, Ordering::Relaxed); // W1
             }
         }

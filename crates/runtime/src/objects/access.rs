@@ -98,7 +98,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         // The context of the tuple is that of the first element that a program declares.
         let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
         let base = heap.types().base().clone();
-        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !Arc::ptr_eq(cx, &base)).cloned();
+        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !cx.is_same(&base)).cloned();
         let cx = cx.unwrap_or(base);
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
         let ty = cx.types.tuple(&parts.collect::<Vec<_>>());
@@ -133,7 +133,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// Stores into a field, by its number from 0. What lies in the object itself is copied. `None` makes a reference undefined.
+    /// Stores into a field, by its number from 0. A field inside the object gets a copy. `None` makes a reference undefined.
     pub fn set_field(
         &self,
         of: Obj<'_, 'h>,
@@ -162,7 +162,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// What an element holds, as [`Scope::load_field`] gives it.
+    /// The value of an element, as [`Scope::load_field`] gives it.
     pub fn load_element(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
         let object = of.get(self).object;
         match Row::of(object).and_then(|row| row.place(index)) {
@@ -171,7 +171,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// What a field holds, as an object of its own if it lies inside `of`; `None` while it is undefined.
+    /// The value of a field, as an object of its own if it lies inside `of`; `None` while it is undefined.
     pub fn load_field(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
         let object = of.get(self).object;
         let place = At::boxed(object).and_then(|at| at.fields().nth(index));
@@ -181,7 +181,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// What a place holds, as an object; `None` while it is undefined. A safepoint.
+    /// The value at a place, as an object; `None` while it is undefined. A safepoint.
     pub(crate) fn box_held(&mut self, held: Held<'_>) -> Result<Option<Root<'f, 'h>>, Raised> {
         let heap = self.heap();
         match held {

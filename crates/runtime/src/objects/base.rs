@@ -259,7 +259,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 }
 
-/// What lies at an address that the program gave. Such a call is one of the doors out of checked code.
+/// The bytes at an address that the program gave. Such a call is one of the doors out of checked code.
 fn bytes_at(address: i64, length: usize) -> Vec<u8> {
     if length == 0 {
         return Vec::new();

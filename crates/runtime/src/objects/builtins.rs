@@ -1,6 +1,6 @@
 //! The builtins on objects, apart from those of fields and elements, which have files of their own.
 //!
-//! They do what `ir`'s interpreter does, with the same exceptions. What a verified program cannot ask for is an
+//! They do what `ir`'s interpreter does, with the same exceptions. An operation that a verified program cannot contain is an
 //! `ErrorException`.
 //!
 //! Not done: globals by name (compiled code reaches them by address); finalizers and scopes of the program, which the
@@ -149,7 +149,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// The context in which all these types can be talked about: that of the first that a program declares.
     pub(crate) fn context_of<'a>(&self, descs: impl IntoIterator<Item = &'a TypeDesc>) -> Arc<Context> {
         let base = self.base();
-        let found = descs.into_iter().map(TypeDesc::context).find(|cx| !Arc::ptr_eq(cx, &base));
+        let found = descs.into_iter().map(TypeDesc::context).find(|cx| !cx.is_same(&base));
         found.cloned().unwrap_or(base)
     }
 

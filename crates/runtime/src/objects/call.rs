@@ -1,6 +1,6 @@
 //! Calls of objects: methods, builtins, operators, constructors.
 //!
-//! What a callee is decides what a call does, in this order, which is the interpreter's:
+//! The kind of the callee decides the call, in this order, which is the interpreter's:
 //!
 //! | callee | call |
 //! |---|---|
@@ -43,7 +43,7 @@ use super::throw::Raised;
 /// No call has more arguments than this from one container.
 const MOST_ELEMENTS: usize = 1 << 20;
 
-/// What an operation comes to.
+/// The outcome of an operation.
 pub(crate) type Done<'f, 'h> = Result<Root<'f, 'h>, Raised>;
 
 /// The world that a call is made in, if not that of its caller.
@@ -55,7 +55,7 @@ enum World {
 /// The operands of a call, and its world.
 type Next<'f, 'h> = (Vec<Root<'f, 'h>>, Option<World>);
 
-/// What operations on objects work with.
+/// The context of operations on objects.
 pub(crate) struct Ops<'a, 'f, 'h> {
     pub(crate) scope: &'a mut Scope<'f, 'h>,
     pub(crate) thread: &'a Thread,
@@ -357,7 +357,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Err(Raised::pending(self.scope))
             }
             Ok(Ok(result)) => {
-                // What it raised and went past has been handled.
+                // The exceptions that it raised further in have been handled.
                 self.thread.pop_exceptions(depth);
                 Ok(result)
             }

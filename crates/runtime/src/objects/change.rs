@@ -46,7 +46,7 @@ impl Access {
 }
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// What is there, as an object; an exception if nothing is. A root keeps the object that the place is in.
+    /// The present value, as an object; an exception if there is none. A root keeps the object that the place is in.
     pub(crate) fn read(&mut self, place: Place<'_>) -> Done<'f, 'h> {
         self.scope.add_root(place.object);
         let found = match Access::of(place) {

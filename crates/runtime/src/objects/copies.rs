@@ -140,12 +140,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(Some(made))
     }
 
-    /// What the heap made, or an exception that says why it did not.
+    /// The result of the heap, or an exception with the reason.
     pub(crate) fn alright<T>(&mut self, made: Result<T, ObjectError>) -> Result<T, Raised> {
         made.map_err(|error| self.scope.raise(&error))
     }
 
-    /// What C calls a truth value.
+    /// A truth value of C.
     pub(crate) fn c_int(&mut self, value: bool) -> Done<'f, 'h> {
         let base = self.base();
         self.scope.box_bits(&base, Type::INT32, value.into())

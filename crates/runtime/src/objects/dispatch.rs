@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   thread ──►  +0           stamp: what the lines of this table and this world begin with; 0: ask the run time
+//!               +8           identity of the table that calls look in; 0 outside of all worlds
 //!               +64 · (1+n)  line n  +0   stamp + number of operands
 //!                                    +8   address of the boxed entry
 //!                                    +16  the tags of the operands, as many as there are
@@ -18,7 +19,7 @@
 //! ```
 //!
 //! **World.** A thread is in a world while it runs compiled code: the newest one of the moment in which its outermost entry was
-//! made, or that of an `invokelatest`. What it remembers holds for one table in one world, which have one stamp. The
+//! made, or that of an `invokelatest`. Its entries hold for one table in one world, which have one stamp. The
 //! thread is pinned at the same time (`retired.rs`), so the code behind a line stays for as long as the line can be hit. Only in a world that
 //! is older than the pin, which `invoke_in_world` enters, that is not so; there nothing is remembered.
 //!
@@ -75,10 +76,12 @@ impl Line {
     const EMPTY: Line = Line { stamp: 0, address: 0, keys: [0; LINE_KEYS] };
 }
 
-/// What compiled code reads. The thread has its address.
+/// The part that compiled code reads. The thread has its address.
 #[repr(C, align(64))]
 pub(crate) struct Lines {
     stamp: Cell<u64>,
+    /// [`Table::identity`] of the table in use; 0 outside of all worlds.
+    table: Cell<usize>,
     lines: [Cell<Line>; LINES],
 }
 
@@ -88,6 +91,8 @@ pub struct LinesLayout;
 impl LinesLayout {
     /// The stamp.
     pub const STAMP: usize = offset_of!(Lines, stamp);
+    /// The identity of the table in use.
+    pub const TABLE: usize = offset_of!(Lines, table);
     /// The first line.
     pub const FIRST: usize = offset_of!(Lines, lines);
     /// The address of the entry, in a line.
@@ -98,7 +103,7 @@ impl LinesLayout {
 
 const _: () = assert!(size_of::<Line>() == LINE_BYTES && LINE_KEYS < STAMP_STEP as usize);
 
-/// What a call came to that has no line.
+/// The outcome of a call without a line.
 enum Found {
     Method(Weak<Method>),
     /// No method takes it; the operator that the callee is then.
@@ -111,10 +116,10 @@ enum Found {
 /// A method that an `invoke` goes to, and the types in its signature.
 pub(crate) type Declared = (Arc<Method>, Arc<[TypeRef]>);
 
-/// What the stamp in front of the keys of an `invoke` with a signature is more than that of a call.
+/// The distance between the stamp of an `invoke` with a signature and that of a call.
 const DECLARED: u64 = STAMP_STEP - 1;
 
-/// What a thread keeps for its calls.
+/// A thread's state for its calls.
 pub(crate) struct Dispatch {
     lines: Box<Lines>,
     /// 0 outside of all worlds.
@@ -133,6 +138,7 @@ pub(crate) struct Dispatch {
 pub struct InWorld<'t> {
     dispatch: &'t Dispatch,
     stamp: u64,
+    identity: usize,
     world: u64,
     span: (u64, u64),
     /// If it was another one.
@@ -140,8 +146,10 @@ pub struct InWorld<'t> {
 }
 
 impl Drop for InWorld<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.dispatch.lines.stamp.set(self.stamp);
+        self.dispatch.lines.table.set(self.identity);
         self.dispatch.world.set(self.world);
         self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
@@ -157,7 +165,11 @@ impl Dispatch {
     /// Of a thread that will call methods of this table first.
     pub(crate) fn new(table: Arc<Table>, span: Arc<Span>) -> Dispatch {
         Dispatch {
-            lines: Box::new(Lines { stamp: Cell::new(0), lines: [const { Cell::new(Line::EMPTY) }; LINES] }),
+            lines: Box::new(Lines {
+                stamp: Cell::new(0),
+                table: Cell::new(0),
+                lines: [const { Cell::new(Line::EMPTY) }; LINES],
+            }),
             world: Cell::new(0),
             span,
             table: RefCell::new(table),
@@ -166,7 +178,7 @@ impl Dispatch {
         }
     }
 
-    /// What compiled code reads; it stays where it is for as long as this.
+    /// The part that compiled code reads; it stays in place for as long as this.
     pub(crate) fn lines(&self) -> *const Lines {
         &raw const *self.lines
     }
@@ -190,6 +202,7 @@ impl Dispatch {
 
     /// Enters the newest world of a table. A thread that runs compiled code of the same table stays in its world. The
     /// thread has been pinned before.
+    #[inline(always)]
     pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {
         let same = Arc::ptr_eq(&self.table.borrow(), &table.shared);
         let mut before = self.before();
@@ -225,10 +238,12 @@ impl Dispatch {
         before
     }
 
+    #[inline(always)]
     fn before(&self) -> InWorld<'_> {
         InWorld {
             dispatch: self,
             stamp: self.lines.stamp.get(),
+            identity: self.lines.table.get(),
             world: self.world.get(),
             span: self.span.get(),
             table: None,
@@ -236,7 +251,9 @@ impl Dispatch {
     }
 
     /// Calls are made in this world until the entry is left.
+    #[inline(always)]
     fn be_in(&self, world: u64) {
+        self.lines.table.set(Table::identity(&self.table.borrow()));
         self.world.set(world);
         self.span.include(world);
     }
@@ -246,6 +263,7 @@ impl Dispatch {
         self.span.worlds()
     }
 
+    #[inline(always)]
     fn set(&self, world: u64) {
         let id = self.table.borrow().id;
         let (last_id, last_world, mut stamp) = self.last.get();

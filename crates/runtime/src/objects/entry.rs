@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The address of the running [`Thread`](crate::Thread), as compiled code passes it on.
 pub type ThreadPointer = *const c_void;
 
-/// What calls a compiled entry: address, thread, arguments, their number; it gives the result, or null if an exception is
+/// The trampoline of a compiled entry: address, thread, arguments, their number; it returns the result, or null if an exception is
 /// pending.
 pub type EntryCaller = unsafe extern "C" fn(usize, ThreadPointer, *const *mut u8, i64) -> *mut u8;
 

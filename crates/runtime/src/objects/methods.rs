@@ -13,7 +13,7 @@
 //! (`dispatch.rs`), so running code is not changed under itself.
 //!
 //! Code that is compiled when it is called first belongs to a program that was there before: its methods are visible since then, also
-//! in worlds that threads are in already. What such a thread remembers of these calls stays.
+//! in worlds that threads are in already. The entries that such a thread holds for these calls stay.
 //!
 //! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
 //! table. Programs do not see each other's methods. Of equal signatures the program's own counts.
@@ -43,6 +43,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -62,7 +63,7 @@ use super::variables::Variables;
 pub type HostFn =
     dyn for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised> + Send + Sync;
 
-/// What a method does.
+/// The body of a method.
 #[derive(Clone)]
 pub enum MethodEntry {
     /// Compiled code.
@@ -122,7 +123,7 @@ pub struct MethodRow {
     pub statics: Statics,
     /// The name for messages: the symbol of the method.
     pub name: String,
-    /// What it does.
+    /// The body.
     pub entry: MethodEntry,
 }
 
@@ -157,7 +158,7 @@ struct Signed {
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
     signature: TypeRef,
-    /// What the variables of its `where` ask of the arguments.
+    /// The constraints of the variables of its `where` on the arguments.
     variables: Option<Arc<Variables>>,
 }
 
@@ -216,14 +217,14 @@ pub struct Ambiguous {
     pub second: String,
 }
 
-/// What all tables of a runtime share.
+/// The state that all tables of a runtime share.
 pub(crate) struct Worlds {
     newest: AtomicU64,
     changing: Mutex<Changes>,
     graveyard: Graveyard,
 }
 
-/// What only a change of methods touches.
+/// The state that only a change of methods touches.
 #[derive(Default)]
 struct Changes {
     methods: u64,
@@ -236,6 +237,7 @@ impl Worlds {
     }
 
     /// The newest world.
+    #[inline]
     pub(crate) fn newest(&self) -> u64 {
         self.newest.load(Ordering::SeqCst) // D2
     }
@@ -252,7 +254,10 @@ impl Worlds {
 
 /// The methods of a program. Clones share them.
 #[derive(Clone)]
+#[repr(C)]
 pub struct MethodTable {
+    /// [`Table::identity`], which compiled code compares with that of the table in use (`dispatch.rs`).
+    identity: usize,
     pub(crate) shared: Arc<Table>,
 }
 
@@ -263,6 +268,13 @@ impl fmt::Debug for MethodTable {
 }
 
 impl MethodTable {
+    /// Where compiled code finds the identity of the table.
+    pub const IDENTITY: usize = offset_of!(MethodTable, identity);
+
+    pub(crate) fn new(shared: Arc<Table>) -> MethodTable {
+        MethodTable { identity: Table::identity(&shared), shared }
+    }
+
     /// The number of the table in its runtime.
     pub fn id(&self) -> u64 {
         self.shared.id
@@ -369,12 +381,12 @@ impl Drop for Buried {
             false => lists.insert(self.head.clone(), left),
         };
         drop(lists);
-        // What has destructors goes behind the lock.
+        // Values with destructors are dropped behind the lock.
         drop((before, method));
     }
 }
 
-/// What methods are found by: the address of the callee's type, or that of a callee that is a type, which is odd.
+/// The key of methods: the address of the callee's type, or that of a callee that is a type, which is odd.
 pub(crate) fn key(callee: Object) -> u64 {
     match as_type(callee) {
         Some(of) => of.tag() | 1,
@@ -383,6 +395,11 @@ pub(crate) fn key(callee: Object) -> u64 {
 }
 
 impl Table {
+    /// An identity that no other table of the process has meanwhile, of whatever runtime: its address.
+    pub(crate) fn identity(table: &Arc<Table>) -> usize {
+        Arc::as_ptr(table).addr()
+    }
+
     /// A table; that of a program if there is one behind it.
     pub(crate) fn new(worlds: &Arc<Worlds>, base: Option<&Arc<Table>>) -> Arc<Table> {
         let id = {

@@ -1,4 +1,4 @@
-//! What running code does with objects beyond allocating them: relations, dispatch, the builtins on boxed values.
+//! Operations of running code on objects beyond allocation: relations, dispatch, the builtins on boxed values.
 //!
 //! Compiled code does inline what it knows the types of. Everything else comes here, with every operand an object. It is
 //! written on [`Scope`](crate::heap::Scope) and its roots, as an embedder would write it; only where addresses come in or go out

@@ -1,4 +1,4 @@
-//! Numbers as objects: intrinsics called as functions, operators, constructors. What they compute is said in
+//! Numbers as objects: intrinsics called as functions, operators, constructors. Their semantics is that of
 //! [`brolga_ir::scalar`].
 
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use super::throw::Raised;
 use super::variables::Variables;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// What the second operand numbers, by the `where` that the first is and the arguments behind them.
+    /// The value that the second operand numbers, by the `where` that the first is and the arguments behind them.
     fn bound(&mut self, all: &[Root<'f, 'h>]) -> Result<(Arc<Context>, Name, Option<Type>), Raised> {
         let [statics, number, args @ ..] = all else {
             return Err(self.unsupported("a static parameter of nothing"));

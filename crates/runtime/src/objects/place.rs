@@ -36,7 +36,7 @@ pub(crate) struct At<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) cx: &'a Arc<Context>,
-    /// What may be stored.
+    /// The type of values that may be stored.
     pub(crate) ty: Type,
     pub(crate) repr: FieldRepr,
     pub(crate) object: Object,
@@ -49,7 +49,7 @@ pub(crate) struct Place<'a> {
     pub(crate) is_atomic: bool,
 }
 
-/// What a place holds.
+/// The value at a place.
 #[derive(Clone, Copy)]
 pub(crate) enum Held<'a> {
     Undefined,

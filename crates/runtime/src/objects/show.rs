@@ -264,6 +264,6 @@ pub(crate) fn exception_type<'t>(heap: &'t Heap, pending: Pending) -> (&'t Arc<C
     let base = heap.types().base();
     match pending {
         Pending::Object(object) => At::boxed(object).map_or((base, Type::ANY), |at: At<'t>| (at.cx, at.ty)),
-        Pending::Kind(kind, _) => (base, kind.builtin_type(base).unwrap_or(Type::ANY)),
+        Pending::Kind(kind, _) => (base, heap.exception_type(kind as usize, || kind.builtin_type(base))),
     }
 }

@@ -4,7 +4,7 @@
 //!   routine ── raise ──► the thread's stack of exceptions ── Raised ──► … ──► null ──► compiled code unwinds
 //! ```
 //!
-//! An exception is put on the thread's stack where it is raised. What travels back through Rust is [`Raised`], which says no
+//! An exception is put on the thread's stack where it is raised. [`Raised`] travels back through Rust and says no
 //! more than that it is there, so nothing has to be rooted on the way.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::show::Made;
 pub struct Raised(());
 
 impl Raised {
-    /// What somebody else has put on the thread's stack.
+    /// An exception that is on the thread's stack already.
     pub(crate) fn pending(scope: &Scope<'_, '_>) -> Raised {
         debug_assert!(scope.mutator().exceptions.depth() > 0);
         Raised(())

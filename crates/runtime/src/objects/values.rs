@@ -286,7 +286,7 @@ struct ToValues<'a, 'm, 'f, 'h> {
 
 impl ToValues<'_, '_, '_, '_> {
     fn type_in(&self, cx: &Arc<Context>, ty: Type) -> Result<Type, CopyError> {
-        if Arc::ptr_eq(cx, &self.cx) {
+        if cx.is_same(&self.cx) {
             return Ok(ty);
         }
         let types = self.scope.heap().types();

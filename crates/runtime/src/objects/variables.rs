@@ -29,7 +29,7 @@ pub(crate) struct Variables {
 
 impl PartialEq for Variables {
     fn eq(&self, other: &Variables) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && self.vararg == other.vararg && self.statics == other.statics
+        self.cx.is_same(&other.cx) && self.vararg == other.vararg && self.statics == other.statics
     }
 }
 
@@ -50,7 +50,7 @@ impl Variables {
         Pattern { statics: &self.statics, vararg: self.vararg }
     }
 
-    /// What the variables are for these arguments; nothing if these do not fit.
+    /// The values of the variables for these arguments; nothing if these do not fit.
     pub(crate) fn bind(&self, heap: &Heap, args: &[Object]) -> Option<Vec<Option<Type>>> {
         let given = args.iter().map(|&arg| {
             let types = heap.types();
@@ -71,6 +71,6 @@ impl Variables {
 
     /// Whether all arguments that fit the others fit these.
     pub(crate) fn are_above(&self, other: &Variables) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && self.cx.types.is_below(other.pattern(), self.pattern())
+        self.cx.is_same(&other.cx) && self.cx.types.is_below(other.pattern(), self.pattern())
     }
 }

@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C" fn brolga_callback(
 
 /// An exception has come out of a call, the last one of the thread.
 struct Threw {
-    /// What keeps it, if the thread is not in the heap any more.
+    /// The root of the exception, if the thread is not in the heap any more.
     kept: Option<Persistent>,
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `brolga_gc_alloc(thread, bytes, tag)` | yes | a zeroed object of so many bytes; null: `OutOfMemoryError` is pending |
 //! | `brolga_gc_memory(thread, tag, length)` | yes | a `Memory`; null: `OutOfMemoryError` or `ArgumentError` is pending |
+//! | `brolga_gc_string(thread, length)` | yes | a `String` of zero bytes; null: `OutOfMemoryError` is pending |
 //! | `brolga_gc_box_int(thread, value)` | yes | a boxed `Int64`, permanent if small; null as above |
 //! | `brolga_gc_weak_ref(thread, object)` | yes | a `WeakRef`; null as above. The argument is kept alive by the routine |
 //! | `brolga_gc_write(thread, object)` | no | the slow path of the store barrier, for one field or many |
@@ -57,6 +58,22 @@ pub(crate) extern "C" fn brolga_gc_memory(thread: &Thread, tag: u64, length: i64
         memory.set_word_at(LENGTH, count);
         memory.set_word_at(MEMORY_DATA, (memory.address() + MEMORY_ELEMENTS) as u64);
         Ok(memory)
+    })
+}
+
+pub(crate) extern "C" fn brolga_gc_string(thread: &Thread, length: i64) -> *mut u8 {
+    with_heap(thread, |heap| {
+        let Ok(count) = u64::try_from(length) else {
+            return Err(OutOfMemory { requested: usize::MAX });
+        };
+        let desc = heap.types().string();
+        let bytes = desc.size_with_length(|| count);
+        if bytes > isize::MAX as usize {
+            return Err(OutOfMemory { requested: bytes });
+        }
+        let text = heap.allocate(thread.mutator(), desc, bytes)?;
+        text.set_word_at(LENGTH, count);
+        Ok(text)
     })
 }
 

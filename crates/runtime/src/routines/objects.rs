@@ -17,11 +17,12 @@
 //! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
+//! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end` | yes | adds or removes elements at the end; gives the vector |
 //! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception waits for the C function that has come back |
 //! | `brolga_static_parameter(thread, args, n)` | yes | the variable with the number that the second object is, of the `where` that the first is, for the arguments behind |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last nine give null when an exception is pending.
+//! The last eleven give null when an exception is pending.
 //!
 //! **Contract with compiled code.** That of `heap.rs`. Objects are not null. A routine roots its own arguments if it needs
 //! them across a safepoint.
@@ -29,7 +30,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
+use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, grow_in_place, with_scope};
 use crate::instance::Runtime;
 use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
@@ -173,6 +174,26 @@ pub(crate) extern "C" fn brolga_julia_call(thread: &Thread, args: *const Object,
     with_args(thread, objects(args, count), |ops, all| {
         let name = all.first().and_then(|&name| ops.symbol_text(name)).unwrap_or_default();
         ops.julia_call(&name, all.get(1..).unwrap_or_default())
+    })
+}
+
+pub(crate) extern "C" fn brolga_array_grow_end(thread: &Thread, vector: NonNull<u8>, count: i64) -> *mut u8 {
+    if grow_in_place(object(vector), count) {
+        return vector.as_ptr();
+    }
+    resize_end(thread, vector, count, true)
+}
+
+pub(crate) extern "C" fn brolga_array_del_end(thread: &Thread, vector: NonNull<u8>, count: i64) -> *mut u8 {
+    resize_end(thread, vector, count, false)
+}
+
+fn resize_end(thread: &Thread, vector: NonNull<u8>, count: i64, grow: bool) -> *mut u8 {
+    in_scope(thread, |scope, runtime| {
+        let vector = scope.add_root(object(vector));
+        let op = if grow { "jl_array_grow_end" } else { "jl_array_del_end" };
+        Ops { scope, thread, runtime }.resize(op, vector, i64::MAX, count, grow)?;
+        Ok(vector)
     })
 }
 

@@ -1,4 +1,4 @@
-//! What other operating-system threads may ask of a thread: to stop, and which code its frames lie in.
+//! Requests of other operating-system threads to a thread: to stop, and to report which code its frames lie in.
 //!
 //! ```text
 //!   Interrupt ── raise ──► bit 0 of the poll word ──► next safepoint: throws `InterruptException`

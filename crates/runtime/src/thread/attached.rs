@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The first call on an operating-system thread makes its [`Thread`], which is on the thread-local list until the operating-system
-//! thread ends or the runtime is gone. What a thread is to a heap ends on the thread itself.
+//! thread ends or the runtime is gone. A thread's registration with a heap ends on the thread itself.
 //!
 //! **The end of a thread.** The system destroys `ATTACHED` in three situations, and each thread on the list is in one of three states:
 //!
@@ -47,9 +47,9 @@ pub enum AttachError {
     /// The stack is too small to hold the reserve and frames above it.
     #[error("this thread's stack has {size} bytes; running compiled code takes at least {needed}")]
     StackTooSmall {
-        /// What there is.
+        /// The size of the stack.
         size: usize,
-        /// What it takes.
+        /// The least size.
         needed: usize,
     },
     /// The operating-system thread is ending and has given up its thread-local values.
@@ -106,7 +106,7 @@ pub(crate) fn forget_gone() {
     drop(gone);
 }
 
-/// The operating-system thread ends, or the process does, on this thread: see the file's header. What the thread is to its runtimes ends on the
+/// The operating-system thread ends, or the process does, on this thread: see the file's header. The thread's registration with its runtimes ends on the
 /// thread itself, which may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
 impl Drop for Attached {
     fn drop(&mut self) {
@@ -137,10 +137,10 @@ impl Drop for Attached {
 }
 
 /// Calls `body` with the `Thread` of the running operating-system thread, which is made at the first call.
+#[inline]
 pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Result<R, AttachError> {
     if LAST.get().0 != Arc::as_ptr(runtime) {
-        let thread = current(runtime)?;
-        LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
+        become_last(runtime)?;
     }
     // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
     // `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
@@ -148,6 +148,14 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     // `exit`; then frames of compiled code keep it, and nobody returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
     Ok(body(unsafe { &*LAST.get().1 }))
+}
+
+#[cold]
+#[inline(never)]
+fn become_last(runtime: &Arc<Runtime>) -> Result<(), AttachError> {
+    let thread = current(runtime)?;
+    LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
+    Ok(())
 }
 
 /// The `Thread` of the running operating-system thread, which is made if there is none.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::Thread;
 use crate::instance::Runtime;
 
-/// What becomes of a thread's frames when its thread-local values are destroyed.
+/// The state of a thread's frames when its thread-local values are destroyed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FramesAtEnd {
     /// It has none, and is outside of the heap.
@@ -33,7 +33,7 @@ pub(super) enum FramesAtEnd {
 }
 
 impl Thread {
-    /// What becomes of the thread's frames. On the thread, while its thread-local values are destroyed.
+    /// The state of the thread's frames. On the thread, while its thread-local values are destroyed.
     pub(super) fn frames_at_end(&self) -> FramesAtEnd {
         let innermost = self.frames().next();
         if innermost.is_none() && self.mutator.depth.get() == 0 && !self.mutator.participant.is_inside() {

@@ -1,4 +1,4 @@
-//! What a disassembler makes of each form of each instruction, with every register.
+//! The disassembly of each form of each instruction, with every register.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
@@ -46,7 +46,7 @@ fn memory(mem: Mem) -> String {
     format!("{disp}({})", wide(mem.base))
 }
 
-/// What a disassembler makes of the bytes.
+/// The disassembly of the bytes.
 fn read(asm: &Asm) -> String {
     let mut decoder = Decoder::new(64, &asm.code, DecoderOptions::NONE);
     let mut formatter = GasFormatter::new();

@@ -256,7 +256,7 @@ impl FuncText<'_> {
         }
         let wanted = match self.wanted_of_plain(inst, index) {
             wanted if self.says_type(value, wanted) => wanted,
-            // What is bare must stay so when a plain operand beside it says its type.
+            // A bare operand must stay so when a plain operand beside it says its type.
             _ => self.wanted(inst, index, |other| {
                 let arg = self.func.args(inst)[other];
                 !self.is_plain(arg) || self.says_type(arg, self.wanted_of_plain(inst, other))
@@ -274,12 +274,12 @@ impl FuncText<'_> {
         integer_type(&self.cx.types, self.func.level, wanted) != self.func.ty(value)
     }
 
-    /// What is wanted of a plain operand if no other plain one says its type.
+    /// The expected type of a plain operand if no other plain one says its type.
     fn wanted_of_plain(&self, inst: Inst, index: usize) -> Option<Type> {
         self.wanted(inst, index, |other| !self.is_plain(self.func.args(inst)[other]))
     }
 
-    /// What is wanted of an operand; `says_type` tells of which other operands the text says the type.
+    /// The expected type of an operand; `says_type` tells of which other operands the text says the type.
     fn wanted(&self, inst: Inst, index: usize, says_type: impl Fn(usize) -> bool) -> Option<Type> {
         let op = self.func.op(inst);
         if op == Op::Builtin(Builtin::Setglobal) && index == 2 {

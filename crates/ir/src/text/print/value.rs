@@ -1,6 +1,6 @@
 //! Constants and names as text.
 //!
-//! What the reader types by its place is written bare, anything else says its type: `Int32(5)`, `0x05`, `1.5f0`. A float
+//! A value whose type follows from its place is written bare, any other says its type: `Int32(5)`, `0x05`, `1.5f0`. A float
 //! whose digits would not give its bits back (a NaN with a payload) is written by its bits, `reinterpret(Float64, 0x…)`.
 //! A constant with parts is an operand as `$(QuoteNode(…))`.
 

@@ -12,13 +12,13 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use super::super::ast::{self, Callee, Expr, ExprKind, Literal, Row, Stmt, Target};
+use super::super::ast::{self, Callee, Expr, ExprKind, Row, Stmt, Target};
 use super::super::wanted::Site;
 use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
-use super::hints::blocks_that_run;
-use super::term::{Term, is_infix_literal};
+use super::spelling::{blocks_that_run, is_infix_literal, is_literal_name, is_plain, unquoted};
+use super::term::Term;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::diag::{Diagnostic, Span};
@@ -28,7 +28,7 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
-/// What a label stands for.
+/// The target of a label.
 enum Label {
     /// The results of an instruction.
     Row(Inst),
@@ -262,7 +262,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// What the row becomes, from its form and type alone.
+    /// The instruction of a row, from its form and type alone.
     fn made(&mut self, row: &Row<'a>) -> Made {
         let low = self.func.level == Level::Low;
         let head = match &row.stmt {
@@ -495,10 +495,7 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => name,
             _ => return Some(None),
         };
-        if self.r.consts.contains_key(name)
-            || self.r.looks_like_type(value)
-            || super::call::is_literal_name(name)
-        {
+        if self.r.consts.contains_key(name) || self.r.looks_like_type(value) || is_literal_name(name) {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;
@@ -578,18 +575,6 @@ impl<'a> Body<'_, 'a> {
             values[index] = self.constant(unquoted(expr), wanted);
         }
         values.into_iter().collect()
-    }
-}
-
-/// A decimal integer: its text does not say its type.
-pub(super) fn is_plain(expr: &Expr<'_>) -> bool {
-    matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. }))
-}
-
-pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
-    match &expr.kind {
-        ExprKind::Quote(inner) => inner,
-        _ => expr,
     }
 }
 

@@ -8,7 +8,7 @@ use super::error::ResolveError;
 use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
-use super::term::is_infix_literal;
+use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped};
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::Span;
@@ -261,7 +261,7 @@ impl<'a> Body<'_, 'a> {
 
     /// A value that is stored into a global: a plain literal takes the global's type.
     fn global_value(&mut self, name: Name, value: &Expr<'a>, results: &[Type]) -> Option<Value> {
-        if !super::body::is_plain(value) {
+        if !is_plain(value) {
             return self.operand(value);
         }
         let wanted = self.r.globals.get(&name).copied().or_else(|| results.first().copied());
@@ -493,7 +493,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// What a call passes the elements of: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
+    /// The elements that a call passes: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
     /// prelude.
     fn iterated(&mut self, inst: Inst, container: Value) -> Option<Value> {
         let ty = self.func.ty(container);
@@ -583,14 +583,13 @@ impl<'a> Body<'_, 'a> {
                 values.push(value);
                 continue;
             }
-            let regrouped = super::term::regrouped(arg);
+            let regrouped = regrouped(arg);
             let arg = regrouped.as_ref().unwrap_or(arg);
             let annotation = match &arg.kind {
                 ExprKind::Annotated(Some(_), ty) => Some(self.r.ty(ty)?),
                 _ => None,
             };
-            let value =
-                if super::body::is_plain(arg) { self.constant(arg, None) } else { self.operand(arg) }?;
+            let value = if is_plain(arg) { self.constant(arg, None) } else { self.operand(arg) }?;
             types.push(annotation.unwrap_or(self.func.ty(value)));
             values.push(value);
         }
@@ -645,13 +644,4 @@ impl<'a> Body<'_, 'a> {
         let ty = self.r.function_type(parts);
         Some((self.func.constant(Const::Singleton(ty)), ty))
     }
-}
-
-/// Names that are literals.
-pub(super) fn is_literal_name(name: &str) -> bool {
-    const NAMES: [&str; 17] = [
-        "true", "false", "nothing", "missing", "Inf", "Inf64", "Inf32", "Inf16", "NaN", "NaN64", "NaN32",
-        "NaN16", "C_NULL", "Main", "Base", "Core", "im",
-    ];
-    NAMES.contains(&name)
 }

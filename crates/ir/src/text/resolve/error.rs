@@ -1,4 +1,4 @@
-//! What can be wrong with a text whose syntax is right: names without a meaning, literals without a type, statements
+//! Errors of a text whose syntax is right: names without a meaning, literals without a type, statements
 //! that no function of this IR can hold.
 //!
 //! Rules that need whole functions (definitions dominate uses, operand types agree) are the verifier's.
@@ -102,7 +102,7 @@ pub enum ResolveError {
     },
     /// Something that Julia prints and this IR does not have.
     Unsupported {
-        /// What it is.
+        /// The construct.
         what: String,
         /// Why it goes no further.
         why: &'static str,
@@ -124,7 +124,7 @@ pub enum ResolveError {
     HeadArguments {
         /// The head.
         head: String,
-        /// What it needs.
+        /// Its requirement.
         needs: &'static str,
     },
     /// A wrong number of operands.

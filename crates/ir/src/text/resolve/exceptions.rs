@@ -15,7 +15,8 @@ use super::super::ast::Expr;
 use std::borrow::Cow;
 
 use super::Resolver;
-use super::body::{Body, is_plain};
+use super::body::Body;
+use super::spelling::is_plain;
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::entity::{Inst, Value};

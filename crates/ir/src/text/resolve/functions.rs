@@ -10,7 +10,7 @@
 //! **References.** A name means the function of its own module if the source, or a program that it sees, defines one. Otherwise it
 //! means Base's, as modules see what Base exports, if the source defines such a function of the library; for bare names, and
 //! where there are dumps, also if it names one, and for names of `Main` in dumps, if Base exports such a function
-//! ([`exported`](super::exported)) and nothing else names one of another module. What is left stays a function of its module, which another program may have.
+//! ([`exported`](super::exported)) and nothing else names one of another module. The rest stay functions of their module, which another program may have.
 //!
 //! **Dumps.** The header of a dump has no module, as Julia prints none. If the calls of the source reach the function through the
 //! library (`invoke Base.gcd(…)`), the body is the library's; else it is `Main`'s. Of a function that Base has without a body
@@ -35,7 +35,7 @@ use crate::scalar::Numbers;
 /// Whether another program defines a function of this module and name.
 pub(super) type Elsewhere<'e> = &'e dyn Fn(&str, &str) -> bool;
 
-/// What is known of the functions of a source.
+/// Facts about the functions of a source.
 pub(super) struct Functions<'e> {
     /// The modules with a function of a name.
     defined: FxHashMap<String, BTreeSet<String>>,

@@ -272,6 +272,14 @@ impl<'a> Body<'_, 'a> {
             let needs = "an argument for each of its types";
             return self.r.fail(ResolveError::HeadArguments { head: "foreigncall".to_owned(), needs }, at);
         }
+        if let Some(name) = name
+            && params.is_empty()
+            && self.func.level == Level::High
+            && self.r.cx.names.text(name) == "jl_get_current_task"
+        {
+            let task = self.r.task(at)?;
+            return self.set(inst, Op::GetGlobal(task), results, &[]);
+        }
         let foreign = self.func.add_foreign(ForeignData { name, result, params, variadic_after });
         let mut exprs: Vec<&Expr<'a>> = Vec::with_capacity(rest.len() + 1);
         if name.is_none() {

@@ -1,4 +1,4 @@
-//! What a text asks about inlining.
+//! Inlining hints of a text.
 //!
 //! ```text
 //! function f(x::Int64)::Int64 noinline            behind a signature
@@ -10,16 +10,17 @@
 //! The last `meta` counts, as it does in Julia; a signature counts more. A hint behind a statement that calls no function of the program
 //! is a fault: whoever wrote it expects something of it.
 
-use super::super::ast::{Expr, ExprKind, Function, Row, Signature, Stmt};
+use super::super::ast::{ExprKind, Function, Row, Signature};
+use super::Resolver;
 use super::body::Body;
 use super::error::ResolveError;
-use super::{Resolver, body::unquoted};
+use super::spelling::meta;
 use crate::entity::Inst;
 use crate::odds::Inlining;
 use crate::op::{Level, Op};
 
 impl<'a> Resolver<'a> {
-    /// What a function asks of those who call it.
+    /// The inlining hint of a function to its callers.
     pub(super) fn inlining(
         &mut self,
         signature: &Signature<'a>,
@@ -49,27 +50,5 @@ impl<'a> Body<'_, 'a> {
         }
         self.func.set_call_inlining(inst, Some(inlining));
         Some(())
-    }
-}
-
-/// How many blocks a function has without that of `meta` rows that Julia puts behind the last `return`.
-pub(super) fn blocks_that_run(function: &Function<'_>) -> usize {
-    match function.blocks.split_last() {
-        Some((last, before))
-            if !before.is_empty() && last.rows.iter().all(|row| meta(&row.stmt).is_some()) =>
-        {
-            before.len()
-        }
-        _ => function.blocks.len(),
-    }
-}
-
-/// The parts of `$(Expr(:meta, …))`.
-fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'e Expr<'a>>> {
-    match stmt {
-        Stmt::Expr(Expr { kind: ExprKind::Head(head, items), .. }) if head == "meta" => {
-            Some(items.iter().map(unquoted))
-        }
-        _ => None,
     }
 }

@@ -13,6 +13,7 @@
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
 //! | `exceptions` | constructors of exceptions into `%new` |
 //! | `late` | constructs without a meaning into throws |
+//! | `spelling` | which expressions are literals, which rows are hints alone |
 //! | `hints` | what functions and calls ask about inlining |
 //! | `prelude` | names of Julia's library into the types that they stand for |
 //! | `near` | unknown names into known ones that may be meant |
@@ -37,6 +38,7 @@ mod late;
 mod low;
 mod near;
 mod prelude;
+mod spelling;
 mod statics;
 mod term;
 mod types;
@@ -361,6 +363,32 @@ impl<'a> Resolver<'a> {
                 break name;
             }
         };
+        self.globals.insert(name, ty);
+        self.hidden.push(Global { name, ty, init });
+        Some(name)
+    }
+
+    /// The global variable that holds the one task of a program: `jl_get_current_task` gives it, and generators of random numbers keep their
+    /// state in it. Julia fills that state at random; here every run begins with the same numbers.
+    fn task(&mut self, at: Span) -> Option<Name> {
+        let name = self.cx.names.intern("#task");
+        if self.globals.contains_key(&name) {
+            return Some(name);
+        }
+        let task = self.cx.types.find_decl(self.cx.names.intern("Task"));
+        let ty = task.and_then(|decl| self.cx.types.nominal(decl, &[]).ok())?;
+        let field = |n: usize| self.cx.types.field_type(ty, n);
+        // The square roots of the first primes give bits that look like none.
+        let seeds =
+            [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
+        let mut seeds = seeds.into_iter();
+        let fields = (0..).map_while(field).map(|field| match field {
+            Type::UINT64 => Const::Bits { ty: field, bits: seeds.next().unwrap_or(0x510e_527f_ade6_82d1) },
+            Type::ANY => Const::Singleton(Type::NOTHING),
+            _ => Const::Bits { ty: field, bits: 0 },
+        });
+        let fields = fields.map(Term::Const).collect();
+        let init = self.module_literal(Term::Aggregate { ty, fields }, at)?;
         self.globals.insert(name, ty);
         self.hidden.push(Global { name, ty, init });
         Some(name)

@@ -44,8 +44,9 @@ fn line_of(name: &str, has_memory: bool) -> Option<&'static str> {
 
 /// The name that a line declares.
 fn declared(line: &str) -> Option<&str> {
-    let rest =
-        ["struct ", "mutable struct ", "abstract type "].iter().find_map(|word| line.strip_prefix(word))?;
+    let rest = ["struct ", "mutable struct ", "abstract type ", "primitive type "]
+        .iter()
+        .find_map(|word| line.strip_prefix(word))?;
     rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()
 }
 

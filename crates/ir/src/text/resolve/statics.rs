@@ -79,7 +79,7 @@ impl<'a> Resolver<'a> {
                 StaticBound::Open { .. } => Some(TypeVar::Param(self.cx.types.param(number))),
                 _ => hull,
             };
-            // What is undefined has no meaning in types.
+            // An undefined name has no meaning in types.
             variables.hulls.extend(hull.map(|hull| (text.clone(), hull)));
             variables.patterns.extend(pattern.map(|pattern| (text.clone(), pattern)));
             variables.params.push(StaticParam { name: self.cx.names.intern(text), bound });

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use super::super::ast::{ArrayItems, Expr, ExprKind, Literal};
 use super::super::wanted::integer_type;
 use super::error::ResolveError;
+use super::spelling::{is_imaginary, is_literal_name};
 use super::{Resolver, last_name};
 use crate::constant::Const;
 use crate::diag::Span;
@@ -46,49 +47,6 @@ pub enum Term {
         /// The elements, first dimension fastest.
         items: Vec<Term>,
     },
-}
-
-/// `2.0im` or `NaN * im`.
-pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
-    match &expr.kind {
-        ExprKind::Infix(op, parts) if op == "*" && parts.len() == 2 => {
-            matches!(&parts[1].kind, ExprKind::Name(unit) if unit == "im")
-        }
-        _ => false,
-    }
-}
-
-/// `0.0 + 1.0im::T`, which says the type of all of it, as `(0.0 + 1.0im)::T`.
-pub(super) fn regrouped<'a>(expr: &Expr<'a>) -> Option<Expr<'a>> {
-    let ExprKind::Infix(op, args) = &expr.kind else { return None };
-    let [first, Expr { kind: ExprKind::Annotated(Some(last), ty), .. }] = &args[..] else { return None };
-    let parts = vec![first.clone(), (**last).clone()];
-    if !is_infix_literal(op, &parts) {
-        return None;
-    }
-    let number = Expr::new(expr.span, ExprKind::Infix(op.clone(), parts));
-    Some(Expr::new(expr.span, ExprKind::Annotated(Some(Box::new(number)), ty.clone())))
-}
-
-/// Whether an infix expression spells a number, a range or a pair: `1//2`, `1.0 + 2.0im`, `1:3`, `:a => 1`.
-pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
-    let literal = |expr: &Expr<'_>| match &expr.kind {
-        ExprKind::Literal(_) => true,
-        ExprKind::Prefix(op, inner) => {
-            op == "-" && matches!(inner.kind, ExprKind::Literal(_) | ExprKind::Name(_))
-        }
-        ExprKind::Name(name) => super::call::is_literal_name(name),
-        ExprKind::Infix(op, inner) => {
-            op == ":" && inner.iter().all(|e| matches!(e.kind, ExprKind::Literal(_)))
-        }
-        _ => false,
-    };
-    match (op, args) {
-        (":" | "//", [x, y]) => literal(x) && literal(y),
-        ("+" | "-", [re, im]) => literal(re) && is_imaginary(im),
-        ("*", [x, unit]) => literal(x) && matches!(&unit.kind, ExprKind::Name(unit) if unit == "im"),
-        _ => false,
-    }
 }
 
 impl Term {
@@ -491,7 +449,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn function_in_constant(&self, expr: &Expr<'a>) -> Option<Term> {
         let ExprKind::Name(name) = &expr.kind else { return None };
         let is_function = name.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '#'))
-            && !super::call::is_literal_name(name)
+            && !is_literal_name(name)
             && !self.consts.contains_key(name)
             && !self.looks_like_type(expr);
         is_function.then(|| Term::Const(Const::Singleton(self.function_type(std::slice::from_ref(name)))))

@@ -1,6 +1,6 @@
 //! Expressions to types, and type declarations.
 //!
-//! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. What is only
+//! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. A type that is only
 //! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
 //! last the type of its value. A variable makes all that stands around it generic, up to its `where`: no `Vector{Vector{T}}` is a `Vector{Vector}`. Named
 //! tuples have no generic type, so they become `Any`. A name that is not declared is an error.
@@ -79,7 +79,7 @@ const PARTIAL: [(&str, &str, &[Given]); 15] = {
     ]
 };
 
-/// What a name in a type means besides a declared type.
+/// The meaning of a name in a type besides a declared type.
 #[derive(Clone, Copy)]
 pub(super) enum TypeVar {
     /// A parameter of the declaration at hand.
@@ -250,7 +250,7 @@ impl<'a> Resolver<'a> {
         self.made(ty, at)
     }
 
-    /// What a name means as a variable; free ones are noted.
+    /// The meaning of a name as a variable; free ones are noted.
     fn type_var(&mut self, name: &str) -> Option<TypeVar> {
         let (at, &(_, var)) = self.type_vars.iter().enumerate().rfind(|(_, (var, _))| var == name)?;
         if let TypeVar::Free(_) = var {

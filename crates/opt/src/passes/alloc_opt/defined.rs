@@ -97,7 +97,7 @@ impl Solver<'_> {
         unsure
     }
 
-    /// What every way into a block brings.
+    /// The join of all edges into a block.
     fn start(&self, ends: &SecondaryMap<Block, u64>, block: Block) -> u64 {
         let facts = self.cx.facts;
         let preds = facts.cfg().preds(block).iter().filter(|&&p| facts.rpo().is_reachable(p));

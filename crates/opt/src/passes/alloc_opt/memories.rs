@@ -78,11 +78,11 @@ struct Unread {
     dead: Vec<(Inst, Option<Value>)>,
     /// The lengths of arrays of one dimension, with the sizes that were given.
     lengths: Vec<(Inst, Value)>,
-    /// What is kept alive, with a name of the memory among it.
+    /// The `gc_preserve`s with a name of the memory among their operands.
     preserves: Vec<(Inst, Value)>,
 }
 
-/// What is done with a name.
+/// A use of a name.
 enum Use {
     /// It gives another one.
     Name,
@@ -145,7 +145,7 @@ impl Unread {
     }
 }
 
-/// What an instruction does with the name that is its operand `index`; `None` if the memory then stays.
+/// The use of the name that is operand `index` of an instruction; `None` if the memory then stays.
 fn what(func: &Func, types: &Types, inst: Inst, index: u32, length: Value) -> Option<Use> {
     let (op, args) = (func.op(inst), func.args(inst));
     if op == Op::GcPreserveBegin {

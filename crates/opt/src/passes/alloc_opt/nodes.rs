@@ -25,7 +25,7 @@ pub(super) struct Node {
     above: NodeId,
 }
 
-/// What an instruction does with a node.
+/// An instruction's access to a node.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
     New,
@@ -175,7 +175,7 @@ fn plain_field(func: &Func, types: &Types, ty: Type, field: Value, rest: &[Value
     (!is_atomic && rest.iter().all(is_usual)).then_some(index)
 }
 
-/// What an instruction does with the node that is its first operand.
+/// The access of an instruction to the node that is its first operand.
 fn access(func: &Func, types: &Types, inst: Inst, ty: Type) -> Option<Access> {
     match (func.op(inst), func.args(inst)) {
         (Op::Builtin(Builtin::Getfield), [_, field, rest @ ..]) => {

@@ -11,7 +11,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 use rustc_hash::FxHashMap;
 
-/// What is asked about a field.
+/// A question about a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Asked {
     Value,
@@ -22,7 +22,7 @@ enum Asked {
 struct Variable {
     /// Stands for what arrives, until it is known. It has no place in the function.
     stand_in: Value,
-    /// What it is at the end of blocks.
+    /// Its values at the end of blocks.
     ends: Vec<(Block, Value)>,
 }
 
@@ -101,7 +101,7 @@ struct Rewriter<'a> {
     variables: Vec<Variable>,
     /// The number of a variable.
     of: FxHashMap<(NodeId, usize, Asked), usize>,
-    /// What the variables that the block at hand has touched hold now.
+    /// The present values of the variables that the block at hand has touched.
     now: FxHashMap<usize, Value>,
     values: Replacements,
     dead: Vec<Inst>,
@@ -192,7 +192,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// What the fields of a new object are.
+    /// The initial fields of a new object.
     fn start(&mut self, func: &mut Func, cx: &PassCx<'_>, inst: Inst, node: NodeId) {
         for (field, asked) in self.fields(node) {
             let given = func.args(inst).get(field).copied();
@@ -261,7 +261,7 @@ impl Rewriter<'_> {
         let mut repair = Repair::default();
         for variable in self.variables {
             repair.add(variable.stand_in, variable.ends);
-            // What no definition reaches is on no path that is taken.
+            // A use that no definition reaches is on no path that is taken.
             let nothing = func.constant(Const::Undef(func.ty(variable.stand_in)));
             self.values.set(variable.stand_in, nothing);
         }

@@ -44,7 +44,7 @@ const MAX_EDGES: usize = 6;
 /// Conditions within one condition that are taken apart.
 const MAX_PARTS: usize = 8;
 
-/// What a branch tested.
+/// The test of a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Test {
     /// The first is at most the second plus the number.
@@ -75,11 +75,11 @@ struct Fact {
 #[derive(Clone, Copy)]
 pub(super) struct At<'t> {
     pub(super) block: Block,
-    /// What holds on the way besides.
+    /// The tests that hold on the way besides.
     pub(super) way: &'t [Test],
 }
 
-/// What is asked, and what it is asked from.
+/// The question, and the facts behind the answer.
 pub(super) struct Prover<'a> {
     cfg: &'a Cfg,
     rpo: &'a Rpo,
@@ -119,7 +119,7 @@ impl<'a> Prover<'a> {
         self.ranges.get(func, value)
     }
 
-    /// What a condition is known to be in a block.
+    /// The known value of a condition in a block.
     pub(super) fn known(&self, cond: Value, block: Block) -> Option<bool> {
         self.numbers(cond).find_map(|n| match self.holds(n, block) {
             Some(Test::Known(_, truth)) => Some(truth),
@@ -504,7 +504,7 @@ fn term(func: &Func, value: Value) -> Term {
 /// Conditions with what they are.
 type Parts = SmallVec<[(Value, bool); 4]>;
 
-/// What holds on the way from one block to another because of the branch that ends the first.
+/// The tests that hold on the way from one block to another because of the branch that ends the first.
 fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
     let (&[cond], &[yes, no]) = (func.args(end), func.inst_blocks(end)) else { return };
@@ -513,7 +513,7 @@ fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     }
 }
 
-/// What holds where a condition has the given value.
+/// The tests that hold where a condition has the given value.
 fn cond_tests(func: &Func, cond: Value, truth: bool, tests: &mut Vec<Test>) {
     let mut parts: Parts = smallvec![(cond, truth)];
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! What is at the place of a load; see `passes/gvn.rs` for the words and the phases.
+//! The value at the place of a load; see `passes/gvn.rs` for terms and phases.
 
 use super::Fuel;
 use crate::alias::{Alias, Aliases, Location};
@@ -49,7 +49,7 @@ struct Access {
     known: Option<Known>,
 }
 
-/// What is at a place after a load or a store.
+/// The value at a place after a load or a store.
 #[derive(Clone, Copy)]
 struct Known {
     at: Location,
@@ -58,7 +58,7 @@ struct Known {
     stored: bool,
 }
 
-/// What a block says about the place in question at its end.
+/// The value that a block leaves at the place in question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Out {
     /// Nothing.
@@ -72,22 +72,22 @@ enum Out {
     Own,
 }
 
-/// What arrives at the start of an open block.
+/// The value at the start of an open block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum In {
     #[default]
     Unknown,
     Value(Value),
-    /// What different ways bring to this block.
+    /// The join of different values at this block.
     Phi(Block),
 }
 
-/// What was found out about a block for one question.
+/// The findings about a block for one question.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     /// The question to which the rest belongs.
     stamp: u32,
-    /// What it says at its end; `None` if nobody asked.
+    /// Its value at the end; `None` if it was not needed.
     out: Option<Out>,
     /// Whether the block is in the list of open blocks.
     open: bool,
@@ -205,7 +205,7 @@ impl<'a> Memory<'a> {
         Fuel::Left
     }
 
-    /// What the accesses of a block before number `end` say about the place.
+    /// The value that the accesses of a block before number `end` leave at the place.
     fn scan(
         &self,
         func: &Func,
@@ -299,7 +299,7 @@ impl<'a> Memory<'a> {
         let (mut any, mut ways, mut next) = (false, 0, 0);
         while let Some(&block) = self.open.get(next) {
             next += 1;
-            // What is there when the function starts is not known. And before the block that makes a part of the address, that part
+            // The value at the function's start is unknown. And before the block that defines a part of the address, that part
             // is what it was in the round before.
             if self.cfg.entry() == Some(block) || question.at.parts().any(|v| made_in(func, v, block)) {
                 self.seen[block].lacks = true;
@@ -368,7 +368,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// What a block hands on, when the load in question stands in `home`.
+    /// The value that a block hands on, when the load in question stands in `home`.
     fn leaves(&self, block: Block, home: Block) -> In {
         match self.seen[block].out {
             Some(Out::Value(value)) => In::Value(value),
@@ -497,7 +497,7 @@ fn made_in(func: &Func, value: Value, block: Block) -> bool {
     func.def_inst(value).and_then(|def| func.inst_block(def)) == Some(block)
 }
 
-/// What a load or a store says about its place.
+/// The value that a load or a store leaves at its place.
 fn known(func: &Func, types: &Types, aliases: &Aliases, effects: &Effects, inst: Inst) -> Option<Known> {
     // Memory that never changes is nobody's question here.
     if effects.fence || (effects.reads | effects.writes).is_empty() {

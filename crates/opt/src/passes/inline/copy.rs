@@ -25,9 +25,9 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use smallvec::SmallVec;
 
-/// What a copy left behind.
+/// The result of a copy.
 pub(in crate::passes) struct Copied {
-    /// What the call gave. `None` if the body never returns.
+    /// The result of the call. `None` if the body never returns.
     pub(in crate::passes) result: Option<Value>,
     /// The calls in the copy, in order.
     pub(in crate::passes) calls: Vec<Inst>,
@@ -152,11 +152,11 @@ struct Copy<'a> {
     returns: Vec<(Block, Value)>,
     /// Whether returns are copied as they are, and do not become jumps.
     returns_stay: bool,
-    /// What the callee's static parameters are here.
+    /// The callee's static parameters here.
     statics: Vec<StaticBound>,
 }
 
-/// What the static parameters of a method are in a call; nothing if its body reads one that the types of the call leave open.
+/// The static parameters of a method in a call; nothing if its body reads one that the types of the call leave open.
 pub(in crate::passes) fn bound_statics(
     callee: &Func,
     types: &Types,
@@ -233,7 +233,7 @@ impl<'a> Copy<'a> {
         new
     }
 
-    /// What the callee asks of its own static parameter is known here.
+    /// The callee's query of its own static parameter is known here.
     fn make_static(&mut self, caller: &mut Func, inst: Inst, number: u32) -> Inst {
         let bound = self.statics.get(number as usize - 1).copied();
         let (op, arg) = match (self.callee.op(inst), bound, self.callee.sig.statics.get(number)) {

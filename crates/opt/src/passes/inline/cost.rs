@@ -1,4 +1,4 @@
-//! What running a function's body costs, in the units of Julia's inliner: about a machine instruction each.
+//! The cost of running a function's body, in the units of Julia's inliner: about a machine instruction each.
 //!
 //! The sum over all instructions is held against [`InlineLimits::threshold`]. It over-counts on purpose: both sides of a branch are added, and a
 //! loop counts its body once plus a penalty for the jump back. The figures are Julia's; the rows say what they stand for.
@@ -64,7 +64,7 @@ fn measure(
     Some((total, insts))
 }
 
-/// What a callee with this result may cost.
+/// The cost limit for a callee with this result.
 pub(in crate::passes) fn threshold(types: &Types, result: Type, limits: &InlineLimits) -> u32 {
     // A tuple of unknown types has to be made as an object to be returned, and is mostly taken apart at once.
     let is_tuple = matches!(types.kind(result), TypeKind::Tuple { .. });
@@ -83,7 +83,7 @@ fn inst_cost(func: &Func, types: &Types, limits: &InlineLimits, inst: Inst) -> O
         Op::Builtin(b) if b.refusal().is_some() => return None,
         Op::Intrinsic(i) => intrinsic_cost(func, inst, i),
         Op::Builtin(b) => builtin_cost(func, types, limits, inst, b),
-        // What does not return is an error path, which is not what the function normally costs.
+        // A block that does not return is an error path, which is no part of the usual cost.
         Op::Call | Op::Invoke(_) | Op::ForeignCall(_) if result == Type::BOTTOM => 0,
         Op::Call | Op::Invoke(_) | Op::ForeignCall(_) => CALL,
         _ if op.level() == Some(brolga_ir::Level::Low) => return None,

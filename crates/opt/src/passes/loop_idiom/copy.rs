@@ -34,7 +34,7 @@ pub(super) struct Transfer {
     order: Order,
 }
 
-/// What is known about destination and source.
+/// Knowledge about the order of destination and source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
     /// They have no byte in common.
@@ -45,7 +45,7 @@ enum Order {
     Ask,
 }
 
-/// What copies are found by.
+/// The facts by which copies are found.
 pub(super) struct Copies<'a> {
     rpo: &'a Rpo,
     /// Made for the first copy.
@@ -57,7 +57,7 @@ impl<'a> Copies<'a> {
         Copies { rpo, aliases: None }
     }
 
-    /// What a loop copies.
+    /// The copy that a loop makes.
     pub(super) fn copied(
         &mut self,
         func: &Func,
@@ -93,7 +93,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// What the distance of two walks says; `None` if a routine would be of no use.
+/// The order by the distance of two walks; `None` if a routine would be of no use.
 fn by_distance(func: &Func, stores: &Stores, from: &Walk) -> Option<Order> {
     let (to, from) = (&stores.to.sum, &from.sum);
     if to.factor != from.factor {
@@ -120,7 +120,7 @@ impl Transfer {
         self.order != Order::Down
     }
 
-    /// What is asked at the end of a block; `None` if nothing has to be.
+    /// The run-time test at the end of a block; `None` if none is needed.
     pub(super) fn ask(
         &self,
         func: &mut Func,

@@ -152,7 +152,7 @@ fn place(func: &Func, aliases: &Aliases, load: Inst) -> Option<(Address, Access)
     Some((at, access))
 }
 
-/// What keeps the memory alive that a load reads.
+/// The value that keeps the memory of a load alive.
 fn owner(func: &Func, load: Inst) -> Option<Value> {
     let def = func.def_inst(*func.args(load).first()?)?;
     match (func.op(def), func.args(def)) {

@@ -9,7 +9,7 @@
 //! | one for each lane | values put together in the block |
 //! | one | one value in all lanes, in the block; a lane that something else in the block uses |
 //!
-//! What is put together or taken out outside of a loop's block costs nothing there.
+//! Packing and unpacking outside of a loop's block costs nothing there.
 
 use super::Seed;
 use crate::alias::{Aliases, Location, Root};
@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 pub(super) const MAX_NODES: usize = 64;
 /// How deep operands are followed.
 const MAX_DEPTH: u32 = 12;
-/// What must be gained for the trouble.
+/// The least gain.
 const MIN_GAIN: i32 = 2;
 
 /// Where an access goes.
@@ -47,7 +47,7 @@ impl Place {
         Some(Place { root, index, disp: at.address.disp, size: at.size?, region: access.region })
     }
 
-    /// What neighbours have in common.
+    /// The common part of neighbours.
     pub(super) fn base(&self) -> (Root, Option<(Value, u64)>, Region) {
         (self.root, self.index, self.region)
     }
@@ -125,7 +125,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// What a vector is.
+/// The source of a vector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Node {
     /// Of the loads; the first goes to the lowest address.
@@ -134,7 +134,7 @@ pub(super) enum Node {
     Store(usize),
     /// An operation and its operands.
     Lanes(Intrinsic, Vec<usize>),
-    /// What comes over which edge.
+    /// Lanes by their edges.
     Phi(Vec<(Block, usize)>),
     /// Constants.
     Constant(u128),

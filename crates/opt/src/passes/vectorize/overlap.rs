@@ -26,7 +26,7 @@ const MAX_CHECKS: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Walk {
     pub(super) root: Value,
-    /// What the counter starts with; 0 if there is none.
+    /// The counter's start; 0 if there is none.
     pub(super) start: Option<Value>,
     pub(super) disp: u64,
     pub(super) size: u64,
@@ -106,7 +106,7 @@ fn walk(func: &Func, plan: &Plan, inst: Inst, at: &Location) -> Option<Walk> {
         let block = func.def_inst(value).and_then(|i| func.inst_block(i));
         block == Some(plan.counted.shape.header)
     };
-    // What is added in the loop to something that does not change in it, or that counts by itself.
+    // An addition in the loop to an invariant, or to another counter.
     let (mut root, mut index) = (*func.args(inst).first()?, None);
     let mut disp = i64::from(access.offset).cast_unsigned();
     while inside(root) && counter(root).is_none() {

@@ -28,7 +28,7 @@ pub(super) const MAX_ACCESSES: usize = 16;
 pub(super) struct Reduction {
     /// The φ of the head.
     pub(super) phi: Inst,
-    /// What a round adds to it.
+    /// The increment of an iteration.
     pub(super) next: Inst,
     pub(super) how: Combine,
     pub(super) lanes: Lanes,
@@ -44,7 +44,7 @@ pub(super) enum Combine {
 }
 
 impl Reduction {
-    /// What the operation leaves everything as it is with, in a lane; `None` if that is what it starts with.
+    /// The neutral element of the operation, in a lane; `None` if that is its start.
     pub(super) fn identity(&self) -> Option<u128> {
         let Combine::Op(op) = self.how else { return None };
         let ones = u128::MAX >> (128 - self.lanes.element().bits());
@@ -59,7 +59,7 @@ impl Reduction {
         })
     }
 
-    /// What the instruction that puts two together becomes.
+    /// The vector form of the operation that joins two.
     fn vector(&self) -> Vector {
         match self.how {
             Combine::Op(op) => Vector::Lanes(op, self.lanes),
@@ -68,7 +68,7 @@ impl Reduction {
     }
 }
 
-/// What an instruction becomes.
+/// The vector form of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Vector {
     Load(Lanes),
@@ -225,7 +225,7 @@ impl Search<'_> {
                 || is_invariant(self.func, self.loops, self.counted.shape.l, value))
     }
 
-    /// What a conversion of a vector becomes.
+    /// The vector form of a conversion.
     fn conversion(&mut self, op: Intrinsic, of: Value, result: Value) -> Option<Vector> {
         let from = *self.vectors.get(&of)?;
         let to = self.lanes_of(self.func.ty(result))?;
@@ -237,7 +237,7 @@ impl Search<'_> {
         steps(op, from, to).map(|_| Vector::Convert(op, from, to))
     }
 
-    /// What an instruction becomes: a vector, or itself; `None` outside if it can be neither.
+    /// The form of an instruction: a vector, or itself; `None` outside if it can be neither.
     fn inst(&mut self, types: &Types, inst: Inst) -> Option<Option<Vector>> {
         let func = self.func;
         let args = func.args(inst);

@@ -1,4 +1,4 @@
-//! What mmtk asks of a run time: its threads, its roots, and what is weak.
+//! The run time as mmtk sees it: its threads, its roots, and weak references.
 //!
 //! mmtk calls these without an instance, so they find the heap through a static. It is there whenever a collection can happen:
 //! a collection needs a thread that asks for it, and the first thread of the heap has set it.

@@ -76,7 +76,7 @@ pub enum MmtkPlan {
     SemiSpace,
 }
 
-/// What can be chosen about mmtk's heap.
+/// Options of mmtk's heap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MmtkOptions {
     /// The plan.
@@ -117,7 +117,7 @@ static MMTK_HEAP: OnceLock<&'static MMTK<Vm>> = OnceLock::new();
 static HEAP: AtomicPtr<Heap> = AtomicPtr::new(std::ptr::null_mut());
 /// Threads that collect.
 static WORKERS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
-/// What objects own elsewhere, in bytes.
+/// Bytes that objects own elsewhere.
 static EXTERNAL: AtomicUsize = AtomicUsize::new(0);
 /// Figures, in nanoseconds where they are times.
 static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -359,7 +359,7 @@ impl Backend for Mmtk {
     }
 }
 
-/// Ends the threads that collect. What mmtk has mapped stays mapped.
+/// Ends the collector threads. Memory that mmtk has mapped stays mapped.
 impl Drop for Mmtk {
     fn drop(&mut self) {
         HEAP.store(std::ptr::null_mut(), Ordering::Release); // K1

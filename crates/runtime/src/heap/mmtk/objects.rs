@@ -1,4 +1,4 @@
-//! What mmtk asks about objects.
+//! The object model that mmtk asks for.
 //!
 //! ```text
 //!   start ─┐        ┌─ reference
@@ -51,7 +51,7 @@ pub(super) fn reference(object: Object) -> Option<ObjectReference> {
 /// Bytes of an object whose first word is its own.
 fn size(object: Object) -> usize {
     let bytes = object.desc().size_with_length(|| object.word_at(LENGTH));
-    // What has been allocated has a size.
+    // An allocated object has a size.
     extent(bytes).unwrap_or(16)
 }
 

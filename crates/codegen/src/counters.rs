@@ -1,0 +1,190 @@
+//! Counters keep their register: behind Cranelift's mid-end nothing needs a counter's old value once there is the next one.
+//!
+//! ```text
+//! b1(v1):  …                                b1(v1):  …
+//!          v2 = iadd v1, 1                           v2 = iadd v1, 1
+//!          brif …, b1(v2), b2                        brif …, b1(v2), b2
+//! b2:      v3 = iadd v1, 1         ==>      b2:      v3 -> v2
+//!          v4 = icmp eq v1, v9                       v5 = isub v2, 1
+//!                                                    v4 = icmp eq v5, v9
+//! ```
+//!
+//! The mid-end makes an addition of a constant again in each block that uses it, and compares `x` with `y` where it is told to compare `x + 1` with
+//! `y + 1`. Behind a loop both need the old value of the counter, which then lives as long as the next one. The two cannot share a register:
+//! each round ends with a move and a jump of its own. So the uses of the old value that the next one reaches are written in terms of the next value,
+//! after the mid-end and in front of the register allocator.
+//!
+//! A *counter* is a parameter of a loop's head to which a block of the loop passes its sum with a constant, the *next value*. Phases for each: move the
+//! addition down to the first use of its result in its block; leave the counter as it is if the loop itself uses the old value behind that
+//! place; else rewrite the uses outside of the loop. They become differences, because isel looks through sums: it would find the old value again.
+//!
+//! Cost: one sweep over the instructions, and one over those behind the additions. Not done: an old value that the last block of a loop passes on; next values that
+//! isel folds into an address together with another addition.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::immediates::Imm64;
+use cranelift_codegen::ir::{
+    Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef,
+};
+use rustc_hash::FxHashMap;
+
+/// The next value of a counter.
+#[derive(Clone, Copy)]
+struct Next {
+    /// The addition.
+    add: Inst,
+    /// Its result.
+    value: Value,
+    /// What is added.
+    step: i64,
+    /// The head of the loop.
+    header: Block,
+}
+
+/// Rewrites uses behind loops. To be called where the graph, the dominators and the loops are those that the mid-end left.
+pub(crate) fn keep_in_register(context: &mut Context) {
+    if context.loop_analysis.loops().next().is_none() {
+        return;
+    }
+    let counters = counters(context);
+    if counters.is_empty() {
+        return;
+    }
+    let mut uses: FxHashMap<Value, Vec<Inst>> = FxHashMap::default();
+    let func = &context.func;
+    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        for value in func.dfg.inst_values(inst) {
+            let value = func.dfg.resolve_aliases(value);
+            let list = uses.entry(value).or_default();
+            if list.last() != Some(&inst) {
+                list.push(inst);
+            }
+        }
+    }
+    for (old, next) in counters {
+        let (of_old, of_next) = (uses.get(&old), uses.get(&next.value));
+        if let (Some(of_old), Some(of_next)) = (of_old, of_next) {
+            rewrite(context, old, next, of_old, of_next);
+        }
+    }
+}
+
+/// The counters of all loops, in the order of their heads.
+fn counters(context: &Context) -> Vec<(Value, Next)> {
+    let (func, mut found) = (&context.func, Vec::new());
+    for latch in func.layout.blocks() {
+        let Some(end) = func.layout.last_inst(latch) else { continue };
+        let dfg = &func.dfg;
+        for call in dfg.insts[end].branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
+            let header = call.block(&dfg.value_lists);
+            let is_back = context.loop_analysis.is_loop_header(header).is_some()
+                && context.domtree.block_dominates(header, latch);
+            if !is_back {
+                continue;
+            }
+            for (&old, arg) in dfg.block_params(header).iter().zip(call.args(&dfg.value_lists)) {
+                let next = arg.as_value().and_then(|value| sum(func, dfg.resolve_aliases(value), old));
+                // With two ways back there may be two next values.
+                let is_first = found.iter().all(|&(known, _)| known != old);
+                if let Some((add, value, step)) = next.filter(|_| is_first) {
+                    found.push((old, Next { add, value, step, header }));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The addition that makes a value of another one and a constant, and the constant.
+fn sum(func: &Function, value: Value, old: Value) -> Option<(Inst, Value, i64)> {
+    let ValueDef::Result(add, 0) = func.dfg.value_def(value) else { return None };
+    let step = added(func, add, old)?;
+    func.layout.inst_block(add).is_some().then_some((add, value, step))
+}
+
+/// The constant that an instruction adds to a value, if it does.
+fn added(func: &Function, inst: Inst, to: Value) -> Option<i64> {
+    let InstructionData::Binary { opcode: Opcode::Iadd, args } = func.dfg.insts[inst] else { return None };
+    let args = args.map(|arg| func.dfg.resolve_aliases(arg));
+    let other = match args {
+        [a, b] if a == to => b,
+        [a, b] if b == to => a,
+        _ => return None,
+    };
+    let ValueDef::Result(made, 0) = func.dfg.value_def(other) else { return None };
+    match func.dfg.insts[made] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm }
+            if func.dfg.value_type(other).bits() <= 64 =>
+        {
+            Some(imm.bits())
+        }
+        _ => None,
+    }
+}
+
+fn rewrite(context: &mut Context, old: Value, next: Next, of_old: &[Inst], of_next: &[Inst]) {
+    let (func, domtree, loops) = (&mut context.func, &context.domtree, &context.loop_analysis);
+    let Some(own) = loops.is_loop_header(next.header) else { return };
+    let Some(home) = func.layout.inst_block(next.add) else { return };
+    // Where the addition stands at the latest.
+    let in_home = |func: &Function, inst: Inst| func.layout.inst_block(inst) == Some(home);
+    let mut first = func.layout.last_inst(home);
+    for &user in of_next.iter().filter(|&&user| in_home(func, user)) {
+        if first.is_none_or(|first| func.layout.pp_cmp(user, first).is_lt()) {
+            first = Some(user);
+        }
+    }
+    let Some(first) = first else { return };
+    let mut behind = Vec::new();
+    for &user in of_old.iter().filter(|&&user| user != next.add) {
+        let Some(block) = func.layout.inst_block(user) else { continue };
+        let is_reached = domtree.dominates(first, user, &func.layout);
+        if is_reached && (loops.is_in_loop(block, own) || func.dfg.insts[user].opcode().is_branch()) {
+            return;
+        }
+        if is_reached {
+            behind.push(user);
+        }
+    }
+    let is_last = func.layout.next_inst(next.add) == Some(first);
+    if !is_last && first != next.add {
+        func.layout.remove_inst(next.add);
+        func.layout.insert_inst(next.add, first);
+    }
+    let ty = func.dfg.value_type(old);
+    for user in behind {
+        match added(func, user, old) {
+            Some(step) if step == next.step => {
+                let same = func.dfg.first_result(user);
+                func.dfg.clear_results(user);
+                func.dfg.change_to_alias(same, next.value);
+                func.layout.remove_inst(user);
+            }
+            Some(step) => {
+                let mut cursor = FuncCursor::new(func).at_inst(user);
+                let rest = constant(&mut cursor, ty, next.step.wrapping_sub(step));
+                func.dfg.insts[user] =
+                    InstructionData::Binary { opcode: Opcode::Isub, args: [next.value, rest] };
+            }
+            None => {
+                let mut cursor = FuncCursor::new(func).at_inst(user);
+                let back = constant(&mut cursor, ty, next.step);
+                let again = cursor.ins().isub(next.value, back);
+                let dfg = &mut func.dfg;
+                let values = dfg.inst_values(user).map(|value| match dfg.resolve_aliases(value) {
+                    value if value == old => again,
+                    value => value,
+                });
+                let values: Vec<Value> = values.collect();
+                dfg.overwrite_inst_values(user, values.into_iter());
+            }
+        }
+    }
+}
+
+/// A constant of a type, in front of the cursor.
+fn constant(cursor: &mut FuncCursor<'_>, ty: Type, value: i64) -> Value {
+    let imm = Imm64::new(value).zero_extend_from_width(ty.bits());
+    cursor.ins().iconst(ty, imm)
+}

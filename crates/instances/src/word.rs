@@ -1,0 +1,45 @@
+//! The word through which a function is called, and the protocol by which threads read it while it changes.
+//!
+//! ```text
+//!   callers ── load ──► word ◄── store ── the owner's lock        leads to: stub, code, or a selector of worlds
+//! ```
+//!
+//! The native signature of a function is fixed when its word is made, and the word leads somewhere from the beginning, to a stub. So one word is
+//! enough, and to publish code, to upgrade it, to supersede it and to close the function is one store each time. Boxed entries, entries
+//! for C and those of loops are code of their own that calls through the word; none of them is changed when the function's code is.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | C1 | store the address | Release | C2 | whoever reads the word jumps to code that it cannot see yet |
+//! | C2 | load the address | Acquire | C1 | as C1 |
+//!
+//! Compiled code loads the word plainly and jumps to what it says (`crates/jit/src/cell/place.rs`, S2).
+//!
+//! Invariants: an address, once stored, stays callable as long as a thread may hold it (`reclaim`); one thread at a time stores.
+
+use crate::sync::{AtomicUsize, Ordering};
+
+/// A word that leads to native code, and is replaced while threads read it.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct CodeWord(AtomicUsize);
+
+impl CodeWord {
+    /// A word that leads to this address.
+    #[must_use]
+    pub fn new(address: usize) -> CodeWord {
+        CodeWord(AtomicUsize::new(address))
+    }
+
+    /// Where it leads.
+    #[must_use]
+    #[inline]
+    pub fn load(&self) -> usize {
+        self.0.load(Ordering::Acquire) // C2
+    }
+
+    /// Lets it lead elsewhere: to code that is in its final form. One thread at a time does so.
+    pub fn store(&self, address: usize) {
+        self.0.store(address, Ordering::Release); // C1
+    }
+}

@@ -1,0 +1,90 @@
+//! Questions about the spelling of expressions: which are literals, and which rows and blocks are hints alone.
+
+use super::super::ast::{Expr, ExprKind, Function, Literal, Stmt};
+
+/// `2.0im` or `NaN * im`.
+pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
+    match &expr.kind {
+        ExprKind::Infix(op, parts) if op == "*" && parts.len() == 2 => {
+            matches!(&parts[1].kind, ExprKind::Name(unit) if unit == "im")
+        }
+        _ => false,
+    }
+}
+
+/// `0.0 + 1.0im::T`, which says the type of all of it, as `(0.0 + 1.0im)::T`.
+pub(super) fn regrouped<'a>(expr: &Expr<'a>) -> Option<Expr<'a>> {
+    let ExprKind::Infix(op, args) = &expr.kind else { return None };
+    let [first, Expr { kind: ExprKind::Annotated(Some(last), ty), .. }] = &args[..] else { return None };
+    let parts = vec![first.clone(), (**last).clone()];
+    if !is_infix_literal(op, &parts) {
+        return None;
+    }
+    let number = Expr::new(expr.span, ExprKind::Infix(op.clone(), parts));
+    Some(Expr::new(expr.span, ExprKind::Annotated(Some(Box::new(number)), ty.clone())))
+}
+
+/// Whether an infix expression spells a number, a range or a pair: `1//2`, `1.0 + 2.0im`, `1:3`, `:a => 1`.
+pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
+    let literal = |expr: &Expr<'_>| match &expr.kind {
+        ExprKind::Literal(_) => true,
+        ExprKind::Prefix(op, inner) => {
+            op == "-" && matches!(inner.kind, ExprKind::Literal(_) | ExprKind::Name(_))
+        }
+        ExprKind::Name(name) => is_literal_name(name),
+        ExprKind::Infix(op, inner) => {
+            op == ":" && inner.iter().all(|e| matches!(e.kind, ExprKind::Literal(_)))
+        }
+        _ => false,
+    };
+    match (op, args) {
+        (":" | "//", [x, y]) => literal(x) && literal(y),
+        ("+" | "-", [re, im]) => literal(re) && is_imaginary(im),
+        ("*", [x, unit]) => literal(x) && matches!(&unit.kind, ExprKind::Name(unit) if unit == "im"),
+        _ => false,
+    }
+}
+
+/// Names that are literals.
+pub(super) fn is_literal_name(name: &str) -> bool {
+    const NAMES: [&str; 17] = [
+        "true", "false", "nothing", "missing", "Inf", "Inf64", "Inf32", "Inf16", "NaN", "NaN64", "NaN32",
+        "NaN16", "C_NULL", "Main", "Base", "Core", "im",
+    ];
+    NAMES.contains(&name)
+}
+
+/// A decimal integer: its text does not say its type.
+pub(super) fn is_plain(expr: &Expr<'_>) -> bool {
+    matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. }))
+}
+
+/// The expression inside of a quote.
+pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
+    match &expr.kind {
+        ExprKind::Quote(inner) => inner,
+        _ => expr,
+    }
+}
+
+/// How many blocks a function has without that of `meta` rows that Julia puts behind the last `return`.
+pub(super) fn blocks_that_run(function: &Function<'_>) -> usize {
+    match function.blocks.split_last() {
+        Some((last, before))
+            if !before.is_empty() && last.rows.iter().all(|row| meta(&row.stmt).is_some()) =>
+        {
+            before.len()
+        }
+        _ => function.blocks.len(),
+    }
+}
+
+/// The parts of `$(Expr(:meta, …))`.
+pub(super) fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'e Expr<'a>>> {
+    match stmt {
+        Stmt::Expr(Expr { kind: ExprKind::Head(head, items), .. }) if head == "meta" => {
+            Some(items.iter().map(unquoted))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,203 @@
+//! Calling compiled functions many times within one entry, and raw entries for those who chain blocks of code.
+//!
+//! ```text
+//!   activate ── find the thread, enter the heap, pin it, enter the newest world          paid once
+//!      │
+//!      ├─ func.call_within(&activation, args)                                            the trampoline of the signature
+//!      └─ raw.call(&activation, args, results)                                           the same, without types
+//!              └─ raw.word() ──► code         code of the embedder's own:  call [word]
+//! ```
+//!
+//! [`TypedFunc::call`] enters and leaves each time. An interpreter or an emulator that runs short blocks enters once, by [`activate`], and calls within
+//! that *activation*. All calls within one are made in the world in which it began, as those of one compiled function are; a redefinition is seen by
+//! the next activation.
+//!
+//! **While an activation lasts**, collections wait for the thread unless it runs compiled code, which polls; and code that is retired waits for it. So
+//! it should neither block nor go on for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
+//!
+//! Cost: 4 ns for a call within an activation, most of it the trampoline, which loads arguments from memory and keeps the registers of Rust.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use brolga_codegen::entry::RETURNED;
+use brolga_runtime::objects::InWorld;
+use brolga_runtime::{Entered, Exception, HeapEntry, Runtime, Thread, with_attached};
+
+use super::func::{CallError, Callable, EntryFn, TypedFunc, UntypedFunc};
+use super::value::{Params, Value};
+
+/// An entry of a thread into the code of a runtime that lasts over several calls: see the file's header.
+pub struct Activation<'t> {
+    // In the order in which they are left.
+    #[expect(dead_code, reason = "the thread is in the world until this is dropped")]
+    world: InWorld<'t>,
+    entered: Entered<'t>,
+    #[expect(dead_code, reason = "the thread is in the heap until this is dropped")]
+    heap: HeapEntry<'t>,
+    thread: &'t Thread,
+    runtime: &'t Arc<Runtime>,
+}
+
+impl std::fmt::Debug for Activation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Activation in world {}", self.thread.world())
+    }
+}
+
+/// Enters the code of a runtime on the running thread, for all calls within `body`.
+///
+/// # Errors
+/// The thread cannot be attached, or a scope of the runtime is in use on it.
+pub fn activate<R>(
+    runtime: &Arc<Runtime>,
+    body: impl for<'t> FnOnce(&Activation<'t>) -> R,
+) -> Result<R, CallError> {
+    with_attached(runtime, |thread| {
+        if thread.in_scope() {
+            return Err(CallError::InScope);
+        }
+        let heap = thread.enter_heap(runtime)?;
+        let entered = thread.enter();
+        let world = thread.enter_world(runtime.methods());
+        Ok(body(&Activation { world, entered, heap, thread, runtime }))
+    })?
+}
+
+impl Activation<'_> {
+    /// The world in which calls within it are made.
+    #[must_use]
+    pub fn world(&self) -> u64 {
+        self.thread.world()
+    }
+
+    /// What trampolines are called with.
+    #[must_use]
+    pub fn thread(&self) -> *const Thread {
+        self.thread
+    }
+
+    /// Whether calls of the function may be made within: it belongs to the runtime, its dynamic calls look where those of the activation do, and no
+    /// scope is in use, whose objects nobody would keep.
+    fn reaches(&self, callable: &Callable) -> bool {
+        Arc::ptr_eq(self.runtime, callable.runtime())
+            && callable.methods().is_none_or(|methods| methods.id() == self.runtime.methods().id())
+            && !self.thread.in_scope()
+    }
+}
+
+/// The entry of a function without its types: for embedders that chain blocks of code.
+///
+/// **Words.** Arguments and results are arrays of 64-bit words: one for each entry of the [signature](UntypedFunc::signature), two for one of
+/// 128 bits; a narrow value lies in the low end of its word, and the bits above a narrow result are left as they were.
+#[derive(Clone, Debug)]
+pub struct RawEntry {
+    callable: Callable,
+}
+
+impl RawEntry {
+    /// The address of the word that leads to the function's code, for code that calls through it: `call [word]`. Nothing for a function of an engine's
+    /// unit, whose [code](RawEntry::code) stays where it is.
+    ///
+    /// Reading it is safe as long as this entry, or another handle of the function, is held. To jump to what it holds, all of this must be true:
+    ///
+    /// - The word was read by an acquire load since the thread's last safepoint. Compiled code that is called is a safepoint, and so are defining,
+    ///   removing and evicting on the same thread: what the word held before may be freed then.
+    /// - The thread is in an [`Activation`] of the function's runtime, which began before the word was read: it pins the code and says the world.
+    /// - The caller follows the calling convention of compiled code (`tail` of Cranelift; the thread is in the pinned register). Code that does not
+    ///   calls the [trampoline](RawEntry::trampoline).
+    #[must_use]
+    pub fn word(&self) -> Option<*const usize> {
+        self.callable.word().map(std::ptr::with_exposed_provenance)
+    }
+
+    /// Where the code is now, by an acquire load of the word. What the caller keeps is said at [`RawEntry::word`].
+    #[must_use]
+    #[inline]
+    pub fn code(&self) -> usize {
+        self.callable.code()
+    }
+
+    /// The trampoline of the signature: called with the [thread](Activation::thread), the code, the words of the arguments and room for those of the results,
+    /// by the C convention. It gives 0 when the function has returned; otherwise an exception is pending, which [`RawEntry::call`] would have
+    /// taken. It is valid as long as this entry is held.
+    #[must_use]
+    pub fn trampoline(&self) -> unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32 {
+        self.callable.trampoline()
+    }
+
+    /// Calls the function.
+    ///
+    /// # Errors
+    /// The exception that the function threw.
+    ///
+    /// # Safety
+    ///
+    /// The activation is one of the function's runtime, and no scope of it is in use on the thread. `args` has as many readable words as the
+    /// parameters take, which hold values of the parameters' types (an object is the address of a live one), and `results` as many writable
+    /// words as the results take. A function of an engine's unit that calls dynamically finds the methods that all programs see, not those of its
+    /// own program.
+    #[inline]
+    pub unsafe fn call(
+        &self,
+        activation: &Activation<'_>,
+        args: *const u64,
+        results: *mut u64,
+    ) -> Result<(), Exception> {
+        let trampoline: EntryFn = self.callable.trampoline();
+        // SAFETY: the trampoline and the code are those of one function, which `self` holds; the thread is the running one, and is entered, by the
+        // activation; the words are as the contract says. The trampoline comes back on either way out.
+        let status = unsafe { trampoline(activation.thread, self.callable.code(), args, results) };
+        if status != RETURNED || activation.entered.carries() {
+            return Err(activation.entered.take_exception());
+        }
+        Ok(())
+    }
+}
+
+impl UntypedFunc {
+    /// The function's entry without its types.
+    #[must_use]
+    pub fn raw(&self) -> RawEntry {
+        RawEntry { callable: self.callable.clone() }
+    }
+}
+
+impl<A, R> TypedFunc<A, R> {
+    /// The function's entry without its types.
+    #[must_use]
+    pub fn raw(&self) -> RawEntry {
+        RawEntry { callable: self.callable.clone() }
+    }
+}
+
+impl<A: Params, R: Value> TypedFunc<A, R> {
+    /// Calls the function within an activation. Where that is not of the function's runtime, or does not reach its methods, as [`TypedFunc::call`].
+    ///
+    /// # Errors
+    /// As [`TypedFunc::call`].
+    pub fn call_within(&self, activation: &Activation<'_>, args: A) -> Result<R, CallError> {
+        let callable = &self.callable;
+        if !activation.reaches(callable) {
+            return self.call(args);
+        }
+        let args = args.into_words();
+        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
+        let mut results = MaybeUninit::<R::Words>::zeroed();
+        // SAFETY: as F1 of `func.rs`: lookup compared the sizes of both word types with the signature of the trampoline. The thread is the
+        // activation's, which is the running one; it cannot be sent to another.
+        let status = unsafe {
+            callable.trampoline()(
+                activation.thread,
+                callable.code(),
+                (&raw const args).cast(),
+                results.as_mut_ptr().cast(),
+            )
+        };
+        if status != RETURNED || activation.entered.carries() {
+            return Err(CallError::Exception(activation.entered.take_exception()));
+        }
+        // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
+        Ok(R::from_words(unsafe { results.assume_init() })?)
+    }
+}
