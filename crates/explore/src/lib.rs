@@ -13,6 +13,7 @@
 //! | `machine` | CLIF, listing and bytes as rows |
 //! | `data` | all of it as compact JSON |
 //! | `page.html`, `page.css`, `page.js` | the page; it asks the network for nothing |
+//! | `views.js` | columns: stages decoded, statements as HTML |
 //! | `pictures.js`, `layout.js` | control flow, dominators, loops and calls as pictures |
 //!
 //! The page is a function of the program and the options, but for times, which are measured.
@@ -98,6 +99,7 @@ fn filled(title: &str, json: &str) -> String {
         ("@DATA@", json),
         ("@LAYOUT@", include_str!("layout.js")),
         ("@PICTURES@", include_str!("pictures.js")),
+        ("@VIEWS@", include_str!("views.js")),
         ("@SCRIPT@", include_str!("page.js")),
     ];
     for (mark, part) in parts {

@@ -122,7 +122,10 @@ fn origin_at(lines: &[(u32, u32)], offset: usize) -> u32 {
 pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
     use iced_x86::{Decoder, DecoderOptions, Formatter as _, GasFormatter};
     let mut formatter = GasFormatter::new();
-    formatter.options_mut().set_space_after_operand_separator(true);
+    let options = formatter.options_mut();
+    options.set_space_after_operand_separator(true);
+    options.set_branch_leading_zeros(false);
+    options.set_uppercase_hex(false);
     let mut found = Vec::new();
     for instruction in Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
         let offset = instruction.ip() as usize;

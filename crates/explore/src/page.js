@@ -12,344 +12,7 @@
 // open views when the selection changes.
 'use strict';
 
-const D = JSON.parse(document.getElementById('data').textContent);
-const ROW = 18;          // --row of the style
-const OVERSCAN = 12;     // rows drawn beyond each edge
-
-// ---- small helpers ------------------------------------------------------------------------------------------------
-
-const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const esc = text => text.replace(/[&<>"]/g, c => escapes[c]);
-const $ = (selector, root = document) => root.querySelector(selector);
-
-/** An element: `h('div.item.on', { onclick }, 'text', child)`. */
-function h(spec, props = {}, ...children) {
-  const [tag, ...classes] = spec.split('.');
-  const node = document.createElement(tag);
-  if (classes.length) node.className = classes.join(' ');
-  for (const [key, value] of Object.entries(props)) {
-    if (key in node) node[key] = value; else node.setAttribute(key, value);
-  }
-  node.append(...children.filter(child => child != null));
-  return node;
-}
-
-const number = n => n.toLocaleString('en-US').replace(/,/g, ' ');
-const short = n => n < 1e4 ? String(n) : n < 1e6 ? (n / 1e3).toPrecision(3) + 'k' : n < 1e9 ? (n / 1e6).toPrecision(3) + 'M' : (n / 1e9).toPrecision(3) + 'G';
-const duration = ns => ns < 1e3 ? ns + ' ns' : ns < 1e6 ? (ns / 1e3).toFixed(1) + ' µs' : (ns / 1e6).toFixed(1) + ' ms';
-const plural = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
-
-// ---- data: stages of a function --------------------------------------------------------------------------------------
-
-/** The stages of a function up to number `n`: `{ label, kind, sig, rows: [[inst, string, origin]], blocks }`. Made once each. */
-function stage(f, n) {
-  f.decoded ??= [];
-  while (f.decoded.length <= n) {
-    const at = f.decoded.length;
-    const [label, kind, sig, delta, flat] = f.stages[at];
-    const last = at > 0 && f.stages[at - 1][1] === kind || kind === 'roots' ? f.decoded[at - 1] : undefined;
-    const rows = [];
-    for (let i = 0; i < delta.length;) {
-      const [from, count, fresh] = [delta[i], delta[i + 1], delta[i + 2]];
-      i += 3;
-      for (let k = 0; k < count; k++) rows.push(last.rows[from + k]);
-      for (let k = 0; k < fresh; k++, i += 3) rows.push([delta[i], delta[i + 1], delta[i + 2]]);
-    }
-    f.decoded.push({ label, kind, sig, rows, last, blocks: flat ? blocksOf(flat) : last.blocks });
-  }
-  return f.decoded[n];
-}
-
-function blocksOf(flat) {
-  const blocks = [];
-  for (let i = 0, first = 0; i < flat.length;) {
-    const [id, rows, cold, idom, head, depth, succs] = flat.slice(i, i + 7);
-    blocks.push({ id, first, rows, cold: !!cold, idom, head, depth, succs: flat.slice(i + 7, i + 7 + succs), at: blocks.length });
-    first += rows;
-    i += 7 + succs;
-  }
-  return blocks;
-}
-
-/** The ids of the instructions that a statement uses. */
-const usesCache = new Map();
-function uses(string) {
-  let found = usesCache.get(string);
-  if (!found) {
-    found = [...D.strings[string].replace(/"(?:[^"\\]|\\.)*"/g, '').matchAll(/%(\d+)/g)].map(m => +m[1]);
-    usesCache.set(string, found);
-  }
-  return found;
-}
-
-/** The numbers of a stage's rows and blocks, and which rows are used. */
-function numbers(f, st) {
-  if (st.numbers) return st.numbers;
-  const rows = new Map(), used = new Set(), blocks = new Map(), at = new Map();
-  let n = 0;
-  st.rows.forEach(([inst, string], index) => {
-    if (inst) { rows.set(inst, ++n); at.set(inst, index); }
-    for (const id of uses(string)) used.add(id);
-  });
-  st.blocks.forEach((block, index) => blocks.set(block.id, index + 1));
-  const blockOf = new Array(st.rows.length);
-  for (const block of st.blocks) for (let k = 0; k < block.rows; k++) blockOf[block.first + k] = block;
-  for (const block of st.blocks) block.count = blockCount(f, st.rows.slice(block.first, block.first + block.rows));
-  let width = 1;
-  for (const id of used) if (rows.has(id)) width = Math.max(width, String(rows.get(id)).length);
-  return st.numbers = { rows, used, blocks, at, blockOf, width };
-}
-
-const countOf = origin => D.counts && origin ? D.counts[origin - 1] : 0;
-/** How often a block of a stage of `f` was executed, from the origins of its rows. Rows of the function itself know; a row that was put in from
- *  another function counts all calls of that one, and is asked only where there is no other. */
-function blockCount(f, rows) {
-  if (!D.counts) return 0;
-  const own = rows.filter(row => row[2] && D.funcs[D.of[row[2] - 1]] === f);
-  return (own.length ? own : rows).reduce((most, row) => Math.max(most, countOf(row[2])), 0);
-}
-
-/** The counts of the origins of a function's code, by the blocks of its last stage. */
-function codeCounts(f) {
-  if (f.codeCounts || !D.counts) return f.codeCounts;
-  f.codeCounts = new Map();
-  const st = f.stages.length ? stage(f, f.stages.length - 1) : { blocks: [] };
-  for (const block of st.blocks) {
-    const rows = st.rows.slice(block.first, block.first + block.rows), count = blockCount(f, rows);
-    for (const [, , origin] of rows) f.codeCounts.set(origin, Math.max(count, f.codeCounts.get(origin) ?? 0));
-  }
-  return f.codeCounts;
-}
-const codeCount = (f, origin) => D.counts && origin ? codeCounts(f).get(origin) ?? countOf(origin) : 0;
-
-/** How hot a count is, from 0 to 1, on a scale of logarithms. */
-const maxCount = D.counts ? D.counts.reduce((a, b) => Math.max(a, b), 0) : 0;
-const heat = count => count > 0 ? Math.log2(1 + count) / Math.log2(1 + maxCount) : 0;
-const heatColour = (count, alpha = 1) => `hsla(var(--hot), ${(Math.pow(heat(count), 2) * alpha).toFixed(3)})`;
-/** Rows of one line of the program have one hue; neighbours differ by the golden angle. */
-const hue = origin => origin ? Math.round(((D.lines[origin - 1] || origin) * 137.508) % 360) : -1;
-
-// ---- text as HTML ------------------------------------------------------------------------------------------------------
-
-const IR = /("(?:[^"\\]|\\.)*")|(#\s(?:check|throws|roots|\S).*$|^#.*$)|(::[\w.!]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?)|(%\d+)|([§#]\d+)|\b(function|end|low|struct|mutable|abstract|type|primitive|global|goto|if|not|return|unreachable|enter|leave|invoke|dynamic|new|odds)\b|([φπϒ]ᶜ?)|(\b(?:intrinsic|builtin)\s+(?:(?:Base|Core)\.)?|\b(?:Base|Core)\.)|(\b0x[0-9a-f]+\b|\b\d[\d_.]*(?:e[+-]?\d+)?f?\d*\b)/g;
-const CLIF = /(;.*$)|(v\d+)|(block\d+)|\b(function|cold|tail|system_v)\b|(\b[iuf](?:8|16|32|64|128)(?:x\d+)?\b)|(\b0x[0-9a-f._p+-]+\b|-?\b\d+\b)|((?<==\s|^\s{4})[a-z][\w.]+)/g;
-const ASM = /([#;].*$)|(%[a-z]\w*)|(\$?-?\b0x[0-9a-fA-F]+\b|\$-?\d+)|(block\d+|label\d+)|(^\s*[a-z]\w*)/g;
-
-/** A text in spans. `kinds` are classes by group; `same` is the word that is under the pointer. */
-function paint(text, pattern, kinds, rename) {
-  let out = '', at = 0;
-  for (const m of text.matchAll(pattern)) {
-    const group = m.findIndex((part, i) => i > 0 && part !== undefined);
-    out += esc(text.slice(at, m.index));
-    let word = m[0];
-    const kind = kinds[group];
-    const id = word;
-    if (rename) word = rename(word, kind);
-    const marked = kind === 'v' || kind === 'b' ? ` data-w="${esc(id)}"` : '';
-    out += `<span class="${kind}${marked && S.word === id ? ' same' : ''}"${marked}>${esc(word)}</span>`;
-    at = m.index + m[0].length;
-  }
-  return out + esc(text.slice(at));
-}
-const paintIr = (text, rename) => paint(text, IR, ['', 's', 'c', 't', 'v', 'b', 'k', 'k', 'f', 'n_'], rename);
-const paintClif = text => paint(text, CLIF, ['', 'c', 'v', 'b', 'k', 't', 'n_', 'o']);
-const paintAsm = text => paint(text, ASM, ['', 'c', 'v', 'n_', 'b', 'o']);
-
-/** Puts marks around what is searched for, outside tags. */
-function markHits(html) {
-  const wanted = esc(S.query).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return html.replace(/(<[^>]*>)|([^<]+)/g, (all, tag, text) => tag || text.replace(new RegExp(wanted, 'gi'), '<span class="hit">$&</span>'));
-}
-
-// ---- views: what a pane shows --------------------------------------------------------------------------------------------
-
-const KINDS = [
-  ['Program', [['source', 'Source IR'], ['own', 'Source program']]],
-  ['Passes', [['pass', 'IR after selected pass'], ['read', 'IR as read'], ['high', 'High IR, optimised'], ['lower', 'Low IR, lowered'], ['low', 'Low IR, optimised'], ['roots', 'Low IR with roots']]],
-  ['Code', [['clif', 'Cranelift IR'], ['vcode', 'Machine instructions'], ['asm', 'Machine code'], ['frame', 'Frame and root maps']]],
-  ['Pictures', [['cfg', 'Control flow'], ['dom', 'Dominator tree'], ['loops', 'Loop nest'], ['calls', 'Call graph']]],
-];
-const PICTURES = ['cfg', 'dom', 'loops', 'calls'];
-const kindName = kind => KINDS.flatMap(group => group[1]).find(([id]) => id === kind)[1];
-
-/** The stage that a kind of view shows of a function, -1 if there is none. */
-function stageOf(f, kind) {
-  const last = wanted => f.stages.findLastIndex(([, k]) => wanted.includes(k));
-  const low = f.stages.findIndex(([, k]) => k === 'low');
-  switch (kind) {
-    case 'read': return 0;
-    case 'high': return last(['high']);
-    case 'lower': return low;
-    case 'low': return last(['low']);
-    case 'roots': return last(['roots']);
-    default: return Math.min(S.stage, f.stages.length - 1);
-  }
-}
-
-const views = new Map();
-/** The view of a kind, for the function and the pass that are selected. Views are kept until another function is. */
-function viewOf(kind) {
-  const f = D.funcs[S.func];
-  const onStage = !['source', 'own', 'clif', 'vcode', 'asm', 'frame', 'calls'].includes(kind);
-  const key = onStage ? `${kind}/${S.func}/${PICTURES.includes(kind) ? S.stage : stageOf(f, kind)}/${S.ghosts}` : kind === 'source' || kind === 'own' ? kind : `${kind}/${S.func}`;
-  let view = views.get(key);
-  if (!view) {
-    if (views.size > 40) views.clear();
-    view = make(kind, f);
-    index(view);
-    views.set(key, view);
-  }
-  return view;
-}
-
-function make(kind, f) {
-  switch (kind) {
-    case 'source': return sourceView(D.source, D.lines);
-    case 'own': return D.own ? sourceView(D.own, D.owns) : { empty: 'The page was made without the text of a source program: <b>--source FILE</b>.' };
-    case 'clif': return textView(f.clif, paintClif, f, 'clif');
-    case 'vcode': return textView(f.vcode, paintAsm, f, 'vcode');
-    case 'asm': return asmView(f);
-    case 'frame': return frameView(f);
-    case 'cfg': case 'dom': case 'loops': case 'calls': return { picture: kind };
-    default: {
-      const at = stageOf(f, kind);
-      return at < 0 ? { empty: refusal(f) } : irView(f, at);
-    }
-  }
-}
-
-const refusal = f => `There is no such form of <b>${esc(f.symbol)}</b>.\n\n${esc(f.refusal ?? '')}`;
-
-/** Fills in where the rows of each origin are. */
-function index(view) {
-  view.rows ??= [];
-  view.byOrigin = new Map();
-  view.rows.forEach((row, i) => {
-    for (const origin of row.os ?? (row.o ? [row.o] : [])) {
-      const list = view.byOrigin.get(origin);
-      if (list) list.push(i); else view.byOrigin.set(origin, [i]);
-    }
-  });
-}
-
-function sourceView(source, lineOf) {
-  const origins = new Map();
-  lineOf.forEach((line, i) => { if (line) (origins.get(line) ?? origins.set(line, []).get(line)).push(i + 1); });
-  const width = String(source.lines.length).length;
-  const rows = source.lines.map((text, i) => {
-    const os = origins.get(i + 1) ?? [];
-    const count = os.reduce((most, o) => Math.max(most, countOf(o)), 0);
-    return { os, o: os[0] ?? 0, text, count, cells: () => `<span class="no" style="width:${width + 2}ch">${i + 1}</span>`, body: () => paintIr(text) };
-  });
-  return { rows, info: source.name };
-}
-
-/** The rows of a stage, with what the pass changed if it is shown as a pass's result. */
-function irView(f, at) {
-  const st = stage(f, at), old = st.last, ns = numbers(f, st);
-  const rows = [{ text: st.sig, o: 0, head: true, cells: () => '', body: () => paintIr(st.sig) }];
-  const rename = (st, ns) => (word, kind) =>
-    kind === 'v' ? '%' + (ns.rows.get(+word.slice(1)) ?? 0) : kind === 'b' && word[0] === '§' ? '#' + (ns.blocks.get(+word.slice(1)) ?? '?') : word;
-  const names = rename(st, ns);
-  const blockWidth = String(st.blocks.length).length + 2;
-  const make = (st, ns, index, change, names) => {
-    const [inst, string, o] = st.rows[index];
-    const block = ns.blockOf[index], isFirst = block.first === index;
-    const isUsed = ns.used.has(inst) && inst, n = ns.rows.get(inst);
-    const statement = D.strings[string];
-    return {
-      o, inst, block, index, change, first: isFirst && index > 0, count: block.count, depth: block.depth,
-      text: (isUsed ? `%${n} = ` : '') + statement.replace(/%(\d+)|§(\d+)/g, (all, i, b) => i ? '%' + (ns.rows.get(+i) ?? 0) : '#' + (ns.blocks.get(+b) ?? '?')),
-      cells: () => `<span class="sign">${{ add: '+', chg: '~', del: '−', mov: '↕' }[change] ?? ''}</span>` +
-        `<span class="blk" style="width:${blockWidth + 1}ch">${isFirst ? '#' + ns.blocks.get(block.id) : ''}</span>${loopBars(block.depth)}` +
-        `<span class="def" style="width:${ns.width + 2}ch">${isUsed ? `<span class="v${S.word === '%' + inst ? ' same' : ''}" data-w="%${inst}">%${n}</span>` : ''}</span><span class="eq">${isUsed ? '=' : ' '}</span>`,
-      body: () => paintIr(statement, names),
-    };
-  };
-  if (!old) {
-    st.rows.forEach((_, i) => rows.push(make(st, ns, i, '', names)));
-    return { rows, stage: st, f, info: summary(f, at), depthMax: maxDepth(st) };
-  }
-  // Instructions keep their ids, so that a row is new, other or gone by its id, whatever its number.
-  const oldNumbers = numbers(f, old), oldNames = rename(old, oldNumbers);
-  const before = new Map(old.rows.map((row, i) => [row[0], [row[1], oldNumbers.blockOf[i].id, i]]));
-  const ghosts = new Map();
-  let behind = 0, added = 0, removed = 0, changed = 0;
-  old.rows.forEach((row, i) => {
-    const now = row[0] ? ns.at.get(row[0]) : undefined;
-    if (now !== undefined && st.rows[now][1] === row[1]) { behind = row[0]; return; }
-    if (now === undefined) { if (row[0]) removed++; } else { changed++; behind = now > 0 ? st.rows[now - 1][0] : 0; }
-    if (row[0]) (ghosts.get(behind) ?? ghosts.set(behind, []).get(behind)).push(i);
-    if (now !== undefined) behind = row[0];
-  });
-  const addGhosts = inst => {
-    for (const i of S.ghosts ? ghosts.get(inst) ?? [] : []) rows.push({ ...make(old, oldNumbers, i, 'del', oldNames), first: false, ghost: true });
-    ghosts.delete(inst);
-  };
-  addGhosts(0);
-  st.rows.forEach(([inst, string], i) => {
-    const was = before.get(inst);
-    const change = !inst ? '' : !was ? (added++, 'add') : was[0] !== string ? 'chg' : was[1] !== ns.blockOf[i].id ? 'mov' : '';
-    rows.push(make(st, ns, i, change, names));
-    addGhosts(inst);
-  });
-  const info = `${summary(f, at)} · +${added} −${removed} ~${changed}`;
-  return { rows, stage: st, f, info, changes: true, depthMax: maxDepth(st) };
-}
-
-const maxDepth = st => st.blocks.reduce((most, block) => Math.max(most, block.depth), 0);
-const loopBars = depth => `<span class="loop" style="${depth ? `border-color:hsla(226,80%,65%,${Math.min(1, .25 * depth)})` : ''}"></span>`;
-const summary = (f, at) => {
-  const st = stage(f, at);
-  return `${st.label === 'read' ? 'as read' : st.label === 'lower' ? 'lowered' : st.label} · ${plural(st.rows.length, 'row')} · ${plural(st.blocks.length, 'block')}`;
-};
-
-function textView(part, body, f, kind) {
-  if (!part) return { empty: refusal(f) };
-  const [origins, joined] = part;
-  const lines = joined.split('\n');
-  const width = String(lines.length).length;
-  const rows = lines.map((text, i) => {
-    const isLabel = /^\s*block\d+/.test(text);
-    return {
-      o: origins[i] ?? 0, text, first: isLabel, label: isLabel, count: codeCount(f, origins[i]),
-      cells: () => `<span class="no" style="width:${width + 2}ch">${i + 1}</span>`, body: () => body(text),
-    };
-  });
-  return { rows, f, info: plural(rows.length, 'row') };
-}
-
-function asmView(f) {
-  if (!f.asm) return { empty: refusal(f) };
-  const [origins, joined] = f.asm;
-  const lines = joined.split('\n').map(line => line.split('\t'));
-  const width = (lines.at(-1)?.[0].length ?? 1) + 1;
-  const widest = Math.min(11, lines.reduce((most, [, hex]) => Math.max(most, hex.length / 2), 1));
-  // Branch targets start a group of rows.
-  const targets = new Set(lines.map(([, , text]) => /^(?:j\w+|loop\w*)\s+(?:0x)?([0-9a-f]+)/i.exec(text)?.[1].toLowerCase()).filter(Boolean));
-  const rows = lines.map(([offset, hex, text], i) => ({
-    o: origins[i], text: `${offset} ${hex} ${text}`, first: targets.has(offset), count: codeCount(f, origins[i]),
-    cells: () => `<span class="off" style="width:${width + 2}ch">${offset}</span><span class="hex" style="width:${widest * 3 + 1}ch" title="${hex.replace(/(..)/g, '$1 ')}">${hex.replace(/(..)(?=.)/g, '$1 ')}</span>`,
-    body: () => paintAsm(text),
-  }));
-  return { rows, f, info: `${number(f.size)} bytes · ${plural(rows.length, 'instruction')}` };
-}
-
-/** The frame as code generation left it: its size, and for each call the words that hold objects. */
-function frameView(f) {
-  if (!f.asm) return { empty: refusal(f) };
-  const offsets = f.asm[1].split('\n').map(line => parseInt(line, 16));
-  const words = [...new Set(f.maps.flatMap(map => map.slice(1)))].sort((a, b) => a - b);
-  const rows = [{ o: 0, text: `frame of ${f.frame} bytes; ${plural(words.length, 'word')} for objects; ${plural(f.maps.length, 'safepoint')} with roots`, head: true }];
-  if (words.length) rows.push({ o: 0, text: `return to   ${words.map(word => `fp${word < 0 ? '−' : '+'}${Math.abs(word)}`.padEnd(8)).join('')}`, head: true });
-  for (const [at, ...held] of f.maps) {
-    // The call is the instruction that ends where it returns to.
-    const i = offsets.findLastIndex(offset => offset < at);
-    rows.push({ o: f.asm[0][i] ?? 0, text: `${at.toString(16).padStart(8)}    ${words.map(word => (held.includes(word) ? '●' : '·').padEnd(8)).join('')}` });
-  }
-  for (const row of rows) Object.assign(row, { count: countOf(row.o), cells: () => '', body: () => esc(row.text).replace(/●/g, '<span class="k">●</span>') });
-  return { rows, f, info: `${f.frame} bytes` };
-}
+const OVERSCAN = 8;      // rows drawn beyond each edge
 
 // ---- state -------------------------------------------------------------------------------------------------------------
 
@@ -362,6 +25,15 @@ const S = {
 let live = null;        // rows in which the selected value is needed: { pane, rows: Set }
 
 // ---- panes ----------------------------------------------------------------------------------------------------------------
+
+const isLit = row => row.os ? row.os.some(o => S.origins.has(o)) : S.origins.has(row.o);
+
+/** Colours of the ruler, read once for each theme: to ask for them makes the browser compute styles. */
+let colours = {};
+function readColours() {
+  const style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name);
+  colours = { add: colour('--add'), del: colour('--del'), chg: colour('--chg'), mov: colour('--accent'), lit: colour('--lit-edge'), hit: '#eab308' };
+}
 
 /** A pane: a bar with the choice of the view, rows or a picture, and a ruler. */
 class Pane {
@@ -392,7 +64,13 @@ class Pane {
     this.ruler.addEventListener('pointerdown', event => {
       this.scroll.scrollTop = event.offsetY / this.ruler.clientHeight * this.holder.clientHeight - this.scroll.clientHeight / 2;
     });
-    new ResizeObserver(() => { this.draw(); this.rule(); }).observe(this.body);
+    new ResizeObserver(() => { this.measure(); this.draw(true); this.rule(); }).observe(this.body);
+  }
+
+  /** Sizes are measured when they change, not while rows are drawn. */
+  measure() {
+    this.height = this.scroll.clientHeight;
+    this.rulerHeight = this.ruler.clientHeight;
   }
 
   show(kind) {
@@ -418,6 +96,7 @@ class Pane {
       return drawPicture(this);
     }
     if (view.empty) return this.body.append(h('div.empty', { innerHTML: view.empty }));
+    this.measure();
     if (isNew) {
       this.drawn = null;
       if (this.row >= view.rows.length) this.row = -1;
@@ -431,38 +110,53 @@ class Pane {
   }
 
   /** Makes elements of the rows in sight. */
-  draw(always) {
+  draw(always, top = this.scroll.scrollTop) {
     const view = this.view;
     if (!view?.rows.length || view.picture) return;
-    const top = this.scroll.scrollTop, height = this.scroll.clientHeight;
+    const height = this.height;
     const first = Math.max(0, Math.floor(top / ROW) - OVERSCAN);
     const end = Math.min(view.rows.length, Math.ceil((top + height) / ROW) + OVERSCAN);
-    if (!always && this.drawn && first >= this.drawn[0] && end <= this.drawn[1] && (first > this.drawn[0] - 1)) {
-      // What is in sight is there already.
-      const [from, to] = this.drawn;
-      if (Math.floor(top / ROW) >= from && Math.ceil((top + height) / ROW) <= to) return;
-    }
+    if (!always && this.covers(top)) return;
     let html = '';
     for (let i = first; i < end; i++) html += this.rowHtml(view.rows[i], i);
     this.holder.innerHTML = html;
     this.drawn = [first, end];
   }
 
+  /** Whether all rows in sight are elements already. */
+  covers(top) {
+    const [from, to] = this.drawn ?? [0, -1];
+    return Math.floor(top / ROW) >= from && Math.min(this.view.rows.length, Math.ceil((top + this.height) / ROW)) <= to;
+  }
+
+  /** Shows the selection: by classes of the elements that are there, or by drawing rows that were not. */
+  light(top) {
+    if (!this.view?.rows.length) return;
+    if (!this.covers(top)) return this.draw(true, top);
+    const isLive = live?.pane === this;
+    for (const element of this.holder.children) {
+      const i = +element.dataset.i;
+      element.classList.toggle('lit', isLit(this.view.rows[i]));
+      element.classList.toggle('sel', i === this.row);
+      element.classList.toggle('alive', isLive && live.rows.has(i));
+    }
+  }
+
   rowHtml(row, i) {
-    const os = row.os ?? (row.o ? [row.o] : []);
     const classes = ['r'];
     if (row.head) classes.push('head');
     if (row.first) classes.push('first');
     if (row.change) classes.push(row.change);
-    if (os.some(o => S.origins.has(o))) classes.push('lit');
+    if (isLit(row)) classes.push('lit');
     if (i === this.row) classes.push('sel');
+    if (live?.pane === this && live.rows.has(i)) classes.push('alive');
     const colour = hue(row.o);
     const tint = S.tint && colour >= 0 && !row.change ? `background-color:hsla(${colour},var(--tint),.16);` : '';
     let body = row.body();
     if (S.query && row.text.toLowerCase().includes(S.query.toLowerCase())) body = markHits(body);
     const heatCell = D.counts ? `<span class="heat" style="background:${heatColour(row.count)}" title="${row.count ? number(row.count) + ' times' : ''}"></span>` : '';
     const count = D.counts && this.kind === 'source' ? `<span class="count" style="width:7ch">${row.count ? short(row.count) : ''}</span>` : '';
-    const liveCell = live?.pane === this ? `<span class="live${live.rows.has(i) ? ' on' : ''}"></span>` : '';
+    const liveCell = row.inst ? '<span class="live"></span>' : '';
     return `<div class="${classes.join(' ')}" data-i="${i}" style="top:${i * ROW}px;${tint}">${heatCell}<span class="hue" style="${colour >= 0 ? `background:hsla(${colour},var(--stripe),.75)` : ''}"></span>${liveCell}${row.cells()}${count}<span class="text">${body}</span></div>`;
   }
 
@@ -485,7 +179,7 @@ class Pane {
 
   /** Brings a row into sight, a third from the top if it is not. */
   bring(i) {
-    const top = this.scroll.scrollTop, height = this.scroll.clientHeight;
+    const top = this.scroll.scrollTop, height = this.height;
     if (i * ROW < top + ROW || (i + 2) * ROW > top + height) this.scroll.scrollTop = Math.max(0, i * ROW - height / 3);
   }
 
@@ -493,7 +187,7 @@ class Pane {
   reveal() {
     const view = this.view;
     if (!view || view.picture || !S.origins.size) return;
-    const top = this.scroll.scrollTop / ROW, end = top + this.scroll.clientHeight / ROW - 1;
+    const top = this.scroll.scrollTop / ROW, end = top + this.height / ROW - 1;
     let least = Infinity, seen = false;
     for (const origin of S.origins) for (const i of view.byOrigin.get(origin) ?? []) {
       least = Math.min(least, i);
@@ -506,22 +200,18 @@ class Pane {
   rule() {
     const canvas = this.ruler, view = this.view;
     if (!view?.rows.length || canvas.hidden) return;
-    const [width, height] = [canvas.clientWidth, canvas.clientHeight], ratio = devicePixelRatio || 1;
-    if (!width || !height) return;
+    const [width, height] = [10, this.rulerHeight], ratio = devicePixelRatio || 1;
+    if (!height) return;
     canvas.width = width * ratio;
     canvas.height = height * ratio;
-    const g = canvas.getContext('2d'), style = getComputedStyle(document.documentElement);
-    const colour = name => style.getPropertyValue(name);
+    const g = canvas.getContext('2d');
     g.scale(ratio, ratio);
     const scale = Math.min(ROW, (height - 2) / (view.rows.length + 3)), size = Math.max(2, Math.min(scale, 4));
-    const colours = { add: colour('--add'), del: colour('--del'), chg: colour('--chg'), mov: colour('--accent') };
-    const lit = colour('--lit-edge'), hit = '#eab308', query = S.query.toLowerCase();
-    view.rows.forEach((row, i) => {
-      const y = i * scale;
-      if (row.change) { g.fillStyle = colours[row.change]; g.fillRect(1, y, 3, size); }
-      if (S.origins.size && (row.os ?? [row.o]).some(o => S.origins.has(o))) { g.fillStyle = lit; g.fillRect(5, y, 4, size); }
-      if (query && row.text.toLowerCase().includes(query)) { g.fillStyle = hit; g.fillRect(1, y, 8, size); }
-    });
+    const query = S.query.toLowerCase();
+    const mark = (i, x, width, colour) => { g.fillStyle = colour; g.fillRect(x, i * scale, width, size); };
+    for (const i of view.changed) mark(i, 1, 3, colours[view.rows[i].change]);
+    for (const origin of S.origins) for (const i of view.byOrigin.get(origin) ?? []) mark(i, 5, 4, colours.lit);
+    if (query) view.rows.forEach((row, i) => { if (row.text.toLowerCase().includes(query)) mark(i, 1, 8, colours.hit); });
   }
 }
 
@@ -613,10 +303,12 @@ function selectRow(pane, i) {
 }
 
 function drawSelection(from) {
-  for (const pane of S.panes) {
-    if (pane !== from) pane.reveal();
-    if (pane.view?.picture) litNodes(pane); else { pane.draw(true); pane.rule(); }
-  }
+  for (const pane of S.panes) if (pane !== from) pane.reveal();
+  // All that is measured comes before all that is changed, so that the browser computes the layout once.
+  const tops = S.panes.map(pane => pane.scroll.scrollTop);
+  S.panes.forEach((pane, i) => {
+    if (pane.view?.picture) litNodes(pane); else { pane.light(tops[i]); pane.rule(); }
+  });
   status();
 }
 
@@ -640,23 +332,22 @@ function liveRows(view, defined) {
     for (let i = from; i < end; i++) found.add(i);
     if (!(b === block && end > at) && !done.has(b.at)) { done.add(b.at); work.push(...preds[b.at]); }
   };
-  st.rows.forEach(([, string], i) => {
-    if (!uses(string).includes(defined.inst)) return;
-    const b = ns.blockOf[i], text = D.strings[string];
-    if (!text.startsWith('φ (')) return mark(b, i + 1);
+  for (const i of ns.users.get(defined.inst) ?? []) {
+    const b = ns.blockOf[i], text = D.strings[st.rows[i][1]];
+    if (!text.startsWith('φ (')) { mark(b, i + 1); continue; }
     // A φ needs its operand at the end of the block that it comes from.
     for (const m of text.matchAll(/§(\d+) => %(\d+)/g)) {
       const from = st.blocks[(ns.blocks.get(+m[1]) ?? 0) - 1];
       if (+m[2] === defined.inst && from) mark(from, from.first + from.rows);
     }
-  });
+  }
   while (work.length) {
     const b = st.blocks[work.pop()];
     if (b !== block) mark(b, b.first + b.rows);
     else for (let i = at; i < b.first + b.rows; i++) found.add(i);
   }
   const shown = new Set();
-  view.rows.forEach((row, i) => { if (row.inst && !row.ghost && found.has(row.index)) shown.add(i); });
+  if (found.size) view.rows.forEach((row, i) => { if (row.inst && !row.ghost && found.has(row.index)) shown.add(i); });
   return shown;
 }
 
@@ -674,7 +365,7 @@ function status() {
   if (S.origins.size) {
     const [origin] = S.origins;
     const line = D.lines[origin - 1], owner = D.funcs[D.of[origin - 1]];
-    const text = line ? D.source.lines[line - 1].trim() : '';
+    const text = line ? D.source.lines[line - 1].replace(/^\d*[\s│└─┄]+/, '') : '';
     parts.push(h('span', {}, `${line ? 'line ' : ''}`, h('b', {}, line ? String(line) : 'no line'), owner && owner !== f ? ` of ${owner.symbol}` : ''));
     if (text) parts.push(h('code', {}, text));
     if (D.counts) parts.push(h('span', {}, h('b', {}, number(countOf(origin))), ' times'));
@@ -712,12 +403,12 @@ function openFunction(i, keepSelection) {
 /** The stage that is shown first: the last one of high IR that a pass changed. */
 const defaultStage = f => Math.max(0, f.stages.findLastIndex(([, kind]) => kind === 'high'));
 
-function openStage(n) {
+function openStage(n, keepPanes) {
   S.stage = n;
   live = null;
   drawSteps();
   // The pane of passes, or one that shows a fixed stage, comes to show it.
-  if (!S.panes.some(pane => pane.kind === 'pass')) {
+  if (!keepPanes && !S.panes.some(pane => pane.kind === 'pass')) {
     const pane = S.panes.find(pane => ['read', 'high', 'lower', 'low', 'roots'].includes(pane.kind)) ?? S.panes[S.focus];
     pane.kind = 'pass';
   }
@@ -862,7 +553,7 @@ function onKey(event) {
     return clearSelection();
   }
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || $('dialog')?.open) return;
-  const page = Math.floor((S.panes[S.focus]?.scroll.clientHeight ?? 400) / ROW) - 2;
+  const page = Math.floor((S.panes[S.focus]?.height ?? 400) / ROW) - 2;
   const picture = S.panes[S.focus]?.view?.picture ? S.panes[S.focus] : S.panes.find(pane => pane.view?.picture);
   const actions = {
     ArrowDown: () => moveRow(1), j: () => moveRow(1), ArrowUp: () => moveRow(-1), k: () => moveRow(-1),
@@ -886,6 +577,7 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   // A page from a file may have no storage.
   try { localStorage.setItem('brolga-theme', theme); } catch { /* the theme is not kept */ }
+  readColours();
   for (const pane of S.panes) pane.rule();
 }
 
@@ -939,7 +631,7 @@ function start() {
   const f = D.funcs[S.func];
   const columns = wanted.length ? wanted : read(`${D.own ? 'own,' : ''}source,pass,cfg.asm`);
   S.panes = columns.flatMap(kinds => {
-    const column = { weight: kinds[0] === 'pass' ? 1.1 : 1 };
+    const column = { weight: { source: .9, pass: 1.1 }[kinds[0]] ?? 1 };
     return kinds.map(kind => Object.assign(new Pane(kind), { column }));
   });
   setTheme(theme);
@@ -952,7 +644,7 @@ function start() {
   focusPane(0);
   openFunction(S.func);
   S.stage = within(asked.get('s'), f.stages.length, defaultStage(f));
-  openStage(S.stage);
+  openStage(S.stage, true);
   const origin = within(asked.get('o'), D.lines.length + 1, 0);
   if (origin) { S.origins = new Set([origin]); drawSelection(null); }
   addEventListener('keydown', onKey);

@@ -12,7 +12,7 @@ function blockNodes(f, st, withRows) {
     const count = block.count;
     const shown = withRows ? rows.slice(0, rows.length > NODE_ROWS ? NODE_ROWS - 1 : NODE_ROWS) : [];
     const lines = shown.map(([inst, string]) => {
-      const text = (ns.used.has(inst) ? `%${ns.rows.get(inst)} = ` : '') + D.strings[string].replace(/%(\d+)|§(\d+)/g, (all, v, b) => v ? '%' + (ns.rows.get(+v) ?? 0) : '#' + (ns.blocks.get(+b) ?? '?')).replace(/\b(intrinsic|builtin|invoke|dynamic) +(Base|Core|Main)\./g, '');
+      const text = (ns.users.has(inst) ? `%${ns.rows.get(inst)} = ` : '') + D.strings[string].replace(/%(\d+)|§(\d+)/g, (all, v, b) => v ? '%' + (ns.rows.get(+v) ?? 0) : '#' + (ns.blocks.get(+b) ?? '?')).replace(/\b(intrinsic|builtin|invoke|dynamic) +(Base|Core|Main)\./g, '');
       return text.length > NODE_CHARS ? text.slice(0, NODE_CHARS - 1) + '…' : text;
     });
     if (rows.length > shown.length && withRows) lines.push(`… ${rows.length - shown.length} more rows`);

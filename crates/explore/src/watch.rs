@@ -177,3 +177,59 @@ fn machine_of(code: &emit::Code) -> Option<Machine> {
         bytes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brolga_engine::Program;
+
+    const PROGRAM: &str = "
+function twice(x::Int64)::Int64
+1 ─ %1 = Base.add_int(x, x)::Int64
+└──      return %1
+end
+function f(n::Int64)::Int64
+1 ─ %1 = Base.mul_int(n, 7)::Int64
+│   %2 = invoke Main.twice(%1::Int64)::Int64
+│   %3 = Base.xor_int(%2, n)::Int64
+└──      return %3
+end";
+
+    fn watched(level: OptLevel) -> Vec<(FuncId, FuncLog)> {
+        let mut module = Program::read("p.jlir", PROGRAM.as_bytes()).unwrap().module().clone();
+        let places = number_rows(&mut module);
+        assert_eq!(places.len(), 6);
+        watch(&module, level, &brolga_opt::Options::default()).unwrap()
+    }
+
+    #[test]
+    fn rows_keep_their_origins_down_to_machine_code() {
+        for level in OptLevel::ALL {
+            let logs = watched(level);
+            let machine = logs[1].1.machine.as_ref().unwrap();
+            // Rows 3, 5 and 6 are of `f`; row 1 is of `twice`, and comes with its body where that is inlined.
+            let inlined = level >= OptLevel::O1;
+            for rows in [&machine.clif, &machine.bytes, &machine.listing] {
+                let has = |origin| rows.iter().any(|row| row.origin == origin);
+                assert!(has(3) && has(5), "{level:?}: {rows:?}");
+                assert_eq!(has(1), inlined, "{level:?}: {rows:?}");
+            }
+            assert_eq!(
+                machine.size,
+                machine.bytes.iter().map(|row| row.text.split('\t').nth(1).unwrap().len() / 2).sum()
+            );
+        }
+    }
+
+    #[test]
+    fn steps_that_change_something_have_a_stage() {
+        let logs = watched(OptLevel::O2);
+        let log = &logs[1].1;
+        let inline = log.high.steps.iter().find(|step| step.report.label == "inline").unwrap();
+        let after = inline.after.as_ref().unwrap();
+        assert!(inline.report.rewrites > 0);
+        assert!(after.rows.iter().any(|row| row.origin == 1), "{after:?}");
+        assert!(log.high.steps.iter().any(|step| step.after.is_none()));
+        assert!(log.low.before.is_some() && log.placed.is_some() && log.refusal.is_none());
+    }
+}
