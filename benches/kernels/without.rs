@@ -1,6 +1,6 @@
 //! The gain of each pass: the kernels at `-O3` without it.
 //!
-//! A pass is switched off, all kernels are compiled anew, and run beside the same kernels with all passes. A ratio above 1 says that
+//! A pass is switched off, all kernels are recompiled, and run beside the same kernels with all passes. A ratio above 1 says that
 //! the pass makes code faster. The result is the table of `docs/passes.md`, which this writes; where the other columns come from:
 //!
 //! | column | from |

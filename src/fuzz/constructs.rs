@@ -586,7 +586,7 @@ fn nest(b: &mut Body, n: usize) {
         let before = if k == 0 { 1 } else { k + 1 };
         b.value(&format!("φ (#{before} => 0, #{} => %{})::Int64", n + 3 + end, ends + 2 * end));
         let is = b.value(&format!("Base.slt_int(%{}, x)::Bool", heads + 3 * k));
-        // A loop that has ended goes on at the end of the one around it.
+        // A loop that has ended continues at the end of the one around it.
         let out = if k == 0 { behind } else { n + 3 + end + 1 };
         b.line(&format!("goto #{out} if not {is}"));
         b.block();
@@ -617,7 +617,7 @@ fn handler(b: &mut Body, fill: impl FnOnce(&mut Body)) {
 
 /// Handlers in handlers: entered in order, left in reverse.
 fn handlers(b: &mut Body, n: usize) {
-    // Block 1 + k enters k; n + 1 is the body, which leaves all; n + 2 + k catches n - 1 - k and goes on behind all.
+    // Block 1 + k enters k; n + 1 is the body, which leaves all; n + 2 + k catches n - 1 - k and continues behind all.
     let tokens: Vec<String> = (0..n)
         .map(|k| {
             let token = b.value(&format!("enter #{}", n + 2 + (n - 1 - k)));

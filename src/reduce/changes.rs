@@ -76,7 +76,7 @@ fn enters(func: &Func) -> Vec<Inst> {
     insts(func).filter(|&i| func.op(i) == Op::Enter).collect()
 }
 
-/// The region goes on without its handler, which nothing reaches then.
+/// The region continues without its handler, which nothing reaches then.
 fn no_handler(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     let Some(&enter) = enters(func).get(at.start) else { return Vec::new() };
     let (Some(block), &[body, ..]) = (func.inst_block(enter), func.inst_blocks(enter)) else {

@@ -195,7 +195,7 @@ fn alone(source: &str) -> Program {
     Program::read("alone.jlir", source.as_bytes()).unwrap()
 }
 
-/// `middle` and `top` have inlined `base`, or know what it does; a redefinition makes them anew.
+/// `middle` and `top` have inlined `base`, or know what it does; a redefinition recompiles them.
 #[test]
 fn callers_of_a_program_with_types_of_its_own_follow_a_redefinition() {
     for level in [OptLevel::O0, OptLevel::O2] {

@@ -248,7 +248,7 @@ fn weak_definitions_give_way() {
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(2));
 }
 
-/// Nobody sees anything of a definition that has given way: neither those who have taken in what is there, nor those who come later.
+/// Nobody sees anything of a definition that has given way: neither those who have inlined what is there, nor those who come later.
 #[test]
 fn what_gives_way_is_in_force_for_nobody() {
     for (lazy_there, lazy_weak) in [(false, false), (true, true), (true, false), (false, true)] {

@@ -104,7 +104,7 @@ fn dependants_of_what_failed_work_again_when_it_is_replaced() {
     }
 }
 
-/// A function that is ready and is defined anew so that it cannot be compiled: look-ups say so, and callers are told by the call.
+/// A function that is ready and is redefined so that it cannot be compiled: look-ups say so, and callers are told by the call.
 #[test]
 fn a_redefinition_that_cannot_be_compiled_is_told_by_look_ups_and_calls() {
     let session = session(Workers::Caller);

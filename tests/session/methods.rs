@@ -1,4 +1,4 @@
-//! Calls that are decided at run time, turned into calls of methods: who has such calls is compiled anew when methods come.
+//! Calls that are decided at run time, turned into calls of methods: who has such calls is recompiled when methods come.
 
 use brolga::session::Dylib;
 use brolga::session::linking::Dependants;

@@ -103,7 +103,7 @@ fn objects_go_from_one_session_to_another_of_the_same_context() {
     }
 }
 
-/// The types of a session's programs go on when the program that named them first is gone.
+/// The types of a session's programs continue when the program that named them first is gone.
 #[test]
 fn a_type_outlives_the_program_that_named_it_first() {
     let session = session(Workers::Caller);

@@ -99,7 +99,7 @@ fn define(main: &Dylib, n: usize, round: usize, trackers: &Trackers) {
 /// One change for so many operations, however fast calls are.
 const OPERATIONS_FOR_A_CHANGE: usize = 50;
 
-/// Runs so many operations on so many functions, most of which are calls: the callers go on until all changes are made. Says what memory and
+/// Runs so many operations on so many functions, most of which are calls: the callers continue until all changes are made. Says what memory and
 /// mappings were after each tenth of the changes.
 fn stress(functions: usize, operations: usize) -> (Session, Vec<(usize, usize)>) {
     let session = session(Workers::Pool(1));

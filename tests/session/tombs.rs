@@ -72,7 +72,7 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
     }
 }
 
-/// Who was linked to the removed one stays so, until it is defined anew itself.
+/// Who was linked to the removed one stays so, until it is redefined itself.
 #[test]
 fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
     let session = plain(Options::new(), Workers::Caller);
@@ -214,7 +214,7 @@ fn functions_of_a_circle_lose_each_other() {
     }
 }
 
-/// The frame goes on in the code, which goes when it has returned.
+/// The frame continues in the code, which goes when it has returned.
 #[test]
 fn frames_go_on_and_their_next_call_of_it_throws() {
     let session = plain(Options::new().gc_stress(true), Workers::Caller);

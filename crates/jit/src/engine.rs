@@ -367,7 +367,7 @@ impl Jit {
         }
     }
 
-    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be given up before this is dropped. Whoever is short
+    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be evicted before this is dropped. Whoever is short
     /// of room meanwhile has reason to wait.
     pub fn unmade(&self) -> Moving {
         self.shared.room.unmade()
@@ -378,7 +378,7 @@ impl Jit {
         self.shared.room.moving()
     }
 
-    /// Whether code may be given up while threads wait for other code.
+    /// Whether code may be evicted while threads wait for other code.
     pub(crate) fn evicts(&self) -> bool {
         self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }

@@ -46,7 +46,7 @@ const CONSTANT_ALIGN: u32 = 16;
 pub struct Source<'a> {
     /// The function, verified.
     pub func: &'a Func,
-    /// Its type at the doorway; `None` for a function that is only called by others. The symbol in it is not looked at:
+    /// Its type at typed calls; `None` for a function that is only called by others. The symbol in it is not looked at:
     /// the function's own name is the linked one.
     pub ty: Option<Arc<FunctionType>>,
 }
@@ -65,7 +65,7 @@ pub struct Linkage<'a> {
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindCell>,
-    /// The functions that its loops may go on in. The unit keeps them.
+    /// The functions that its loops may continue in. The unit keeps them.
     pub loops: &'a [LoopEntry],
     /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
     pub cells: Option<&'a Cells>,

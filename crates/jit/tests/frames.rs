@@ -21,7 +21,7 @@ use brolga_runtime::heap::DEFAULT_ABI;
 use brolga_runtime::{Runtime, with_attached};
 use support::{TIERS, engine};
 
-/// `down` calls itself and then C; `cross` calls C, which calls `down`; `catch` throws from below and goes on.
+/// `down` calls itself and then C; `cross` calls C, which calls `down`; `catch` throws from below and continues.
 const PROGRAM: &str = "
 low function down(n::i64)::i64
 1 ─ %1 = eq_int(n, 0)::i8

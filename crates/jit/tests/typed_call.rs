@@ -1,4 +1,4 @@
-//! The doorway: values of every kind, checks of the signature, exceptions, nesting, threads, lifetime.
+//! Typed calls: values of every kind, checks of the signature, exceptions, nesting, threads, lifetime.
 
 mod support;
 

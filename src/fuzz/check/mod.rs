@@ -77,7 +77,7 @@ pub enum Trouble {
         /// Its reason.
         why: String,
     },
-    /// Engines disagree, or one of them cannot go on.
+    /// Engines disagree, or one of them cannot continue.
     Differs {
         /// The call.
         call: String,

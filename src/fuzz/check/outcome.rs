@@ -18,7 +18,7 @@ pub enum Outcome {
         /// The message of an `ErrorException` or `ArgumentError`; other exceptions are compared by their type.
         message: Option<String>,
     },
-    /// The engine could not go on, which no well-formed program may cause.
+    /// The engine could not continue, which no well-formed program may cause.
     Failed(String),
     /// The allowance of steps ran out.
     OutOfFuel,

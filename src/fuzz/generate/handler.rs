@@ -51,7 +51,7 @@ impl FuncGen<'_> {
         }
         self.leave_scope(scope);
 
-        // Until the exception is popped, control must not leave either: `handlers` goes on counting this one.
+        // Until the exception is popped, control must not leave either: `handlers` continues counting this one.
         self.start(catch);
         self.emit(Op::PhiC, &stores, variable);
         self.emit_hidden(Op::TheException, &[], Type::ANY);

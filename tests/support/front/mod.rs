@@ -191,7 +191,7 @@ impl<'p> Lower<'p> {
         self.join(&ends);
     }
 
-    /// Goes on in a new block behind all of these.
+    /// Continues in a new block behind all of these.
     fn join(&mut self, from: &[(usize, Env)]) {
         if from.is_empty() {
             return;

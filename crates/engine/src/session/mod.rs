@@ -39,7 +39,7 @@
 //!
 //! **Memory.** Code goes when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
 //! handles keep eager functions, with the eager functions that these call.
-//! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
+//! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is evicted when there is no room, and compiled
 //! again when it is called.
 //!
 //! **Worlds.** Each definition, redefinition and removal makes the next world. A call from Rust is in the newest one, and all that runs below it stays
@@ -62,7 +62,7 @@
 //! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
 //! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
-//! | frames in older worlds | go on as if nothing had been removed |
+//! | frames in older worlds | continue as if nothing had been removed |
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After a removal in another way, and after the end, those of eager functions can be called; those of lazy ones throw |
 //! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C is given the exception, as of any callback. They are valid as long as somebody holds the function |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
@@ -72,8 +72,8 @@
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
 //! unit), `methods` (what calls reach that are decided at run time), `lazy` (what stands behind the symbols of functions), `cells` (who holds cells, and removal), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
-//! `evict` (what is given up when memory is short),
-//! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
+//! `evict` (what is evicted when memory is short),
+//! `inlined` (who has inlined what), `later` (who is recompiled at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
 mod apart;
@@ -185,7 +185,7 @@ pub struct SessionStats {
     pub waiting: usize,
     /// Functions, and symbols of archives, that are in memory and belong to the session.
     pub placed: usize,
-    /// How often the code of a lazy function was given up, because memory for code was short.
+    /// How often the code of a lazy function was evicted, because memory for code was short.
     pub evicted: u64,
     /// The memory that code lies in.
     pub code: CodeMemoryStats,
@@ -324,8 +324,8 @@ impl Session {
         function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
 
-    /// Lazy functions whose code was given up, since this was asked last, because something that they had taken in was defined
-    /// anew; in the order in which that happened, the last thousand at most.
+    /// Lazy functions whose code was evicted, since this was asked last, because something that they had inlined was defined
+    /// again; in the order in which that happened, the last thousand at most.
     pub fn take_invalidations(&self) -> Vec<Invalidated> {
         self.inner.inlined.take_log()
     }

@@ -13,7 +13,7 @@
 //! the next activation.
 //!
 //! **While an activation lasts**, collections wait for the thread unless it runs compiled code, which polls; and code that is retired waits for it. So
-//! it should neither block nor go on for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
+//! it should neither block nor continue for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
 //!
 //! Cost: 4 ns for a call within an activation, most of it the trampoline, which loads arguments from memory and keeps the registers of Rust.
 

@@ -1,4 +1,4 @@
-//! The doorway: calling compiled functions from Rust.
+//! Typed calls: calling compiled functions from Rust.
 //!
 //! ```text
 //!   let fib = unit.func::<(i64,), i64>("fib")?;      checked once, against the recorded Julia types
@@ -12,7 +12,7 @@
 //! through a handle again.
 //!
 //! Calling is safe as far as the program is: checked IR has no undefined behaviour (what its rows claim of types is tested where nothing
-//! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at the doorway: a value that
+//! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at typed calls: a value that
 //! travels in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
 //!
 //! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes; so does all code on a thread that
@@ -209,7 +209,7 @@ fn given_as(bytes: &Option<u32>) -> String {
 /// How messages call a reference to nothing.
 const UNDEFINED: &str = "#undef";
 
-/// A low value at the doorway.
+/// A low value at typed calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'f, 'h> {
     /// The bits of a value that is no object, in the low end. Among arguments: and no address.

@@ -87,7 +87,7 @@ impl CellOwner {
         }
     }
 
-    /// Discards the code at an address: the next call compiles. Calls that have begun go on in it, and it is freed when they have left it.
+    /// Discards the code at an address: the next call compiles. Calls that have begun continue in it, and it is freed when they have left it.
     /// `false` if something else is behind the cell by now.
     pub fn discard(&self, address: usize) -> bool {
         let mut behind = self.record.lock();

@@ -29,7 +29,7 @@
 //! version at its next call.
 //!
 //! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what the state of the version says
-//! that the thread's world sees; in a region in which collections go on without the thread, with no lock held while the source works.
+//! that the thread's world sees; in a region in which collections continue without the thread, with no lock held while the source works.
 //!
 //! **Nobody waits here.** Threads that call first at the same time all ask the source; what the first of them is given is
 //! published, and the others go there. To compile once is the source's affair, and so is waiting for whoever compiles, because
@@ -349,7 +349,7 @@ impl CellOwner {
         self.record.replace_all(Body::Removed.begin(&self.record.jit));
     }
 
-    /// Lets the next call compile another body, whatever world it is made in. Calls that have begun go on in the old code.
+    /// Lets the next call compile another body, whatever world it is made in. Calls that have begun continue in the old code.
     pub fn reset(&self, body: Body) {
         self.record.replace_all(body.begin(&self.record.jit));
     }

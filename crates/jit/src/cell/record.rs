@@ -348,7 +348,7 @@ impl IndirectCell {
         behind.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
     }
 
-    /// Whether a loop is to go on in the code behind the cell. Not a safepoint.
+    /// Whether a loop is to continue in the code behind the cell. Not a safepoint.
     pub(crate) fn leads_on(&self) -> bool {
         let leads = self.is_ready();
         if leads {

@@ -34,7 +34,7 @@
 //!
 //! **Forks.** Mappings of the file are not inherited: a child that runs compiled code after `fork` ends with a fault, instead
 //! of running what its parent writes. In a child nothing is freed, and loading is an error. [`Mapping::Private`] is for
-//! programs that fork and go on.
+//! programs that fork and continue.
 //!
 //! **Poison.** A page that went back to the system reads as zeros until its chunk is dropped: no trap on x86-64.
 //!

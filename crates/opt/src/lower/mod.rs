@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Values.** Every high value becomes its leaves, the registers of `brolga_ir::abi`; objects become references, large
-//! pointer-free ones the address of memory that nobody changes while the value lives. A statement's result may go on with a narrower type than it declares (see
+//! pointer-free ones the address of memory that nobody changes while the value lives. A statement's result may continue with a narrower type than it declares (see
 //! `value`). The slot of a value in memory form is written once for each execution of its statement. A value that
 //! survives into the next round of a loop does so through a φ, and a φ in memory form has two slots of its own: predecessors
 //! copy into the first, the head of the block copies that to the second. So no copy destroys what another still reads,
@@ -190,7 +190,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// An error was noted; there is nothing to go on with.
+/// An error was noted; there is nothing to continue with.
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 

@@ -223,7 +223,7 @@ fn forward_empty(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Lef
     Left::work_if(cx.rewrites() != before)
 }
 
-/// The target of a block that does nothing but go on.
+/// The target of a block that does nothing but continue.
 fn empty_target(func: &Func, block: Block) -> Option<Block> {
     let inst = func.first_inst(block)?;
     if func.op(inst) != Op::Goto || func.entry() == Some(block) {
