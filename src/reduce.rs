@@ -14,7 +14,7 @@
 //! | left out | functions, globals; in halves, quarters, … single ones |
 //! | cut short: a block returns at once | blocks, the first first |
 //! | one way only | branches: the condition becomes a constant |
-//! | left out | handlers: their region goes on without them |
+//! | left out | handlers: their region stays without them |
 //! | cleaned up | a function, by `simplify-cfg`, `inst-simplify`, `dce` |
 //! | left out, with something simple in the place of what they gave | statements; in halves, quarters, … |
 //! | something simple | operands; constants become 0, 1, or half of what they were |
@@ -23,7 +23,7 @@
 //!
 //! *Something simple* is a constant of the type, else an argument of the function, else no value in particular.
 //!
-//! A round is one try of every change at every place; rounds go on while one made progress and tries are left ([`Limits`]).
+//! A round is one try of every change at every place; rounds follow while one made progress and tries are left ([`Limits`]).
 //! The result depends on the module and the answers only. Cost: each try copies the module, verifies it, and asks.
 //! Not done: types, fields of structs and parameters of functions stay as they are.
 

@@ -329,6 +329,30 @@ fn source_files_are_tidy() {
     hold("Source files:", &broken);
 }
 
+#[test]
+fn nothing_is_called_by_a_retired_word() {
+    // The list itself, and the history of changes.
+    let is_exempt = |path: &str| ["ARCHITECTURE.md", "CHANGELOG.md"].contains(&path);
+    let retired: Vec<(String, String)> = fenced(&read("ARCHITECTURE.md"), "retired")
+        .into_iter()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(word, instead)| (word.trim().to_owned(), instead.trim().to_owned()))
+        .collect();
+    let documents = DOCUMENTS.iter().map(|path| (*path).to_owned()).chain(files_below("docs", ".md"));
+    let sources = rust_files().into_iter().map(|file| file.path);
+    let mut broken = Vec::new();
+    for path in sources.chain(documents).filter(|path| !is_exempt(path)) {
+        for (index, line) in read(&path).lines().enumerate() {
+            for (word, instead) in &retired {
+                if has_word(line, word) {
+                    broken.push(format!("{path}:{}: `{word}`; the word is {instead}", index + 1));
+                }
+            }
+        }
+    }
+    hold("Words of the list `retired` in ARCHITECTURE.md:", &broken);
+}
+
 fn has_macro(code: &str, line: usize, name: &str) -> bool {
     code.lines().nth(line - 1).is_some_and(|line| line.contains(&format!("{name}!")))
 }

@@ -142,7 +142,7 @@ fn what_was_given_up_is_interpreted_again() {
     let stats = session.stats();
     assert!(stats.evicted > 0 && stats.compiled_functions == COUNT as u64, "{stats:?}");
     (0..2).for_each(|x| assert_eq!(all[0].call((x,)), Ok(expected(0, x))));
-    assert_eq!(session.stats().compiled_functions, COUNT as u64, "it was given up");
+    assert_eq!(session.stats().compiled_functions, COUNT as u64, "it was evicted");
     assert_eq!(all[0].call((2,)), Ok(expected(0, 2)));
     assert_eq!(session.stats().compiled_functions, COUNT as u64 + 1);
 }

@@ -93,7 +93,7 @@ fn whoever_calls_a_redefined_function_gets_the_new_one() {
 
 #[test]
 fn only_what_is_replaceable_is_called_and_never_inlined() {
-    for (replaceable, anew) in [(false, 2), (true, 1)] {
+    for (replaceable, recompiled) in [(false, 2), (true, 1)] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
         let source = adds("base", 1) + &calls("top", "base");
@@ -106,7 +106,7 @@ fn only_what_is_replaceable_is_called_and_never_inlined() {
         assert_eq!(top.call((0,)), Ok(11));
         assert_eq!(main.func::<(i64,), i64>("base").unwrap().call((0,)), Ok(10));
         // A caller that has inlined it is compiled again, too.
-        assert_eq!(session.stats().compiled_functions - before, anew);
+        assert_eq!(session.stats().compiled_functions - before, recompiled);
     }
 }
 
@@ -188,7 +188,7 @@ fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
             library.redefine(inlinable(n)).unwrap();
             assert_eq!(top.call((0,)), Ok(n + 1));
             let told = session.take_invalidations();
-            assert_eq!(told.len(), 1, "its new body is taken in again: {told:?}");
+            assert_eq!(told.len(), 1, "its new body is inlined again: {told:?}");
             assert_eq!(&*told[0].function.dylib, "main");
         }
         let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";

@@ -87,7 +87,7 @@ fn reach_the_second_tier(workers: Workers) {
         assert!(reached().iter().zip(&there).all(|(now, there)| now > there));
     });
     assert_eq!(session.stats().left_loops, THREADS as u64);
-    assert_eq!(session.stats().compiled_functions, 2, "the function, and what goes on in its loop");
+    assert_eq!(session.stats().compiled_functions, 2, "the function, and the continuation of its loop");
     assert!(session.end().is_empty());
     assert_eq!(session.linking().check(), Ok(()));
 }

@@ -8,7 +8,7 @@
 //!      save the pinned register, put the thread into it
 //!      link an entry record: a handler, and where the stack above is compiled code
 //!      load the arguments from the word buffer, try_call the callee ─────────── exception ─┐
-//!      unlink the records, store the results into the word buffer          give up GC frames │
+//!      unlink the records, store the results into the word buffer          drop GC frames    │
 //!      restore the pinned register, return RETURNED        restore the pinned register, return THREW
 //! ```
 //!

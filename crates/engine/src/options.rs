@@ -122,7 +122,7 @@ impl Options {
         self
     }
 
-    /// The most bytes of compiled code, with its constants and what is needed to call it, at one time. A session gives up code of
+    /// The most bytes of compiled code, with its constants and what is needed to call it, at one time. A session evicts code of
     /// [lazy](crate::session::Definitions::lazy) functions, the longest unused first, to stay below, and with a pool of workers keeps a quarter
     /// free; called again, they are compiled again. A compilation that would exceed the limit all the same is an error.
     #[must_use]

@@ -358,7 +358,7 @@ impl Place {
             return Evicted::Nothing;
         }
         let before = lock(&self.retired).replace(self.room.moving());
-        assert!(before.is_none(), "it was given up once");
+        assert!(before.is_none(), "it was evicted once");
         Evicted::Some
     }
 

@@ -394,7 +394,7 @@ impl<T> Drop for Participant<T> {
 }
 
 /// A thread that stays. Dropping it, the thread continues.
-#[must_use = "the thread goes on when it is dropped"]
+#[must_use = "the thread continues when it is dropped"]
 pub struct Stay<'p, T> {
     participant: &'p Participant<T>,
     number: u64,
@@ -559,7 +559,7 @@ mod tests {
         assert_eq!(reclaimer.collect(), [], "what it called may have found it");
         drop(stay);
         drop(inner);
-        assert_eq!(reclaimer.collect(), [], "it goes on");
+        assert_eq!(reclaimer.collect(), [], "it continues");
         drop(pin);
         assert_eq!(reclaimer.collect(), [7]);
     }
@@ -596,7 +596,7 @@ mod tests {
         assert_eq!(reclaimer.collect(), [6]);
         drop(stay);
         reclaimer.retire(7);
-        assert_eq!(reclaimer.collect(), [], "it goes on");
+        assert_eq!(reclaimer.collect(), [], "it continues");
         drop(pin);
         assert_eq!(reclaimer.collect(), [2, 7]);
     }

@@ -191,7 +191,7 @@ fn frames_are_those_of_compiled_code_innermost_first() {
         // Inside of the callback there are three frames of `down` and one of `cross`; behind it one is left.
         assert_eq!(call("cross", 2), 402);
         assert_eq!(seen(&unit), ["cross"]);
-        // The frames that the throw gave up are gone.
+        // The frames that the throw left are gone.
         assert_eq!(call("catch", 5), 1);
         assert_eq!(seen(&unit), ["down", "down", "catch"]);
         // Outside there are none.

@@ -228,7 +228,7 @@ mod tests {
             });
             assert_eq!(blocked, Ok(()));
             elsewhere();
-            assert_eq!(state(), (4, 1), "it goes on");
+            assert_eq!(state(), (4, 1), "it continues");
             drop(entered);
             assert_eq!(state(), (5, 0));
         })
@@ -240,7 +240,7 @@ mod tests {
                     scope.blocking(elsewhere);
                     assert_eq!(state(), (6, 0));
                     elsewhere();
-                    assert_eq!(state(), (6, 1), "it goes on");
+                    assert_eq!(state(), (6, 1), "it continues");
                     drop(entered);
                 })
             })

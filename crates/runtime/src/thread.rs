@@ -150,7 +150,7 @@ const POLL_WORK: u32 = 8;
 type Work = Box<dyn FnOnce() + Send>;
 
 /// The right to touch the heap, until it is dropped. Entries nest. GC frames that compiled code linked inside and did not unlink,
-/// because an exception left it, are given up with the entry.
+/// because an exception left it, are dropped with the entry.
 pub struct HeapEntry<'t> {
     thread: &'t Thread,
     heap: &'t Heap,

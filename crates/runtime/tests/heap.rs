@@ -133,7 +133,7 @@ fn stress_keeps_its_pace() {
         .unwrap();
 }
 
-/// The list is the worst case of minor collections: its dead old cells keep its young ones. They are given up.
+/// The list is the worst case of minor collections: its dead old cells keep its young ones. They are stopped.
 #[test]
 #[cfg_attr(miri, ignore = "a policy, which takes megabytes to show")]
 fn a_queue_is_collected_in_full() {

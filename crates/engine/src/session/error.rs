@@ -46,7 +46,7 @@ pub enum SessionError {
     Type(#[source] Arc<brolga_jit::LookupError>),
     /// The function was to be recompiled because of what it has inlined, and that has another type now.
     #[error(
-        "`{function}` cannot be compiled anew: what it has taken in has another type now; define it again for that type"
+        "`{function}` cannot be recompiled: a function that it has inlined has another type now; define it again for that type"
     )]
     Unfit {
         /// The function.

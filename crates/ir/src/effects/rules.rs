@@ -80,9 +80,9 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         // The same; and it takes the place of the object that it made in the round before. Nobody can see that after the
         // last access to that one, so an object without uses can go.
         Op::AllocStack(_) => {
-            let anew = Regions::POINTABLE | Regions::HEADERS;
+            let initialized = Regions::POINTABLE | Regions::HEADERS;
             let made = Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) };
-            Effects { effect_free: true, ..made.writing(anew) }
+            Effects { effect_free: true, ..made.writing(initialized) }
         }
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
         // The tag of no object cannot be read, so it is not read before a test for null.

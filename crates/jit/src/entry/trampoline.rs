@@ -2,7 +2,7 @@
 //! and, once, the entry of boxed functions.
 //!
 //! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
-//! program that goes through many signatures gives up those not in use.
+//! program that goes through many signatures frees those not in use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -8,13 +8,13 @@
 //!
 //! The interpreter is foreign code behind [`Interpret`]. It may stop at any time without a result, because its effects cannot be seen: then the
 //! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
-//! numbers alone. Exceptions are such a reason to give up: code throws them.
+//! numbers alone. Exceptions are such a reason: code throws them.
 //!
 //! **When code is asked for.** Calls are counted, and what they take (statements: so rounds of loops count, and what is called does). When half of the
 //! calls are used up that may be interpreted, or they have taken as much as is said, code is asked for, once; calls continue being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!
-//! **When what interprets goes.** It is dropped when code is behind the cell, unless that may be given up (`cell/evict.rs`): then it serves the calls
+//! **When what interprets goes.** It is dropped when code is behind the cell, unless that may be evicted (`cell/evict.rs`): then it serves the calls
 //! before the code that is made again.
 //!
 //! The thread is in a safe region meanwhile, as when it compiles: collections continue.

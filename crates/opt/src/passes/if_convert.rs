@@ -19,7 +19,7 @@
 //! | a side that is cold | the branch is predicted |
 //! | a value that may be undefined | it may be passed on, but `ifelse` computes with it |
 //!
-//! Blocks are visited from the end of the function, and a short block behind the branch that has no other way in is taken in at
+//! Blocks are visited from the end of the function, and a short block behind the branch that has no other predecessor is merged at
 //! once, so that nested choices become one line; `simplify-cfg` merges the long ones.
 //!
 //! Cost: each block's end, and the instructions of short sides. Breaks every fact. Not done: branches whose probability is known;
@@ -55,7 +55,7 @@ const MAX_COST: u32 = 4;
 const MAX_BIAS: u32 = 16;
 /// How many values may be chosen.
 const MAX_CHOSEN: usize = 2;
-/// Instructions of a block that is taken in: those of a side, a choice for each φ, and the ends. A longer one is no side of another branch,
+/// Instructions of a block that is merged: those of a side, a choice for each φ, and the ends. A longer one is no side of another branch,
 /// and would move once for each branch above it.
 const MAX_TAKEN_IN: usize = 12;
 

@@ -346,7 +346,7 @@ fn spread_edges(
 fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
     let Graph { cfg, rpo } = graph;
     let mut values = Replacements::default();
-    // By block that was taken in: the block that now ends as it did.
+    // By merged block: the block that now ends as it did.
     let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     let mut merged = false;
     // In this order a block is met before those that it takes in, so every instruction moves at most once.
@@ -378,7 +378,7 @@ fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left 
     Left::work_if(values.any())
 }
 
-/// The jump that ends `block` and the block that it leads to, if that can be taken in.
+/// The jump that ends `block` and the block that it leads to, if that can be merged.
 fn only_successor(func: &Func, cfg: &Cfg, block: Block) -> Option<(Inst, Block)> {
     let jump = func.terminator(block).filter(|&t| func.op(t) == Op::Goto)?;
     let next = func.inst_blocks(jump).first().copied()?;

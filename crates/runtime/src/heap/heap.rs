@@ -349,7 +349,7 @@ impl Heap {
         if !mutator.registered.replace(false) {
             return;
         }
-        // Inside the world, so that no collection sees the mutator half given up.
+        // Inside the world, so that no collection sees the mutator half removed.
         self.world.enter(mutator);
         self.backend.detach(self, mutator);
         self.world.leave(mutator);

@@ -52,7 +52,7 @@ pub enum AttachError {
         /// The least size.
         needed: usize,
     },
-    /// The operating-system thread is ending and has given up its thread-local values.
+    /// The operating-system thread is ending and has destroyed its thread-local values.
     #[error("this thread is ending")]
     Ending,
 }

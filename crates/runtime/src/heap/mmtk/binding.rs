@@ -138,7 +138,7 @@ impl Collection<Vm> for Vm {
             if catch_unwind(AssertUnwindSafe(work)).is_err() {
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "the world is stopped, and nobody is left who would let it go on or tell anybody"
+                    reason = "the world is stopped, and nobody is left to restart it or to report"
                 )]
                 std::process::abort();
             }
