@@ -12,7 +12,7 @@
 //! | condition | because |
 //! |---|---|
 //! | its operands are made outside of the loop | |
-//! | nothing in the loop writes memory that it reads, and nothing is a fence | it would read something else |
+//! | nothing in the loop writes memory that it may read (`alias`), and nothing is a fence | it would read something else |
 //! | it is no atomic load | a loop may wait for another thread to write there |
 //! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no round, and a branch may guard an address |
 //! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
@@ -28,10 +28,11 @@
 //!
 //! Cost: the effects of each instruction in a loop, and a walk up the nest for each that moves. At most [`MAX_HOISTED`]
 //! values are moved out of one loop: each occupies a register through all of it, and a loop that has used up the registers
-//! loads from the stack what it would have computed.
+//! loads from the stack what it would have computed. A load is compared with at most [`MAX_WRITERS`] instructions of a loop that write memory of its kind.
 //!
 //! Breaks the uses. Not done: what may throw; stores; loads from addresses that are known to be valid for another reason.
 
+use crate::alias::Aliases;
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::undefined::MaybeUndefined;
@@ -54,6 +55,9 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Twice the registers of a processor: much of what is moved is itself only used by something else that moves.
 const MAX_HOISTED: u32 = 32;
+
+/// In a loop with more writers no load leaves that reads memory of a kind that is written.
+const MAX_WRITERS: usize = 48;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, rpo, loops) = (cx.facts.cfg(), cx.facts.rpo(), cx.facts.loops());
@@ -107,6 +111,9 @@ fn returns(effects: &Effects) -> bool {
 /// Facts about loops as a whole.
 struct LoopFacts {
     memory: PrimaryMap<Loop, Memory>,
+    aliases: Aliases,
+    /// What writes memory in a loop and those inside it; `None` if there is too much of it to look at each.
+    writers: PrimaryMap<Loop, Option<Vec<Inst>>>,
     /// By block: the outermost loop whose first round always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
     undefined: MaybeUndefined,
@@ -132,12 +139,17 @@ impl LoopFacts {
     fn of(func: &Func, types: &Types, cfg: &Cfg, rpo: &Rpo, loops: &Loops) -> LoopFacts {
         let mut memory: PrimaryMap<Loop, Memory> = loops.iter().map(|_| Memory::default()).collect();
         let mut stops = EntitySet::with_capacity(cfg.block_count());
+        let mut writers: PrimaryMap<Loop, Option<Vec<Inst>>> =
+            loops.iter().map(|_| Some(Vec::new())).collect();
         for &block in rpo.blocks() {
             let Some(l) = loops.loop_of(block) else { continue };
             for inst in func.block_insts(block) {
                 let effects = effects(func, types, inst);
                 memory[l].writes = memory[l].writes | effects.writes;
                 memory[l].fence |= effects.fence;
+                if !effects.writes.is_empty() {
+                    add_writers(&mut writers[l], Some(&[inst]));
+                }
                 if !returns(&effects) {
                     stops.insert(block);
                 }
@@ -149,6 +161,9 @@ impl LoopFacts {
                 let Memory { writes, fence } = memory[l];
                 memory[parent].writes = memory[parent].writes | writes;
                 memory[parent].fence |= fence;
+                let inner = writers[l].take();
+                add_writers(&mut writers[parent], inner.as_deref());
+                writers[l] = inner;
             }
         }
         let mut certain = SecondaryMap::with_capacity(cfg.block_count());
@@ -165,7 +180,14 @@ impl LoopFacts {
             }
         }
         let undefined = MaybeUndefined::of(func, cfg, rpo);
-        let mut facts = LoopFacts { memory, certain, undefined, proofs: FxHashMap::default() };
+        let mut facts = LoopFacts {
+            memory,
+            aliases: Aliases::of(func, types, rpo),
+            writers,
+            certain,
+            undefined,
+            proofs: FxHashMap::default(),
+        };
         for &block in rpo.blocks() {
             for inst in func.block_insts(block) {
                 facts.note_proof(func, inst, block);
@@ -206,6 +228,16 @@ impl LoopFacts {
         proofs.is_some_and(|blocks| blocks.iter().any(|&proof| tree.dominates(proof, block)))
     }
 
+    /// Whether a loop may write where a load reads that would be the same in every round. The address does not change in the loop, so what is
+    /// apart from it in one round is so in all.
+    fn may_write(&self, func: &Func, types: &Types, l: Loop, load: Inst) -> bool {
+        let Some(at) = self.aliases.access(func, types, load) else { return true };
+        let Some(writers) = &self.writers[l] else { return true };
+        writers
+            .iter()
+            .any(|&writer| self.aliases.may_write(func, types, writer, &effects(func, types, writer), &at))
+    }
+
     /// The outermost loop that the instruction can leave, with its preheader.
     fn target(
         &self,
@@ -234,7 +266,9 @@ impl LoopFacts {
             let preheader = loops.preheader(cfg, l);
             let proven = || preheader.is_some_and(|block| self.is_proven(func, types, tree, inst, block));
             let stays = func.args(inst).iter().any(varies)
-                || (!effects.reads.is_empty() && (memory.fence || memory.writes.overlaps(effects.reads)))
+                || (!effects.reads.is_empty()
+                    && (memory.fence
+                        || memory.writes.overlaps(effects.reads) && self.may_write(func, types, l, inst)))
                 || !(anywhere || certain.is_some_and(|outer| loops.contains_loop(outer, l)) || proven());
             if stays {
                 break;
@@ -243,6 +277,14 @@ impl LoopFacts {
             at = loops.parent(l);
         }
         found
+    }
+}
+
+/// Adds writers to those of a loop.
+fn add_writers(to: &mut Option<Vec<Inst>>, more: Option<&[Inst]>) {
+    match (to.as_mut(), more) {
+        (Some(known), Some(more)) if known.len() + more.len() <= MAX_WRITERS => known.extend_from_slice(more),
+        _ => *to = None,
     }
 }
 
