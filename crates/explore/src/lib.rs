@@ -82,9 +82,9 @@ pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
 /// Makes a call and counts.
 fn profile(program: &Program, text: &str, steps: u64) -> Result<Profile, Error> {
     let call = program.call(text)?;
-    let (value, counts) = Evaluator::interpreted(program).call_counting(&call, steps);
-    let outcome = value.unwrap_or_else(|failure| failure.to_string());
-    Ok(Profile { call: text.to_owned(), outcome, counts })
+    let counted = Evaluator::interpreted(program).call_counting(&call, steps);
+    let outcome = counted.value.unwrap_or_else(|failure| failure.to_string());
+    Ok(Profile { call: text.to_owned(), outcome, counts: counted.blocks })
 }
 
 /// The page with its style, script and data.
