@@ -1,4 +1,4 @@
-//! Calls: through the doorway, typed and untyped, between compiled functions, and into C.
+//! Calls: from Rust, typed and untyped, between compiled functions, and into C.
 //!
 //! ```text
 //! cargo bench --bench calls
@@ -6,9 +6,9 @@
 //!
 //! | bench | what one iteration is |
 //! |---|---|
-//! | `doorway/typed` | Rust calls a compiled function of one integer by its types |
-//! | `doorway/untyped` | the same with the arguments in an array |
-//! | `doorway/exception` | the function throws, and the exception arrives as an error with its message |
+//! | `from_rust/typed` | Rust calls a compiled function of one integer by its types |
+//! | `from_rust/untyped` | the same with the arguments in an array |
+//! | `from_rust/exception` | the function throws, and the exception arrives as an error with its message |
 //! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |
 //! | `compiled/foreign` | a compiled function calls a C function 1,000 times |
 //! | `compiled/pointer` | a compiled function calls another, by the pointer that `cfunction` gives, 1,000 times |
@@ -162,7 +162,7 @@ fn calls(criterion: &mut Criterion) {
         Engine::new(Options::new().opt_level(OptLevel::O2)).expect("this machine has a code generator");
     let unit = engine.compile(&program).expect("the source needs no heap");
 
-    let mut group = criterion.benchmark_group("doorway");
+    let mut group = criterion.benchmark_group("from_rust");
     let next = unit.func::<(i64,), i64>("next").expect("it is there");
     group.bench_function("typed", |b| b.iter(|| next.call((black_box(41),))));
     let untyped = unit.untyped("next").expect("it is there");

@@ -375,7 +375,7 @@ function address_of_raising()::UInt64
 end
 ";
 
-/// 0 before a thread has come to `until_collected`, 1 while it is there, 2 when it may go on.
+/// 0 before a thread has come to `until_collected`, 1 while it is there, 2 when it may continue.
 static STAGE: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn until_collected(_: i64) -> i64 {

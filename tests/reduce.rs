@@ -28,7 +28,7 @@ fn differs(module: &Module) -> bool {
     let engine = HighInterpreter { max_steps: 20_000, passes: None };
     let wrong = miscompiled(module);
     let runs = [Run { engine: &engine, module }, Run { engine: &engine, module: &wrong }];
-    // With one outcome the oracle itself could not go on, which is not the fault that is looked for.
+    // With one outcome the oracle itself could not continue, which is not the fault that is looked for.
     let differs =
         |trouble: &Trouble| matches!(trouble, Trouble::Differs { outcomes, .. } if outcomes.len() == 2);
     check_differential(1, &runs, 3).is_err_and(|failure| differs(&failure.trouble))

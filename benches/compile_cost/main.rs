@@ -1,4 +1,4 @@
-//! What compiling costs, stage by stage, beside Cranelift's own time, and how it grows with the size of a function.
+//! The cost of compilation, stage by stage, beside Cranelift's own time, and its growth with the size of a function.
 //!
 //! ```text
 //! cargo bench --bench compile_cost [-- NAME…]

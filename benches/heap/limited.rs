@@ -1,7 +1,7 @@
 //! Running a program of the comparison: in a process of its own, for so long and no longer.
 //!
 //! A row of the tables must not depend on what another one does: what runs out of memory, hangs or is not there is a row that says so.
-//! What the process prints goes to a file, so that a chatty collector cannot block on a pipe that nobody reads meanwhile.
+//! The output of the process goes to a file, so that a chatty collector cannot block on a pipe that nobody reads meanwhile.
 
 use std::fmt;
 use std::fs::File;
@@ -36,7 +36,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What a program prints, if it ends well and in time.
+/// The output of a program, if it ends well and in time.
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing tells when another process ends or has taken too long"

@@ -1,4 +1,4 @@
-//! What allocating, collecting and throwing cost compiled code, beside C, C++, Java and node in the same run.
+//! The cost of allocation, collection and exceptions in compiled code, beside C, C++, Java and node in the same run.
 //!
 //! ```text
 //! cargo bench --bench heap              # everything
@@ -22,7 +22,7 @@
 //!
 //! Then: the smallest heaps, in steps of an eighth of a megabyte, in which `table` and `arrays` run. Java rounds what it is told up, to 2 MB
 //! here; what it takes is what counts. It is asked with references of four bytes, its default, and of eight, as ours are. Then throws from so many frames below
-//! the handler; a `try` that nothing is thrown in; polls. What is not installed is left out.
+//! the handler; a `try` in which nothing throws; polls. Systems that are not installed are left out.
 
 #[path = "../kernels/clock.rs"]
 mod clock;
@@ -41,7 +41,7 @@ use limited::{Missing, output};
 use others::{Others, Sample, own};
 
 const ROUNDS: usize = 3;
-/// What takes longer has one turn.
+/// A longer run has one turn.
 const LONG: Duration = Duration::from_secs(10);
 const CHURN: i64 = 10_000_000;
 /// Programs, and the rounds for which a heap has to last; how long they may take: a collector can be busy for ever.
@@ -69,7 +69,7 @@ fn sized(bytes: usize, generations: Generations) -> Options {
     })
 }
 
-/// What a process is told that runs one of our programs.
+/// The arguments of a process that runs one of our programs.
 fn arguments(program: &str, size: i64, kilobytes: usize, generations: &str) -> Vec<String> {
     vec![
         "--run".to_owned(),

@@ -18,7 +18,7 @@
 //! | java, node, luajit | the same kernel in that language, warm (`elsewhere`) |
 //!
 //! The contenders take turns, round after round, and each keeps its best time: a disturbance of the machine then hits all
-//! of them. What is not installed has no column. Times are the thread's own processor time. Every result is compared with C's.
+//! of them. A system that is not installed has no column. Times are the thread's own processor time. Every result is compared with C's.
 //! A kernel without a C compiler or a source on this machine is left out and said to be.
 
 mod brolga_code;
@@ -116,10 +116,10 @@ const JULIA: &[Kernel] = &[
 /// How often each contender runs; the best run counts.
 const ROUNDS: usize = 12;
 
-/// What a run of a kernel gave, and how long it took.
+/// The result and time of one run of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed {
-    /// What it gave.
+    /// The result.
     pub(crate) value: f64,
     /// How long it took.
     pub(crate) seconds: f64,

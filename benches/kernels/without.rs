@@ -1,6 +1,6 @@
-//! What each pass is good for: the kernels at `-O3` without it.
+//! The gain of each pass: the kernels at `-O3` without it.
 //!
-//! A pass is switched off, all kernels are compiled anew, and run beside the same kernels with all passes. A ratio above 1 says that
+//! A pass is switched off, all kernels are recompiled, and run beside the same kernels with all passes. A ratio above 1 says that
 //! the pass makes code faster. The result is the table of `docs/passes.md`, which this writes; where the other columns come from:
 //!
 //! | column | from |
@@ -25,7 +25,7 @@ const ROUNDS: usize = 15;
 /// Changes below this are noise.
 const NOISE: f64 = 0.03;
 
-/// What a pass did to a kernel.
+/// The effect of a pass on a kernel.
 struct Effect {
     kernel: &'static str,
     ratio: f64,
@@ -84,7 +84,7 @@ fn without(kernel: &Kernel, pass: &'static str) -> Result<Effect, String> {
     Ok(Effect { kernel: kernel.name, ratio: times[1] / times[0] })
 }
 
-/// What code is generated from.
+/// The low IR of a kernel.
 fn low_text(kernel: &Kernel, skip: &[&'static str]) -> Result<String, String> {
     let program = brolga_code::program(kernel)?;
     let options = brolga::opt::Options { skip: skip.to_vec(), ..Default::default() };

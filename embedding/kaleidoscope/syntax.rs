@@ -102,7 +102,7 @@ impl Parser {
         Ok(name)
     }
 
-    /// What `item` reads, in parentheses and with commas.
+    /// A list of `item`s, in parentheses and with commas.
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, String>) -> Result<Vec<T>, String> {
         self.expect("(")?;
         let mut items = Vec::new();

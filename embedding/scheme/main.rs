@@ -18,7 +18,7 @@
 //! | `show.rs` | objects as text |
 //!
 //! A call finds the method of its callee in the world of the running thread. So a function may be called before it is defined, a function that
-//! is defined again is found by the next form, and a frame that runs meanwhile goes on with the old one.
+//! is defined again is found by the next form, and a frame that runs meanwhile continues with the old one.
 //!
 //! Forms come from the standard input. `--tiered` compiles twice, fast at first; `--bench` measures. `cargo test --example scheme` runs `script.scm`.
 
@@ -85,7 +85,7 @@ impl Repl {
         Ok(repl)
     }
 
-    /// Runs forms; what each of them shows, or why it has no value. What is not a whole form is one that is wrong.
+    /// Runs forms; the text that each of them shows, or why it has no value. An incomplete form is a wrong one.
     fn forms(&self, text: &str) -> Vec<Result<String, String>> {
         let mut reader = Reader::new(text);
         let mut done = Vec::new();

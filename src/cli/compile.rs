@@ -12,7 +12,7 @@ use brolga::{Error, Program, Stages};
 use super::report::Stop;
 use super::{Done, Level, assembly, input, passes};
 
-/// What to print or write.
+/// The output form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Form {
     /// The program after the passes on high IR
@@ -36,7 +36,7 @@ enum Form {
 pub(crate) struct Args {
     /// The program; `-` reads the standard input
     file: String,
-    /// What to write
+    /// The output form
     #[arg(long, value_name = "FORM", value_enum, default_value = "obj")]
     emit: Form,
     /// Where to write it instead of the standard output

@@ -1,4 +1,4 @@
-//! What a pass changed in a function, as lines that came and went.
+//! The changes of a pass to a function, as lines that came and went.
 //!
 //! ```text
 //!   function f(n::Int64)::Int64
@@ -19,7 +19,7 @@ use brolga::ir::{Block, Context, Func, Inst, Op};
 /// Unchanged rows that are shown on either side of a change.
 const CONTEXT: usize = 2;
 
-/// What makes a row the row that it is.
+/// The identity of a row.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Row(Block, Inst, String),

@@ -35,7 +35,7 @@ use clap::{Parser, Subcommand};
 
 use report::Stop;
 
-/// What a sub-command comes to.
+/// The outcome of a sub-command.
 type Done = Result<(), Stop>;
 
 /// Compiles and runs a Julia-like SSA IR.

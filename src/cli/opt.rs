@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Run these passes, in this order
     #[arg(long, value_name = "PASS,…")]
     passes: Option<String>,
-    /// Then let loops be left, and print the functions that go on in them
+    /// Then let loops be left, and print the functions that continue in them
     #[arg(long)]
     leave_loops: bool,
     #[command(flatten)]

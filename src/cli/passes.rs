@@ -1,4 +1,4 @@
-//! What `opt` and `compile` have in common: flags about passes, and their reports.
+//! Common parts of `opt` and `compile`: flags about passes, and their reports.
 
 use std::fmt::Write as _;
 use std::time::Instant;

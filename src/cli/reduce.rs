@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// The call that fails
     #[arg(long, value_name = "CALL", default_value = "main()")]
     call: String,
-    /// What a failing run says on the standard error
+    /// The text that a failing run writes to the standard error
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
     /// A command that ends with status 0 if the program on its standard input fails
@@ -118,7 +118,7 @@ struct Oracle {
     timeout: Duration,
 }
 
-/// What is known of a program.
+/// Knowledge about a program.
 enum Verdict {
     Fails(Fault),
     Agrees,
@@ -140,11 +140,11 @@ enum FaultKind {
     Differs,
     /// Native code does not end in time.
     Hangs,
-    /// What the user asked for.
+    /// The user's request.
     Asked,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(PartialEq, Eq)]
 struct Outcome {
     /// `None` if a signal ended it.
@@ -180,7 +180,7 @@ impl Oracle {
         let Some(native) = self.native(&text)? else {
             return fails(FaultKind::Hangs, format!("native code at {} {}", self.level, self.late()));
         };
-        // What has no native form is no fault, nor is a system that refuses.
+        // A program without a native form is no fault, nor is a system that refuses.
         if native == expected || matches!(native.status, Some(2..=4)) {
             return Ok(Verdict::Agrees);
         }

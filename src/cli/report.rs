@@ -21,9 +21,9 @@ const STYLE: Style = Style {
 /// Why a sub-command stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// What was asked for did not hold, and everything about it has been said.
+    /// The requested property did not hold, and everything about it has been reported.
     Failed,
-    /// What was asked for did not hold.
+    /// The requested property did not hold.
     No(String),
     /// Wrong use.
     Usage(String),

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     how: How,
 }
 
-/// What came of the tests so far.
+/// The results of the tests so far.
 #[derive(Default)]
 struct Count {
     passed: usize,

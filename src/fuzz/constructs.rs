@@ -19,12 +19,12 @@ use std::fmt::Write;
 pub struct Construct {
     /// Its name in reports.
     pub name: &'static str,
-    /// What becomes of the text.
+    /// The fate of the text.
     pub outcome: Outcome,
     text: fn(usize) -> String,
 }
 
-/// What becomes of a text.
+/// The fate of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It is compiled.
@@ -281,7 +281,7 @@ pub const ALL: &[Construct] = &[
         text
     }),
     compiled("objects alive over calls", |n| {
-        // What each call has to keep is written down for each call, so not too many are alive.
+        // The roots of each call are written down for each call, so not too many are alive.
         let mut body = Body::new();
         let made: Vec<String> = (0..50).map(|_| body.value("%new(Main.S, x)::Main.S")).collect();
         (0..n).for_each(|i| drop(body.value(&format!("dynamic Main.g({})::Any", made[i % 50]))));
@@ -586,7 +586,7 @@ fn nest(b: &mut Body, n: usize) {
         let before = if k == 0 { 1 } else { k + 1 };
         b.value(&format!("φ (#{before} => 0, #{} => %{})::Int64", n + 3 + end, ends + 2 * end));
         let is = b.value(&format!("Base.slt_int(%{}, x)::Bool", heads + 3 * k));
-        // A loop that has ended goes on at the end of the one around it.
+        // A loop that has ended continues at the end of the one around it.
         let out = if k == 0 { behind } else { n + 3 + end + 1 };
         b.line(&format!("goto #{out} if not {is}"));
         b.block();
@@ -601,7 +601,7 @@ fn nest(b: &mut Body, n: usize) {
     }
 }
 
-/// What `fill` adds under a handler.
+/// The statements of `fill` under a handler.
 fn handler(b: &mut Body, fill: impl FnOnce(&mut Body)) {
     let label = b.label;
     let token = b.value(&format!("enter #{}", label + 2));
@@ -617,7 +617,7 @@ fn handler(b: &mut Body, fill: impl FnOnce(&mut Body)) {
 
 /// Handlers in handlers: entered in order, left in reverse.
 fn handlers(b: &mut Body, n: usize) {
-    // Block 1 + k enters k; n + 1 is the body, which leaves all; n + 2 + k catches n - 1 - k and goes on behind all.
+    // Block 1 + k enters k; n + 1 is the body, which leaves all; n + 2 + k catches n - 1 - k and continues behind all.
     let tokens: Vec<String> = (0..n)
         .map(|k| {
             let token = b.value(&format!("enter #{}", n + 2 + (n - 1 - k)));

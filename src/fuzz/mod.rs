@@ -15,7 +15,7 @@
 //! | `constructs` | programs that repeat one construct, sound and broken |
 //! | `mutate` | damaged texts and bytes |
 //!
-//! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. What is generated
+//! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
 //! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
 //! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
 

@@ -352,7 +352,7 @@ impl<'a> Build<'a> {
         }
         let mut last = x;
         for n in 0..size / 3 {
-            // What was stored some steps ago, now and then the word of the step before.
+            // A word that was stored some steps ago, now and then the word of the step before.
             let index = self.constant(n * 7 % WORDS.min(size / 3 + 1) + 1);
             let loaded = self.push(
                 Op::Intrinsic(Intrinsic::Pointerref),

@@ -57,7 +57,7 @@ fn cut_short(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     vec![without_dead_ends(module, &changed)]
 }
 
-/// Another terminator in the place of one. What ends the region that an `enter` begins goes with it.
+/// Another terminator in the place of one. The end of the region that an `enter` begins goes with it.
 fn end_with(func: &mut Func, end: Inst, op: Op, args: &[Value], targets: &[Block]) {
     let Some(block) = func.inst_block(end) else { return };
     if let Some(token) = func.result(end) {
@@ -76,7 +76,7 @@ fn enters(func: &Func) -> Vec<Inst> {
     insts(func).filter(|&i| func.op(i) == Op::Enter).collect()
 }
 
-/// The region goes on without its handler, which nothing reaches then.
+/// The region continues without its handler, which nothing reaches then.
 fn no_handler(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     let Some(&enter) = enters(func).get(at.start) else { return Vec::new() };
     let (Some(block), &[body, ..]) = (func.inst_block(enter), func.inst_blocks(enter)) else {
@@ -132,7 +132,7 @@ fn passed(module: &Module, func: &Func, list: &str) -> Option<Func> {
     done.ok().filter(|(_, report)| report.rewrites() > 0).map(|(func, _)| func)
 }
 
-/// What is no terminator and no φ.
+/// The instructions that are no terminators and no φ.
 fn statements(func: &Func) -> Vec<Inst> {
     insts(func).filter(|&i| !func.op(i).is_terminator() && func.op(i) != Op::Phi).collect()
 }
@@ -147,7 +147,7 @@ fn left_out(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     vec![changed]
 }
 
-/// What has hints: the function itself (`None`) and instructions.
+/// The holders of hints: the function itself (`None`) and instructions.
 fn hints(func: &Func) -> Vec<Option<Inst>> {
     let own = func.inlining.map(|_| None);
     own.into_iter().chain(insts(func).filter(|&inst| func.hint(inst).is_some()).map(Some)).collect()

@@ -31,7 +31,7 @@ macro_rules! to_int {
     };
 }
 
-/// What the conversion of this Julia name gives.
+/// The result of the conversion of this Julia name.
 pub(crate) fn convert(name: &str, from: Kind, to: Kind, value: u128) -> Option<Expected> {
     let mask = u128::MAX >> (128 - to.bits());
     let is_nan = |value: u128| matches!(from, Kind::Float(bits) if to_f64(bits, value).is_nan());

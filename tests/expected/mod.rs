@@ -1,4 +1,4 @@
-//! What every scalar intrinsic gives, from Rust's own arithmetic: nothing here knows `ir::scalar`.
+//! The result of every scalar intrinsic, from Rust's own arithmetic: nothing here knows `ir::scalar`.
 //!
 //! | file | operands |
 //! |---|---|
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// What a call of an intrinsic gives.
+/// The result of a call of an intrinsic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
     /// These bits.
@@ -55,7 +55,7 @@ pub(crate) enum Expected {
     Open,
 }
 
-/// What the intrinsic of this Julia name, which is no conversion, gives for operands whose first has type `kind`.
+/// The result of the intrinsic of this Julia name, which is no conversion, for operands whose first has type `kind`.
 pub(crate) fn expected(name: &str, kind: Kind, args: &[u128]) -> Option<Expected> {
     match kind {
         Kind::Bool => int::of_bool(name, args),

@@ -45,7 +45,7 @@ mod made_by_c {
         bytes
     }
 
-    /// What C functions of one integer give for 1, each asked for by a program of its own, in this order.
+    /// The results of C functions of one integer for 1, each called by a program of its own, in this order.
     fn call(sources: &[(&str, &str)], names: &[&str]) -> Vec<Result<i64, String>> {
         let session = session(Workers::Caller);
         let made = session.create_dylib("made").unwrap();

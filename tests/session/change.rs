@@ -50,7 +50,7 @@ fn removal_asks_what_becomes_of_users() {
     assert_eq!(again, "the definitions were removed");
 }
 
-/// What a chain of programs holds is let go of one by one, and not by a recursion as deep as the chain.
+/// The references of a chain of programs are dropped one by one, and not by a recursion as deep as the chain.
 #[test]
 fn a_long_chain_of_programs_goes_on_a_small_stack() {
     const LENGTH: usize = 1500;
@@ -195,7 +195,7 @@ fn alone(source: &str) -> Program {
     Program::read("alone.jlir", source.as_bytes()).unwrap()
 }
 
-/// `middle` and `top` have inlined `base`, or know what it does; a redefinition makes them anew.
+/// `middle` and `top` have inlined `base`, or know what it does; a redefinition recompiles them.
 #[test]
 fn callers_of_a_program_with_types_of_its_own_follow_a_redefinition() {
     for level in [OptLevel::O0, OptLevel::O2] {

@@ -133,7 +133,7 @@ fn handles_to_a_circle_outlive_the_session() {
     }
 }
 
-/// What lies behind a slot since its caller was defined is called through it.
+/// A function that became lazy after its caller was defined is called through its cell.
 #[test]
 fn what_has_become_lazy_is_called_through_its_slot() {
     let session = session(Workers::Caller);

@@ -248,7 +248,7 @@ fn weak_definitions_give_way() {
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(2));
 }
 
-/// Nobody sees anything of a definition that has given way: neither those who have taken in what is there, nor those who come later.
+/// Nobody sees anything of a definition that has given way: neither those who have inlined what is there, nor those who come later.
 #[test]
 fn what_gives_way_is_in_force_for_nobody() {
     for (lazy_there, lazy_weak) in [(false, false), (true, true), (true, false), (false, true)] {
@@ -295,7 +295,7 @@ fn c_symbols_come_from_the_nearest_place() {
     let other = dylib(&session, "other", source);
     other.define_c_symbol("labs", minus as *const ()).unwrap();
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(-7));
-    // What a dylib uses of another is known.
+    // The uses of one dylib by another are known.
     let used = process.clear(Dependants::Deny).unwrap_err().to_string();
     assert_eq!(used, "`labs` of `process` used by `f(Int64)` of `main`");
 }

@@ -1,4 +1,4 @@
-//! Sessions with a limit of code: what is given up, and made again.
+//! Sessions with a limit of code: what is evicted, and made again.
 
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -195,7 +195,7 @@ fn threads_run_in_code_that_is_given_up() {
     assert_eq!((session.runtime().retired(), session.linking().check()), (0, Ok(())));
 }
 
-/// The host asks for everything else while a frame of the function is there, which goes on in code that was given up.
+/// The host asks for everything else while a frame of the function is there, which continues in code that was evicted.
 #[test]
 fn a_frame_goes_on_in_code_that_was_given_up() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
@@ -248,7 +248,7 @@ fn the_host_compiles_under_a_frame() {
     }
 }
 
-/// An event loop of the host: what is given up meanwhile is free all the same.
+/// An event loop of the host: what is evicted meanwhile is free all the same.
 #[test]
 fn a_thread_that_blocks_holds_nothing_up() {
     let session = limited(Workers::Pool(1), Some(room_for(COUNT / 10)));
@@ -271,7 +271,7 @@ fn a_thread_that_blocks_holds_nothing_up() {
         let retired = session.runtime().retired();
         drop(go);
         assert_eq!(inside.join().unwrap(), Ok(10));
-        // The code of the blocked frame may be among what was given up.
+        // The code of the blocked frame may be among what was evicted.
         assert!(wrong == 0 && retired <= 1, "{wrong} failed, {retired} wait");
     });
 }
@@ -336,7 +336,7 @@ fn what_has_lost_its_name_is_not_given_up() {
     assert!(session.stats().evicted > 0);
 }
 
-/// Room for hardly more than what the threads run at one time: each finds again and again that others hold, make or give up all that
+/// Room for hardly more than what the threads run at one time: each finds again and again that others hold, make or evict all that
 /// there is.
 #[test]
 fn threads_that_take_the_room_from_each_other_all_get_code() {
@@ -363,7 +363,7 @@ fn threads_that_take_the_room_from_each_other_all_get_code() {
     }
 }
 
-/// Takes all the room for code that cannot be given up.
+/// Takes all the room for code that cannot be evicted.
 fn fill(session: &Session) -> Dylib {
     let pins = session.create_dylib("pins").unwrap();
     let source: String = (0..COUNT).map(long).collect();
@@ -437,7 +437,7 @@ fn an_initialiser_that_found_no_room_is_due_again() {
     assert_eq!(printed(), "up ");
 }
 
-/// A function that calls the host, which says so and waits, at no safepoint, until it is told to go on.
+/// A function that calls the host, which says so and waits, at no safepoint, until it is told to continue.
 fn waiter(main: &Dylib) -> (Int, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let (waits, waiting) = mpsc::channel();
     let (go, gone) = mpsc::channel();
@@ -487,7 +487,7 @@ fn what_was_replaced_and_waits_for_a_thread_is_not_made_room_for() {
     });
 }
 
-/// A thread that does not come back holds up what is given up meanwhile; that is not given up once more for each function that is compiled.
+/// A thread that does not come back holds up what is evicted meanwhile; that is not evicted once more for each function that is compiled.
 #[test]
 fn what_waits_for_a_thread_is_not_made_room_for_again() {
     let session = limited(Workers::Pool(1), Some(room_for(40)));

@@ -83,7 +83,7 @@ fn what_failed_can_be_replaced() {
     assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(2));
 }
 
-/// What failed because of another function works again when that one is defined anew, whatever its kind is.
+/// A function that failed because of another one works again when that one is redefined, whatever its kind is.
 #[test]
 fn dependants_of_what_failed_work_again_when_it_is_replaced() {
     for workers in [Workers::Caller, Workers::Pool(2)] {
@@ -104,7 +104,7 @@ fn dependants_of_what_failed_work_again_when_it_is_replaced() {
     }
 }
 
-/// A function that is ready and is defined anew so that it cannot be compiled: look-ups say so, and callers are told by the call.
+/// A function that is ready and is redefined so that it cannot be compiled: look-ups say so, and callers are told by the call.
 #[test]
 fn a_redefinition_that_cannot_be_compiled_is_told_by_look_ups_and_calls() {
     let session = session(Workers::Caller);

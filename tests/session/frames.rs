@@ -147,7 +147,7 @@ fn tick(session: &Session, main: &Dylib, act: impl Fn(i64) + Send + Sync + 'stat
 const ROUNDS: i64 = 9;
 const WHEN: i64 = 4;
 
-/// What a loop gives while whose iteration of that number `look` is redefined, and what the next call gives.
+/// The result of a loop during whose iteration of that number `look` is redefined, and that of the next call.
 fn replaced_in_a_loop(spin: &str, look: &'static str, way: Way) -> [i64; 2] {
     let session = stressed(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
@@ -164,7 +164,7 @@ fn replaced_in_a_loop(spin: &str, look: &'static str, way: Way) -> [i64; 2] {
     [(); 2].map(|()| spin.call((ROUNDS,)).unwrap_or_else(|error| panic!("{way:?}: {error}")))
 }
 
-/// What the running frame and the next call give, by how `look` is defined: a frame stays in its world, unless `look` is replaceable.
+/// The results of the running frame and of the next call, by how `look` is defined: a frame stays in its world, unless `look` is replaceable.
 fn check(spin: &str, look: &'static str, old: i64, replaced: i64, new: i64) {
     for way in [Way::Lazy, Way::Tiered, Way::Replaceable] {
         let first = if way == Way::Replaceable { replaced } else { old };

@@ -105,7 +105,7 @@ fn only_what_is_replaceable_is_called_and_never_inlined() {
         again(&main, &adds("base", 10));
         assert_eq!(top.call((0,)), Ok(11));
         assert_eq!(main.func::<(i64,), i64>("base").unwrap().call((0,)), Ok(10));
-        // What has inlined it is compiled again, too.
+        // A caller that has inlined it is compiled again, too.
         assert_eq!(session.stats().compiled_functions - before, anew);
     }
 }
@@ -380,7 +380,7 @@ fn functions_are_replaced_under_threads_that_call_them() {
         for round in 1..=rounds {
             let n = (round as usize * 7) % COUNT;
             let source = adds(&format!("base{n}"), 2 * round);
-            // What is being compiled right now is busy.
+            // Code that is being compiled right now is busy.
             while main.redefine(main.read("again.jlir", source.as_bytes()).unwrap()).is_err() {
                 thread::yield_now();
             }

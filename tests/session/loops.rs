@@ -75,7 +75,7 @@ fn reach_the_second_tier(workers: Workers) {
             is_late.store(Instant::now() > end, Ordering::Relaxed);
             thread::yield_now();
         }
-        // Each has gone over, and each goes on there.
+        // Each has gone over, and each continues there.
         let there = reached();
         while reached().iter().zip(&there).any(|(now, there)| now <= there) && Instant::now() < end {
             thread::yield_now();
@@ -151,7 +151,7 @@ fn a_loop_may_be_left_in_any_round_with_all_that_lives_in_it() {
         let (seen, host) = (AtomicU64::new(0), session.clone());
         let signature = Signature::new("tick", &[Type::INT64], Type::INT64);
         main.define_host(&signature, move |scope, args| {
-            // In this round the loops' functions are compiled: what runs goes on in one at the next head.
+            // In this round the loops' functions are compiled: what runs continues in one at the next head.
             if seen.fetch_add(1, Ordering::Relaxed) == at {
                 scope.blocking(|| host.optimize_hot());
             }

@@ -13,8 +13,10 @@
 //! | `methods` | calls that are decided at run time, when methods come |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
 //! | `opening` | dylibs that are opened and closed |
+//! | `orc` | what ORC asserts about lazy functions, redirection and tiers |
 //! | `order` | definitions that come while others are under way |
 //! | `profile` | what the first tier has seen, and the second is made for |
+//! | `shared` | sessions that share a run time, and identifiers that belong to another session |
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
@@ -34,8 +36,10 @@ mod loops;
 mod methods;
 mod model;
 mod opening;
+mod orc;
 mod order;
 mod profile;
+mod shared;
 mod stress;
 mod threads;
 mod tiers;

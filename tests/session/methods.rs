@@ -1,4 +1,4 @@
-//! Calls that are decided at run time, turned into calls of methods: who has such calls is compiled anew when methods come.
+//! Calls that are decided at run time, turned into calls of methods: who has such calls is recompiled when methods come.
 
 use brolga::session::Dylib;
 use brolga::session::linking::Dependants;
@@ -57,7 +57,7 @@ fn who_has_been_led_to_methods_is_compiled_anew_when_there_are_others() {
         put(kinds, &kind("Int64", 3), true);
         assert_eq!((ask.call((0,)), ask.call((5,))), (Ok(2), Ok(3)));
         because("kind(Int64)");
-        // What has nothing to do with it.
+        // An unrelated function.
         put(kinds, &kind("Int64", 4).replace("kind", "other"), false);
         assert_eq!(session.take_invalidations(), []);
     }

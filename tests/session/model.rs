@@ -25,7 +25,7 @@ enum Type {
     Float,
 }
 
-/// What the map knows of a name that is there.
+/// The map's knowledge about a name that is there.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     ty: Type,

@@ -126,7 +126,7 @@ fn a_finaliser_needs_no_initialiser() {
     assert_eq!(printed(&session), "down ");
 }
 
-/// Defines `hold`, which says that it was called, and waits until it may go on.
+/// Defines `hold`, which says that it was called, and waits until it may continue.
 fn define_hold(main: &Dylib, is_in: &'static AtomicBool, goes_on: &'static AtomicBool) {
     let hold = Signature::new("hold", &[], Type::INT64);
     let held = main.define_host(&hold, |scope, _| {

@@ -208,7 +208,7 @@ impl<F: FnMut() + Send> Drop for AtTheEnd<F> {
     }
 }
 
-/// Promises a function that nobody looks for. What is given up when it goes does something.
+/// Promises a function that nobody looks for. Dropping the promise runs the given action.
 fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
     let held = AtTheEnd(act);
     let made = main.promise(&[signature(name)], None, move |dylib| {

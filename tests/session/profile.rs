@@ -11,7 +11,7 @@ const CALLS: u32 = 50;
 
 type Int = TypedFunc<(i64,), i64>;
 
-/// What `top` calls has more methods than a call is split into.
+/// The callee of `top` has more methods than a call is split into.
 const PROGRAM: &str = "\
 function area(x::Int64)::Int64
 1 ─ %1 = Base.add_int(x, 1)::Int64

@@ -1,16 +1,20 @@
 //! Threads call functions that others redefine, optimise and remove.
 //!
-//! Every definition of `fN` adds `N` and a multiple of a thousand, so each result says which function gave it, and that it was
+//! Beside each `fN` there are eager functions that call it: directly (`uN`), through a C pointer (`pN`) and by a function value (`vN`). They and `fN` are
+//! removed under all policies for dependants. Every definition of `fN` adds `N` and a multiple of a thousand, so each result says which function gave it, and that it was
 //! whole. After the first part of the operations memory and mappings must not grow any more.
 //!
 //! ```sh
 //! cargo test --release --test session -- --ignored --nocapture a_million_operations
 //! ```
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use brolga::session::Dylib;
+use brolga::session::linking::{Dependants, OnDrop, Tracker};
+use brolga::session::{Dylib, Function, Native};
 use brolga::{CallError, ExceptionKind, Session, TypedFunc, Workers};
 
 use super::{adds, session};
@@ -27,27 +31,87 @@ fn process() -> (usize, usize) {
     (resident, maps.lines().count())
 }
 
-fn define(main: &Dylib, n: usize, round: usize) {
+/// An eager function of its own program that calls `fN`, and one that does so through a C pointer, and one that does so by a function value.
+fn users(n: usize) -> [(String, String); 3] {
+    let named = |kind: &str, body: String| {
+        (
+            format!("{kind}{n}"),
+            format!("function {kind}{n}(x::Int64)::Int64\n{body}└──      return %2\nend\n"),
+        )
+    };
+    let direct = format!("1 ─ %1 = invoke Main.f{n}(x::Int64)::Int64\n│   %2 = Base.add_int(%1, 0)::Int64\n");
+    let pointer = format!(
+        "1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.f{n}), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}\n\
+         │   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n"
+    );
+    let value = format!(
+        "1 ─ %1 = invoke Main.apply(Main.f{n}::Any, x::Any)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n"
+    );
+    [named("u", direct), named("p", pointer), named("v", value)]
+}
+
+const APPLY: &str =
+    "function apply(f::Any, x::Any)::Any\n1 ─ %1 = dynamic (f)(x)::Any\n└──      return %1\nend\n";
+
+/// Defines a user, which its tracker removes. It may be there, or what it uses may not.
+fn define_user(main: &Dylib, (name, source): &(String, String), trackers: &Trackers) {
+    let Ok(tracker) = main.create_tracker(OnDrop::Keep) else { return };
+    let Ok(read) = main.read("user.jlir", source.as_bytes()) else { return };
+    if main.define(read.tracked_by(&tracker)).is_ok() {
+        // The one before was removed by cascade.
+        let before = trackers.lock().unwrap().insert(name.clone(), tracker);
+        drop(before);
+    }
+}
+
+type Trackers = Mutex<BTreeMap<String, Tracker<Native>>>;
+
+/// Takes the tracker of a function and removes it by the policy of the round. A refusal leaves everything as it is.
+fn remove_tracked(name: &str, round: usize, trackers: &Trackers) {
+    let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
+    let tracker = trackers.lock().unwrap().remove(name);
+    let Some(tracker) = tracker else { return };
+    if tracker.remove(policies[round % policies.len()]).is_err() {
+        let newer = trackers.lock().unwrap().insert(name.to_owned(), tracker);
+        drop(newer);
+    }
+}
+
+/// Defines `fN`, in the first round under a tracker.
+fn define(main: &Dylib, n: usize, round: usize, trackers: &Trackers) {
     let source = adds(&format!("f{n}"), (1000 * round + n) as i64);
     let read = main.read("f.jlir", source.as_bytes()).unwrap();
-    let read = if n.is_multiple_of(2) { read.replaceable() } else { read.tiered(50) };
+    let read = match n % 3 {
+        0 => read.replaceable(),
+        1 => read.tiered(50),
+        _ => read,
+    };
     // It may be there, or be compiled at this moment: then it stays as it is.
-    drop(if round == 0 { main.define(read) } else { main.redefine(read).map(drop) });
+    if round > 0 {
+        drop(main.redefine(read).map(drop));
+    } else if let Ok(tracker) = main.create_tracker(OnDrop::Keep)
+        && main.define(read.tracked_by(&tracker)).is_ok()
+    {
+        trackers.lock().unwrap().insert(format!("f{n}"), tracker);
+    }
 }
 
 /// One change for so many operations, however fast calls are.
 const OPERATIONS_FOR_A_CHANGE: usize = 50;
 
-/// Runs so many operations on so many functions, most of which are calls: the callers go on until all changes are made. Says what memory and
+/// Runs so many operations on so many functions, most of which are calls: the callers continue until all changes are made. Says what memory and
 /// mappings were after each tenth of the changes.
 fn stress(functions: usize, operations: usize) -> (Session, Vec<(usize, usize)>) {
     let session = session(Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
-    (0..functions).for_each(|n| define(&main, n, 0));
+    main.define(main.read("apply.jlir", APPLY.as_bytes()).unwrap()).unwrap();
+    let trackers = Trackers::default();
+    (0..functions).for_each(|n| define(&main, n, 0, &trackers));
+    (0..functions).for_each(|n| users(n).iter().for_each(|user| define_user(&main, user, &trackers)));
     let changes = operations / OPERATIONS_FOR_A_CHANGE;
     let (next, changed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let (wrong, called) = (AtomicU64::new(0), AtomicU64::new(0));
-    let seen = std::sync::Mutex::new(Vec::new());
+    let seen = Mutex::new(Vec::new());
     let take_call = || {
         let at = next.fetch_add(1, Ordering::Relaxed);
         (at < operations || changed.load(Ordering::Relaxed) < changes).then_some(at)
@@ -63,38 +127,63 @@ fn stress(functions: usize, operations: usize) -> (Session, Vec<(usize, usize)>)
         for caller in 0..CALLERS {
             let (main, take, wrong, called) = (&main, &take_call, &wrong, &called);
             scope.spawn(move || {
-                let mut handles: Vec<Option<TypedFunc<(i64,), i64>>> = vec![None; functions];
+                // Those of `fN` in each caller, and in one of four those of one kind of user.
+                let kind = [None, Some("u"), Some("p"), Some("v")][caller % 4];
+                let mut handles: Vec<Option<TypedFunc<(i64,), i64>>> = vec![None; 2 * functions];
+                let mut addresses: Vec<Option<Function>> = vec![None; functions];
                 while let Some(at) = take() {
                     let n = (at * 7 + caller) % functions;
-                    if handles[n].is_none() {
-                        handles[n] = main.func(&format!("f{n}")).ok();
+                    let is_user = kind.is_some() && at.is_multiple_of(2);
+                    let handle = &mut handles[n + if is_user { functions } else { 0 }];
+                    if handle.is_none() {
+                        let name = format!("{}{n}", kind.filter(|_| is_user).unwrap_or("f"));
+                        *handle = main.func(&name).ok();
                     }
-                    let Some(handle) = &handles[n] else { continue };
-                    match handle.call((at as i64,)) {
+                    let Some(callable) = handle else { continue };
+                    match callable.call((at as i64,)) {
                         Ok(sum) if (sum - at as i64) % 1000 == (n % 1000) as i64 => {
                             called.fetch_add(1, Ordering::Relaxed);
                         }
-                        // It has been removed: the next one is looked up.
-                        Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => {
-                            handles[n] = None;
+                        // It has been removed, or what it calls: the next one is looked up.
+                        Err(CallError::Exception(thrown))
+                            if matches!(
+                                thrown.kind,
+                                ExceptionKind::CompileError | ExceptionKind::MethodError
+                            ) =>
+                        {
+                            *handle = None;
                         }
                         _ => drop(wrong.fetch_add(1, Ordering::Relaxed)),
+                    }
+                    // A C pointer, held for a while.
+                    if at.is_multiple_of(64) {
+                        addresses[n] = main.function(&format!("f{n}")).ok().filter(|f| f.c_address().is_ok());
                     }
                 }
             });
         }
         for changer in 0..CHANGERS {
-            let (main, session, take) = (&main, &session, &take_change);
+            let (main, session, take, trackers) = (&main, &session, &take_change, &trackers);
             scope.spawn(move || {
                 while let Some(at) = take() {
                     let n = (at * 13 + changer) % functions;
                     match at % 16 {
                         0 => {
                             drop(main.remove(&[&format!("f{n}(Int64)")]));
-                            define(main, n, 0);
+                            define(main, n, 0, trackers);
                         }
                         1 => drop(session.optimize_hot()),
-                        2..8 => define(main, n, at % 97 + 1),
+                        2 => {
+                            remove_tracked(&format!("f{n}"), at / 16, trackers);
+                            define(main, n, 0, trackers);
+                            users(n).iter().for_each(|user| define_user(main, user, trackers));
+                        }
+                        kind @ 3..6 => {
+                            let user = &users(n)[kind - 3];
+                            remove_tracked(&user.0, at / 16, trackers);
+                            define_user(main, user, trackers);
+                        }
+                        6..11 => define(main, n, at % 97 + 1, trackers),
                         _ => thread::yield_now(),
                     }
                 }

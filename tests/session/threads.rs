@@ -123,7 +123,7 @@ fn code_changes_under_threads_that_call_it() {
             let library_source = adds(&format!("base{n}"), 2 * round);
             let again = |dylib: &brolga::session::Dylib, source: &str| {
                 let read = dylib.read("again.jlir", source.as_bytes()).unwrap();
-                // What is being compiled is busy; what was removed is defined.
+                // A function that is being compiled is busy; one that was removed is defined.
                 drop(dylib.redefine(read));
             };
             again(&library, &library_source);

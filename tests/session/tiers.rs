@@ -190,7 +190,7 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
     });
     assert!(asked.is_some_and(|calls| (2..50).contains(&calls)), "{asked:?}");
     assert_eq!((session.stats().compiled_functions, cold.call((300, 3.0, 3))), (before + 1, Ok(101.5)));
-    // What touches memory is compiled by its first call.
+    // A function that touches memory is compiled by its first call.
     let source = "function reads(at::Int64)::Int64\n1 ─ %1 = Base.bitcast(Ptr{Int64}, at)::Ptr{Int64}\n\
                   │   %2 = Base.pointerref(%1, 1, 1)::Int64\n└──      return %2\nend\n";
     let program = main.read("reads.jlir", source.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What a tombstone removes: whoever calls it from another unit is told so, and its code goes.
+//! Removal by tombstone: callers from other units get an error, and the code goes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
     }
 }
 
-/// Who was linked to the removed one stays so, until it is defined anew itself.
+/// Who was linked to the removed one stays so, until it is redefined itself.
 #[test]
 fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
     let session = plain(Options::new(), Workers::Caller);
@@ -145,7 +145,7 @@ fn callers_behind_slots_throw_as_well() {
     assert_eq!(removed(eager.call((1,))), "`low(Int64)` has been removed");
 }
 
-/// What C calls is code of the one who made the pointer, which calls as all of its code does.
+/// C calls code of the unit that made the pointer, which calls as all of its code does.
 #[test]
 fn c_pointers_that_callers_made_throw() {
     let session = plain(Options::new(), Workers::Caller);
@@ -214,7 +214,7 @@ fn functions_of_a_circle_lose_each_other() {
     }
 }
 
-/// The frame goes on in the code, which goes when it has returned.
+/// The frame continues in the code, which goes when it has returned.
 #[test]
 fn frames_go_on_and_their_next_call_of_it_throws() {
     let session = plain(Options::new().gc_stress(true), Workers::Caller);
@@ -271,7 +271,7 @@ fn it_is_removed_under_those_who_call_it_and_are_linked_to_it() {
         main.define(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(&callers)).unwrap();
         let top: Int = main.func("top").unwrap();
         let (stop, called, linked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-        // What is wrong is looked at when nobody waits for anybody.
+        // Errors are looked at when nobody waits for anybody.
         let (results, last) = std::thread::scope(|scope| {
             let calling = [(); 3].map(|()| {
                 scope.spawn(|| {

@@ -68,7 +68,7 @@ fn session(level: OptLevel, workers: Workers) -> Session {
     Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What gives twice `n` when it is made from `n` and called with `n`.
+/// Functions that give twice `n` when they are made from `n` and called with `n`.
 const VALUES: [(&str, &str); 3] = [
     (
         "function",

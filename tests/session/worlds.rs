@@ -130,7 +130,7 @@ fn session(level: OptLevel, inlines: bool, workers: Workers) -> Session {
 const ROUNDS: i64 = 9;
 const WHEN: i64 = 4;
 
-/// What `spin` gives in the call during which `look` is redefined, and in the two after it.
+/// The results of `spin` in the call during which `look` is redefined, and in the two after it.
 fn answers(kind: Kind, call: Call, level: OptLevel, inlines: bool, workers: Workers) -> [i64; 3] {
     let session = session(level, inlines, workers);
     let main = session.create_dylib("main").unwrap();

@@ -90,7 +90,7 @@ impl Kernel {
         }
     }
 
-    /// What the rounds put together, and what it starts with.
+    /// The accumulator of the iterations, and its start.
     fn carried(self) -> Option<(&'static str, &'static str)> {
         match self {
             Kernel::Sum | Kernel::Count => Some(("Int64", "0")),
@@ -155,7 +155,7 @@ impl Row {
         }
     }
 
-    /// What a round does with `%e` at `%i`; makes `%acc` of `%sofar`, and for `find` the condition `%hit`.
+    /// The body of an iteration with `%e` at `%i`; makes `%acc` of `%sofar`, and for `find` the condition `%hit`.
     fn body(self) -> String {
         match self.kernel {
             Kernel::Sum => "│ %acc = Base.add_int(%sofar, %e)::Int64\n".to_owned(),
@@ -228,7 +228,7 @@ impl Row {
         }
     }
 
-    /// What is returned when all rounds are done, and in block `found` when something was found.
+    /// The result when all iterations are done, and in block `found` when something was found.
     fn ends(self, done: &str, found: &str, value: &str) -> String {
         let value = if self.kernel.carried().is_some() { value } else { "0" };
         let mut text = format!("{done} ─ return {value}\n");

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The format is the host's (ELF, Mach-O or COFF). The code has to be position-independent
-//! ([`HostIsa::position_independent`]). What a function refers to and the file does not define becomes an undefined symbol,
+//! ([`HostIsa::position_independent`]). A symbol that the file does not define becomes an undefined symbol,
 //! for the system linker to find:
 //!
 //! | symbol | name in the file |
@@ -66,7 +66,7 @@ pub enum ObjectError {
     /// The code refers to something that only a run time makes, and no loader of object files asks one for it.
     #[error("an object file cannot refer to {symbol} yet")]
     NeedsRuntime {
-        /// What it is.
+        /// The symbol.
         symbol: String,
     },
     /// The host has no object format, or the format cannot say what the code needs.
@@ -77,7 +77,7 @@ pub enum ObjectError {
     },
 }
 
-/// What goes into one object file.
+/// The content of one object file.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectUnit<'a> {
     /// The name of the file's source, for its symbol table.
@@ -135,7 +135,7 @@ struct Writer {
     records: Vec<DataId>,
 }
 
-/// What a symbol became in the module.
+/// The form of a symbol in the module.
 #[derive(Clone, Copy)]
 enum Known {
     Function(FuncId),

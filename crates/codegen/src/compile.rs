@@ -231,7 +231,7 @@ impl Compiler {
             return Err(CompileError::Refused { name: name.to_string(), reason: errors.to_string() });
         }
         let single_pass = &mut self.single_pass;
-        // It begins anew with each function, whatever became of the last one.
+        // It begins again with each function, whatever became of the last one.
         let fenced =
             catch_unwind(AssertUnwindSafe(|| single_pass.compile(name, func, symbols, features).ok()));
         fenced.map_err(|payload| CompileError::Panicked {

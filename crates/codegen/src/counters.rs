@@ -140,7 +140,7 @@ fn rewrite(context: &mut Context, old: Value, next: Next, of_old: &[Inst], of_ne
     for &user in of_old.iter().filter(|&&user| user != next.add) {
         let Some(block) = func.layout.inst_block(user) else { continue };
         let is_reached = domtree.dominates(first, user, &func.layout);
-        if is_reached && (loops.is_in_loop(block, own) || func.dfg.insts[user].opcode().is_branch()) {
+        if is_reached && loops.is_in_loop(block, own) {
             return;
         }
         if is_reached {
@@ -187,4 +187,110 @@ fn rewrite(context: &mut Context, old: Value, next: Next, of_old: &[Inst], of_ne
 fn constant(cursor: &mut FuncCursor<'_>, ty: Type, value: i64) -> Value {
     let imm = Imm64::new(value).zero_extend_from_width(ty.bits());
     cursor.ins().iconst(ty, imm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::{HostIsa, IsaOptions, Tier};
+    use cranelift_codegen::control::ControlPlane;
+    use cranelift_codegen::ir::condcodes::IntCC;
+    use cranelift_codegen::ir::{AbiParam, Signature, types};
+    use cranelift_codegen::isa::CallConv;
+    use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+    /// A loop that counts to its first parameter; `body` gets the old value in the loop, `exit` the old and the next one behind it. The old value
+    /// and the function after the pass.
+    fn counted(
+        body: impl Fn(&mut FunctionBuilder<'_>, Value),
+        exit: impl Fn(&mut FunctionBuilder<'_>, Value, Value, Value) -> Value,
+    ) -> (Value, Context) {
+        let isa = HostIsa::new(IsaOptions::default()).unwrap();
+        let mut context = Context::new();
+        let func = &mut context.func;
+        func.signature = Signature::new(CallConv::Tail);
+        func.signature.params.extend([AbiParam::new(types::I64); 2]);
+        func.signature.returns.push(AbiParam::new(types::I64));
+        let mut scratch = FunctionBuilderContext::new();
+        let mut b = FunctionBuilder::new(func, &mut scratch);
+        let [entry, head, behind] = [(); 3].map(|()| b.create_block());
+        b.append_block_params_for_function_params(entry);
+        let old = b.append_block_param(head, types::I64);
+        b.switch_to_block(entry);
+        let (n, last) = (b.block_params(entry)[0], b.block_params(entry)[1]);
+        let zero = b.ins().iconst(types::I64, 0);
+        b.ins().jump(head, &[zero.into()]);
+        b.switch_to_block(head);
+        let one = b.ins().iconst(types::I64, 1);
+        let next = b.ins().iadd(old, one);
+        let goes_on = b.ins().icmp(IntCC::SignedLessThan, next, n);
+        body(&mut b, old);
+        b.ins().brif(goes_on, head, &[next.into()], behind, &[]);
+        b.switch_to_block(behind);
+        let result = exit(&mut b, old, next, last);
+        b.ins().return_(&[result]);
+        b.seal_all_blocks();
+        b.finalize(isa.frontend_config());
+        context.optimize(&**isa.for_tier(Tier::Optimised), &mut ControlPlane::default()).unwrap();
+        keep_in_register(&mut context);
+        context.compile(&**isa.behind_mid_end(), &mut ControlPlane::default()).unwrap();
+        (old, context)
+    }
+
+    /// How many instructions use a value, in its own block and in others.
+    fn users(context: &Context, value: Value) -> (usize, usize) {
+        let func = &context.func;
+        let ValueDef::Param(own, _) = func.dfg.value_def(value) else { return (0, 0) };
+        let count = |is_own: bool| {
+            let insts = func.layout.blocks().filter(|&block| (block == own) == is_own);
+            let insts = insts.flat_map(|block| func.layout.block_insts(block));
+            insts
+                .filter(|&inst| {
+                    func.dfg.inst_values(inst).any(|used| func.dfg.resolve_aliases(used) == value)
+                })
+                .count()
+        };
+        (count(true), count(false))
+    }
+
+    fn stores(b: &mut FunctionBuilder<'_>, old: Value) {
+        let flags = cranelift_codegen::ir::MemFlagsData::trusted();
+        b.ins().store(flags, old, old, 0);
+    }
+
+    #[test]
+    fn nothing_behind_a_loop_asks_for_the_old_value() {
+        // The mid-end makes `old == last` of it.
+        let compared = |b: &mut FunctionBuilder<'_>, _: Value, next: Value, last: Value| {
+            let one = b.ins().iconst(types::I64, 1);
+            let end = b.ins().iadd(last, one);
+            let is_last = b.ins().icmp(IntCC::Equal, next, end);
+            let wide = b.ins().uextend(types::I64, is_last);
+            b.ins().iadd(wide, next)
+        };
+        let (old, context) = counted(stores, compared);
+        // The store and the addition.
+        assert_eq!(users(&context, old), (2, 0), "{}", context.func);
+        let (old, context) = counted(|_, _| {}, |_, old, _, _| old);
+        assert_eq!(users(&context, old), (1, 0), "{}", context.func);
+        let further = |b: &mut FunctionBuilder<'_>, old: Value, _: Value, _: Value| {
+            let seven = b.ins().iconst(types::I64, 7);
+            b.ins().iadd(old, seven)
+        };
+        let (old, context) = counted(stores, further);
+        assert_eq!(users(&context, old), (2, 0), "{}", context.func);
+    }
+
+    #[test]
+    fn a_loop_that_needs_both_values_stays_as_it_is() {
+        let both = |b: &mut FunctionBuilder<'_>, old: Value| {
+            let one = b.ins().iconst(types::I64, 1);
+            let next = b.ins().iadd(old, one);
+            let flags = cranelift_codegen::ir::MemFlagsData::trusted();
+            b.ins().store(flags, next, next, 0);
+            b.ins().store(flags, old, old, 8);
+        };
+        let (old, context) = counted(both, |_, old, _, _| old);
+        assert_eq!(users(&context, old).1, 1, "{}", context.func);
+    }
 }

@@ -144,7 +144,7 @@ impl Way {
         Way { thread, hosts, gc_stack, entry }
     }
 
-    /// Calls and goes on where the callee has returned, with its results.
+    /// Calls and continues where the callee has returned, with its results.
     fn call(
         &self,
         b: &mut FunctionBuilder<'_>,

@@ -8,7 +8,7 @@
 //!      throw StackOverflowError if the stack is used up
 //!      put the objects among the arguments into a GC frame, link it
 //!      note where compiled code is left
-//!      code = brolga_materialize(thread)          may take long; collections go on meanwhile
+//!      code = brolga_materialize(thread)          may take long; collections continue meanwhile
 //!      read the objects back, unlink the frame
 //!      code ≠ 0   tail call code with the arguments       code = 0   brolga_unwind: an exception is pending
 //! ```
@@ -143,7 +143,7 @@ fn leave(b: &mut FunctionBuilder<'_>, block: Block, routines: &[FuncRef], thread
     b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
 }
 
-/// Returns what `brolga_interpret` gives, if it does; else goes on in a new block.
+/// Returns what `brolga_interpret` gives, if it does; else continues in a new block.
 fn interpret(
     b: &mut FunctionBuilder<'_>,
     isa: &HostIsa,

@@ -76,7 +76,7 @@ macro_rules! abi {
 routines! {
     // Exceptions.
 
-    // (thread): goes on at the innermost handler; does not return.
+    // (thread): continues at the innermost handler; does not return.
     "brolga_unwind" (Thread);
     // (thread): what a failed stack check throws.
     "brolga_throw_stack_overflow" (Thread);

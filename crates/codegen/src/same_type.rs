@@ -30,7 +30,7 @@ pub struct TypeIn {
 
 impl PartialEq for TypeIn {
     fn eq(&self, other: &TypeIn) -> bool {
-        match Arc::ptr_eq(&self.cx, &other.cx) {
+        match self.cx.is_same(&other.cx) {
             true => self.ty == other.ty,
             false => is_same(&self.cx, self.ty, &other.cx, other.ty),
         }

@@ -175,7 +175,7 @@ pub fn word_offsets(leaves: &[Abi]) -> impl Iterator<Item = (Abi, i32)> + '_ {
     })
 }
 
-/// The type of one value at the typed doorway: its Julia name and the leaves that carry it.
+/// The type of one value at a typed call: its Julia name and the leaves that carry it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValueType {
     /// The type as Julia prints it: `Int64`, `Ptr{UInt8}`, `Tuple{Int64, Bool}`.
@@ -214,7 +214,7 @@ pub struct ObjectType {
 
 impl PartialEq for ObjectType {
     fn eq(&self, other: &ObjectType) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && (self.ty, self.is_optional) == (other.ty, other.is_optional)
+        self.cx.is_same(&other.cx) && (self.ty, self.is_optional) == (other.ty, other.is_optional)
     }
 }
 
@@ -274,7 +274,7 @@ impl ValueType {
     }
 }
 
-/// A function as the doorway sees it: its name, the Julia types of its parameters and result, and its native signature.
+/// A function as typed calls see it: its name, the Julia types of its parameters and result, and its native signature.
 ///
 /// The signature is that of the compiled function. It is the leaves of all parameters and of the result, except where a
 /// value travels in memory.

@@ -16,7 +16,7 @@
 //!          +72  exceptions   how many exceptions are being handled or thrown
 //!
 //!   record +0   previous     the record that was innermost before
-//!          +8   pc           where an exception goes on: the landing pad
+//!          +8   pc           where an exception continues: the landing pad
 //!          +16  sp           stack pointer there
 //!          +24  fp           frame pointer there
 //!
@@ -143,7 +143,7 @@ pub fn current_thread(b: &mut FunctionBuilder<'_>) -> Value {
     b.ins().get_pinned_reg(POINTER)
 }
 
-/// Branches to `overflow` when the frame of this function lies below the limit, and goes on in a new block otherwise.
+/// Branches to `overflow` when the frame of this function lies below the limit, and continues in a new block otherwise.
 /// `overflow` takes no arguments, throws `StackOverflowError`, and should be cold.
 pub fn check_stack(b: &mut FunctionBuilder<'_>, thread: Value, overflow: Block) {
     let sp = b.ins().get_stack_pointer(POINTER);
@@ -154,7 +154,7 @@ pub fn check_stack(b: &mut FunctionBuilder<'_>, thread: Value, overflow: Block) 
     b.switch_to_block(go_on);
 }
 
-/// Branches to `slow` when somebody wants this thread at a safepoint, and goes on in `go_on` otherwise. `slow` calls
+/// Branches to `slow` when somebody wants this thread at a safepoint, and continues in `go_on` otherwise. `slow` calls
 /// `brolga_safepoint` and should be cold.
 pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Block) {
     let address = b.ins().iadd_imm_s(thread, i64::from(THREAD_POLL));
@@ -248,7 +248,7 @@ impl Handler {
     }
 
     /// Stores what linking would store each time, at a place that all linking comes behind. In a function the record that was innermost
-    /// before is always the same one: whoever links another takes it out before the function goes on.
+    /// before is always the same one: whoever links another takes it out before the function continues.
     pub fn fill(&mut self, b: &mut FunctionBuilder<'_>, thread: Value) {
         self.store_common(b, thread);
         self.is_filled = true;
@@ -265,7 +265,7 @@ impl Handler {
     }
 
     /// Fills the record, but for the landing pad, and links it in front of the thread's list. A call behind this that may throw is
-    /// called by `call*`, which store the pad, or tells the function, which then goes on at its handler itself.
+    /// called by `call*`, which store the pad, or tells the function, which then continues at its handler itself.
     pub fn link(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         if !self.is_filled {
             self.store_common(b, thread);

@@ -12,7 +12,7 @@
 //! lets its address be a distance from the code.
 //!
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
-//! `brolga_hot` with the word's address and goes on. Threads that count at the same time may lose counts.
+//! `brolga_hot` with the word's address and continues. Threads that count at the same time may lose counts.
 //!
 //! A *question* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
 //! no for as long as the counter of its name is not below zero; then `brolga_loop` gives it.

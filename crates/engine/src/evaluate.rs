@@ -44,7 +44,7 @@ pub enum Failure {
         /// The exception as text.
         text: String,
     },
-    /// The interpreter or the doorway could not go on; the text says why and where.
+    /// The interpreter or typed calls could not continue; the text says why and where.
     Stopped(String),
     /// The system refused something that running code needs.
     Refused(String),

@@ -73,7 +73,7 @@ fn given_params(native: &NativeSignature) -> impl Iterator<Item = &Form> {
 pub(crate) fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionType) -> bool {
     let Ok(native) = NativeSignature::new(&cx.types, sig) else { return false };
     let is_of = |form: &Form, value: &ValueType| {
-        value.ty.as_ref().is_some_and(|ty| Arc::ptr_eq(&ty.cx, cx) && ty.ty == form.ty)
+        value.ty.as_ref().is_some_and(|ty| ty.cx.is_same(cx) && ty.ty == form.ty)
     };
     given_params(&native).count() == found.params.len()
         && given_params(&native).zip(&found.params).all(|(form, value)| is_of(form, value))

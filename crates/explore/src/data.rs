@@ -27,7 +27,7 @@ use crate::machine::TextRow;
 use crate::rows::{Row, Snapshot, row_lines};
 use crate::watch::{FuncLog, LevelLog, Machine};
 
-/// What a counted call gave.
+/// The result of a counted call.
 pub(crate) struct Profile {
     pub(crate) call: String,
     pub(crate) outcome: String,
@@ -266,7 +266,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// What differs between two lists of rows, as the file's header says.
+/// The difference of two lists of rows, as the file's header says.
 fn delta(old: &[Row], new: &[Row], strings: &mut Strings) -> Vec<i64> {
     let mut places: BTreeMap<(u32, &str, u32), usize> = BTreeMap::new();
     for (at, row) in old.iter().enumerate() {

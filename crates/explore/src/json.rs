@@ -34,7 +34,7 @@ impl Json {
         Json::List(texts.into_iter().map(Json::Text).collect())
     }
 
-    /// A number that is a count or a time. What does not fit is the greatest one that does.
+    /// A number that is a count or a time. A number that does not fit becomes the greatest one that does.
     pub(crate) fn count(count: u64) -> Json {
         // JavaScript's numbers are exact up to here.
         Json::Number(count.min((1 << 53) - 1) as i64)

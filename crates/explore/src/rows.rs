@@ -87,7 +87,7 @@ pub(crate) fn row_lines(func: &Func) -> Vec<u32> {
     found
 }
 
-/// What stands behind the guard, which is so many characters wide, and the row's number.
+/// The text behind the guard, which is so many characters wide, and the row's number.
 fn statement(line: &str, guard: usize) -> &str {
     let behind = line.char_indices().nth(guard).map_or("", |(at, _)| &line[at..]);
     match behind.strip_prefix('%') {

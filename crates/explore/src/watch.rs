@@ -24,14 +24,14 @@ use brolga_opt::{Changed, Cx, Dump, OptLevel, PassFilter, StepReport, When};
 use crate::machine::{TextRow, byte_rows, clif_rows, listing_rows};
 use crate::rows::{Snapshot, snapshot};
 
-/// What a pass did to a function.
+/// The effect of a pass on a function.
 pub(crate) struct StepLog {
     pub(crate) report: StepReport,
     /// The function behind it, if it changed something.
     pub(crate) after: Option<Snapshot>,
 }
 
-/// What became of a function at one level of the IR.
+/// The log of a function at one level of the IR.
 #[derive(Default)]
 pub(crate) struct LevelLog {
     /// The function before the first pass.
@@ -39,7 +39,7 @@ pub(crate) struct LevelLog {
     pub(crate) steps: Vec<StepLog>,
 }
 
-/// What became of a function.
+/// The log of a function.
 pub(crate) struct FuncLog {
     pub(crate) high: LevelLog,
     pub(crate) low: LevelLog,

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Why a member that strictly dominates is the right instance: between the making of the member and the φ it would have to be
-//! made anew; then there were a way to the φ, or to the operand that stands for it, around its definition.
+//! made again; then there were a way to the φ, or to the operand that stands for it, around its definition.
 //!
 //! Cost: linear but for the replacement, which is bounded by [`MAX_MEMBERS`] for each φ.
 

@@ -10,7 +10,7 @@
 //! | `instance` | [`CodeInstance`]: one version of a function, and the list of all for their worlds |
 //! | `fences` | [`Fences`]: the two sides of an order between a store and a load, one of them cheap |
 //! | `reclaim` | [`Reclaimer`]: code that nothing leads to any more, freed when no thread can be running it |
-//! | `room` | [`Room`]: memory for code when there is none, by giving up other code |
+//! | `room` | [`Room`]: memory for code when there is none, by evicting other code |
 
 #![forbid(unsafe_code)]
 

@@ -341,7 +341,7 @@ struct Place {
     room: Room,
     /// Whether it is taken, and how often it was freed.
     memory: Mutex<(bool, u64)>,
-    /// Whether what takes it can be given up.
+    /// Whether what takes it can be evicted.
     is_held: Mutex<bool>,
     /// Evicted code that is not free yet.
     retired: Mutex<Option<Moving>>,
@@ -373,7 +373,7 @@ impl Place {
         drop(retired);
     }
 
-    /// Makes code where there is no room, and holds it so that it may be given up.
+    /// Makes code where there is no room, and holds it so that it may be evicted.
     fn make(&self) -> Result<(), ()> {
         let new = self.room.unmade();
         let wait = || {

@@ -11,8 +11,8 @@
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
 //! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
 //! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: whoever retires or
-//! collects asks in its stead, once about each thing, until it goes on or enters again. Both ends are under the lock: what was unlinked before
-//! it goes on, it does not find, and nobody looks at its frames while it changes them. When it has left such an inner entry and still waits,
+//! collects asks in its stead, once about each thing, until it continues or enters again. Both ends are under the lock: what was unlinked before
+//! it continues, it does not find, and nobody looks at its frames while it changes them. When it has left such an inner entry and still waits,
 //! its frames are those of before: it stays as it did. Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
@@ -393,7 +393,7 @@ impl<T> Drop for Participant<T> {
     }
 }
 
-/// A thread that stays. Dropping it, the thread goes on.
+/// A thread that stays. Dropping it, the thread continues.
 #[must_use = "the thread goes on when it is dropped"]
 pub struct Stay<'p, T> {
     participant: &'p Participant<T>,

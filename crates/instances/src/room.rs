@@ -1,13 +1,13 @@
 //! Room for code: who finds none makes some, and hopes for what others are about to give back.
 //!
 //! ```text
-//!   what takes room:   new ──► held ──► being given up ──► retired ──► being freed ──► free
+//!   what takes room:   new ──► held ──► being evicted ──► retired ──► being freed ──► free
 //!   counted as moving  ░░░              ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
 //! ```
 //!
-//! Only what is held can be given up. When several threads are short of room, each may find that others are giving up all that there
-//! was, or have just made what will be held in a moment: nothing is left to give up, nothing is free yet, and yet there will be room. So
-//! all that is not held is *moving*, and whoever has found nothing to give up looks whether anything is.
+//! Only what is held can be evicted. When several threads are short of room, each may find that others are evicting all that there
+//! was, or have just made what will be held in a moment: nothing is left to evict, nothing is free yet, and yet there will be room. So
+//! all that is not held is *moving*, and whoever has found nothing to evict looks whether anything is.
 //!
 //! **Nothing is missed.** Things go from left to right, and who is short looks from left to right: first he tries, then he looks at what is
 //! held, then whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
@@ -21,7 +21,7 @@
 //! | what is retired | until it has been freed |
 //!
 //! **What hopes are worth.** What moves may be held up: by a thread that stays in retired code, by somebody who waits for whoever is
-//! short. So hope has an end, which the caller of [`Room::make`] decides; meanwhile more is given up now and then.
+//! short. So hope has an end, which the caller of [`Room::make`] decides; meanwhile more is evicted now and then.
 //!
 //! Two counts under a lock, held for an addition. Cost: two locks for each thing that is made and each that is retired.
 
@@ -63,7 +63,7 @@ pub enum Attempt<T, E> {
 /// The outcome of an eviction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Evicted {
-    /// Some were given up.
+    /// Some were evicted.
     Some,
     /// None could be, but there are some that can be soon.
     Soon,
@@ -106,8 +106,8 @@ impl Room {
         lock(&self.shared).arrived
     }
 
-    /// Takes room by `attempt`, and makes some as long as there is none. `new` counts what is made ([`Room::unmade`]). `evict` gives up what is held; when it
-    /// gives up something each time, it is to end. `wait` lets time go by, or says that it has been enough. `freed` is the number of
+    /// Takes room by `attempt`, and makes some as long as there is none. `new` counts what is made ([`Room::unmade`]). `evict` evicts what is held; when it
+    /// evicts something each time, it is to end. `wait` lets time go by, or says that it has been enough. `freed` is the number of
     /// things that have been freed: of those that were counted as moving, and of others.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ mod tests {
         let mut others = |room: &Room, is_free: &Cell<bool>| {
             looks += 1;
             if looks == 1 {
-                // Somebody has made something, which can be given up from now on.
+                // Somebody has made something, which can be evicted from now on.
                 drop(room.moving());
                 return Evicted::Nothing;
             }

@@ -1,4 +1,4 @@
-//! How values and signatures of high IR become registers: the contract between `lower`, the doorway and the tests.
+//! How values and signatures of high IR become registers: the contract between `lower`, typed calls and the tests.
 //!
 //! A low function takes and gives registers only. A high type is flattened to *leaves*, each of them one low value:
 //!

@@ -1,6 +1,6 @@
 //! A vector that only grows, and that many threads may read while one of them appends.
 //!
-//! Names and types are shared by everything that compiles at the same time. Readers hold plain references into the
+//! Declarations are shared by all views of a context, and by everything that compiles at the same time. Readers hold plain references into the
 //! table for as long as they like, so an element must never move. The elements therefore live in buckets of doubling
 //! size, each allocated once:
 //!
@@ -12,7 +12,7 @@
 //!
 //! Reading costs one subtraction, one count of leading zeros and two acquire loads (inside [`OnceLock`]). Appending
 //! is serialised by the owner: [`AppendVec::push`] takes the index that the owner hands out under its own lock.
-//! Nothing is ever removed; the tables live as long as the `Context` that owns them.
+//! Nothing is ever removed; the tables live as long as any view of the `Context`.
 
 use std::sync::OnceLock;
 

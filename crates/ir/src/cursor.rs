@@ -256,7 +256,7 @@ impl<'f> Cursor<'f> {
     // ----- removing, blocks -----
 
     /// Takes the instruction at which the cursor stands out of the block, and gives it; the cursor then stands before
-    /// what followed, and [`next_inst`](Cursor::next_inst) goes on with that.
+    /// what followed, and [`next_inst`](Cursor::next_inst) continues with that.
     pub fn remove_inst(&mut self) -> Option<Inst> {
         let inst = self.inst()?;
         let block = self.func.inst_block(inst)?;

@@ -1,4 +1,4 @@
-//! What an instruction does beside computing its results: the only answer to "may I move or delete this?".
+//! Effects of an instruction beside its results: the only answer to "may I move or delete this?".
 //!
 //! Passes ask [`effects`] and never look at a list of opcodes. The flags are Julia's; each holds if the good thing is *proved*,
 //! so no flag at all ([`Effects::ANY`]) is always right.
@@ -16,7 +16,7 @@
 //! Beside the flags:
 //!
 //! * `may_safepoint`: a collection may happen during it, so tracked values that live across it have to be in root slots. Not
-//!   derived from the memory flags: an allocation whose object nobody sees is effect-free and still a safepoint. What may
+//!   derived from the memory flags: an allocation whose object nobody sees is effect-free and still a safepoint. An instruction that may
 //!   throw may also allocate the exception.
 //! * `reads`, `writes`: kinds of memory ([`Regions`]). Memory that never changes (fields of immutables, constants) is not
 //!   counted as read.
@@ -26,8 +26,8 @@
 //!
 //! Julia's `nonoverlayed` and `nortcall` have no counterpart, because there are neither overlays nor reflection.
 //!
-//! `rules` says what each operation does. The function is taken to be verified. What a call
-//! does is what the function notes of the callee ([`Func::callee_effects`](crate::Func::callee_effects)), and unknown if it notes nothing.
+//! `rules` gives the effects of each operation. The function is assumed to be verified. The effects of a call
+//! are those that the function notes of the callee ([`Func::callee_effects`](crate::Func::callee_effects)), and unknown if it notes nothing.
 
 mod flags;
 mod rules;

@@ -2,7 +2,7 @@
 //!
 //! Julia prints a name that is not an identifier as `var"…"` where a name is expected, and as `Symbol("…")` where a
 //! symbol value is. Identifiers start with a letter (of any script), `_`, or one of a few symbol classes that
-//! mathematicians use as letters, and go on with the same, digits, marks, primes and `!`.
+//! mathematicians use as letters, and continue with the same, digits, marks, primes and `!`.
 
 use std::fmt;
 

@@ -13,7 +13,7 @@
 //! | asks | reads objects; no collection, no exception |
 //! | barrier | notes a store; no collection, no exception |
 //! | handles | works on the exceptions of the thread |
-//! | region | lets collections go on without the thread, or ends that |
+//! | region | lets collections continue without the thread, or ends that |
 //! | args | takes an array of objects and its length; gives an object, or null with an exception recorded |
 //!
 //! The throwing entries record an exception in the thread and do not come back. What they are given is what the message
@@ -130,7 +130,7 @@ runtime_fns! {
     BoxInt "brolga_gc_box_int" (I64) -> TRACKED Allocates;
     /// A reference that does not keep its object alive.
     WeakRef "brolga_gc_weak_ref" (TRACKED) -> TRACKED Allocates;
-    /// `nothing`; null if a function of the program that C has called ended with an exception, which goes on here.
+    /// `nothing`; null if a function of the program that C has called ended with an exception, which continues here.
     CarriedException "brolga_carried_exception" () -> TRACKED Allocates;
     /// Something was stored into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;

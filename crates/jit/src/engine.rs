@@ -55,7 +55,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// About the size of a trampoline.
 const ENTRY_BYTES: usize = 256;
 
-/// What can be chosen about an engine.
+/// Options of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct JitOptions {
     /// The instruction set.
@@ -64,7 +64,7 @@ pub struct JitOptions {
     pub limits: Limits,
     /// The code memory.
     pub memory: CodeMemoryOptions,
-    /// What puts code into memory.
+    /// The linker.
     pub linker: LinkerKind,
 }
 
@@ -104,7 +104,7 @@ struct Shared {
     map: Arc<CodeMap>,
     memory: CodeMemory,
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
-    /// What is about to be evictable, or free.
+    /// Code that is about to be evictable, or free.
     room: Room,
     entries: Entries,
     places: Arc<Places>,
@@ -165,7 +165,7 @@ impl Jit {
 
     /// The state of the code memory. Cost: a look at all code that is retired.
     pub fn stats(&self) -> CodeMemoryStats {
-        // What is freed between the two figures is free in their difference.
+        // Code freed between the two figures is in their difference.
         let retired = self.retired_bytes();
         let stats = self.shared.linker.stats();
         CodeMemoryStats { retired: retired.min(stats.in_use), ..stats }
@@ -193,7 +193,7 @@ impl Jit {
         *current = Some(Arc::downgrade(evictor));
     }
 
-    /// What an address in compiled code belongs to. A return address is that of the instruction behind the call: give
+    /// The function and line of an address in compiled code. A return address is that of the instruction behind the call: give
     /// the address before it.
     pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
         self.shared.map.symbolize(address)
@@ -264,7 +264,7 @@ impl Jit {
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap = program.is_some_and(|p| p.needs_heap)
             || visible.iter().any(|unit| unit.inner.needs_heap)
-            // What is behind a slot may be anything.
+            // The function behind a cell may be any.
             || !slots.is_empty();
         let globals = program.map(|program| program.globals.clone());
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
@@ -337,7 +337,7 @@ impl Jit {
             wanted = wanted.saturating_mul(2);
             self.ask_evictor(asked)
         };
-        // What was given up is free when the threads that may run it have come to a safepoint, or have left.
+        // Evicted code is free when the threads that may run it have come to a safepoint, or have left.
         let wait = || {
             let goes_on = patience > 0;
             if goes_on {
@@ -347,13 +347,13 @@ impl Jit {
             }
             goes_on
         };
-        // What keeps no count of its own is held as soon as it is made.
+        // Code without a count of its own is held as soon as it is made.
         let own = new.is_none().then(|| self.unmade());
         let Some(new) = new.or(own.as_ref()) else { return make() };
         self.shared.room.make(new, attempt, evict, wait, || self.shared.linker.stats().freed)
     }
 
-    /// Asks the evictor to give up so many bytes of code. What no thread runs is free then.
+    /// Asks the evictor to evict so many bytes of code. Code that no thread runs is free then.
     pub fn evict(&self, bytes: usize) -> Evicted {
         self.shared.room.give_up(|| self.ask_evictor(bytes))
     }
@@ -367,7 +367,7 @@ impl Jit {
         }
     }
 
-    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be given up before this is dropped. Whoever is short
+    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be evicted before this is dropped. Whoever is short
     /// of room meanwhile has reason to wait.
     pub fn unmade(&self) -> Moving {
         self.shared.room.unmade()
@@ -378,7 +378,7 @@ impl Jit {
         self.shared.room.moving()
     }
 
-    /// Whether code may be given up while threads wait for other code.
+    /// Whether code may be evicted while threads wait for other code.
     pub(crate) fn evicts(&self) -> bool {
         self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -449,7 +449,7 @@ impl Jit {
     }
 }
 
-/// What is known of the program that code is made from.
+/// Facts about the program of the code.
 #[derive(Clone, Copy)]
 pub(crate) struct Program<'a> {
     /// The context of its types.
@@ -467,7 +467,7 @@ pub(crate) struct Program<'a> {
     pub(crate) c_callees: &'a BTreeSet<Symbol>,
     /// The cells that it counts in.
     pub(crate) cells: Option<&'a Cells>,
-    /// What counts it until it can be given up.
+    /// The counter of the code until it can be evicted.
     pub(crate) new: Option<&'a Moving>,
 }
 
@@ -487,7 +487,7 @@ struct Inner {
     jit: Jit,
 }
 
-/// What has to stay in memory for as long as code of a unit may run.
+/// The memory and references that stay for as long as code of a unit may run.
 pub(crate) struct Code {
     #[expect(dead_code, reason = "held so that the collector finds the roots of the code")]
     maps: Option<FrameMapsInForce>,
@@ -501,7 +501,7 @@ pub(crate) struct Code {
     table: Arc<MethodTable>,
     /// The cells that the code names by address.
     cells_called: Vec<IndirectCell>,
-    /// What its loops may go on in: theirs alone, and so as long as they are there.
+    /// The continuations of its loops: theirs alone, and so as long as they are there.
     #[expect(dead_code, reason = "held so that loops find code behind their questions")]
     loops: Vec<CellOwner>,
     /// The cells of a profile, which the code names by address.
@@ -511,7 +511,7 @@ pub(crate) struct Code {
     visible: Vec<Arc<Code>>,
 }
 
-/// What keeps the code of methods in memory, with the trampoline.
+/// The owner of the code of methods, with the trampoline.
 type MethodKeeper = (Arc<Code>, Arc<LoadedUnit>);
 
 impl Drop for Code {
@@ -526,7 +526,7 @@ impl Code {
         &self.cells_called
     }
 
-    /// What it keeps, and nobody else may.
+    /// The units that it keeps alone.
     fn let_go(&mut self) -> Vec<Arc<Code>> {
         std::mem::take(&mut self.visible)
     }
@@ -576,7 +576,7 @@ impl Unit {
         self.inner.methods.set(methods).is_ok()
     }
 
-    /// What is in memory.
+    /// The loaded unit.
     pub fn loaded(&self) -> &Arc<LoadedUnit> {
         &self.inner.code.loaded
     }
@@ -619,7 +619,7 @@ impl Unit {
         &self.inner.code
     }
 
-    /// What a function takes and gives, by its symbol, if it can be looked up.
+    /// The signature of a function, by its symbol, if it can be looked up.
     pub(crate) fn signature(&self, symbol: &str) -> Option<&Signature> {
         let by_name = self.ty(symbol).filter(|ty| ty.symbol == symbol);
         by_name.or_else(|| self.types().find(|ty| ty.symbol == symbol)).map(|ty| &ty.signature)

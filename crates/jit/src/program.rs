@@ -46,30 +46,30 @@ const CONSTANT_ALIGN: u32 = 16;
 pub struct Source<'a> {
     /// The function, verified.
     pub func: &'a Func,
-    /// Its type at the doorway; `None` for a function that is only called by others. The symbol in it is not looked at:
+    /// Its type at typed calls; `None` for a function that is only called by others. The symbol in it is not looked at:
     /// the function's own name is the linked one.
     pub ty: Option<Arc<FunctionType>>,
 }
 
-/// What a unit is linked to beside the runtime.
+/// The links of a unit beside the runtime.
 #[derive(Clone, Default)]
 pub struct Linkage<'a> {
     /// The units whose functions it may call.
     pub visible: &'a [Unit],
     /// The program's global variables; variables of its own if there are none.
     pub globals: Option<&'a Globals>,
-    /// Where dynamic calls look that begin in the unit; the runtime's own table if it is not given. What is called from there looks in the
+    /// Where dynamic calls look that begin in the unit; the runtime's own table if it is not given. Calls further down look in the
     /// same table, whatever unit it is in.
     pub table: Option<&'a MethodTable>,
     /// C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindCell>,
-    /// The functions that its loops may go on in. The unit keeps them.
+    /// The functions that its loops may continue in. The unit keeps them.
     pub loops: &'a [LoopEntry],
     /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
     pub cells: Option<&'a Cells>,
-    /// What counts the code until it can be given up ([`Jit::unmade`]), if it is not to be from the beginning.
+    /// The counter of the code until it can be evicted ([`Jit::unmade`]), if it is not to be evictable from the beginning.
     pub new: Option<&'a Moving>,
 }
 
@@ -133,9 +133,9 @@ pub enum BuildError {
     Signature {
         /// The function.
         name: String,
-        /// What the recorded type says.
+        /// The signature of the recorded type.
         recorded: Signature,
-        /// What the function takes and gives.
+        /// The function's own signature.
         actual: Signature,
     },
 }
@@ -158,9 +158,9 @@ pub struct Compiled {
     needs_heap: bool,
     /// How many cells its sites take; 0 if it does not count.
     cells: usize,
-    /// What the functions take and give.
+    /// The signatures of the functions.
     signatures: BTreeMap<String, Option<Signature>>,
-    /// What its calls of functions that it does not define take for the callee's signature.
+    /// The signatures that its calls assume of functions that it does not define.
     calls: BTreeSet<(String, Signature)>,
     /// The words of the functions whose C entries it takes the addresses of.
     c_callees: BTreeSet<Symbol>,

@@ -104,7 +104,7 @@ fn an_evictor_that_frees_nothing_leaves_the_error() {
     assert!(unit(&jit, 5).is_err());
 }
 
-/// Between the attempt of one and his look at what could be given up, another one frees all that there is.
+/// Between the attempt of one and his look at what could be evicted, another one frees all that there is.
 #[test]
 fn what_others_free_meanwhile_is_no_reason_for_an_error() {
     struct Other(Mutex<Vec<Unit>>);

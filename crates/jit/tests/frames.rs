@@ -21,7 +21,7 @@ use brolga_runtime::heap::DEFAULT_ABI;
 use brolga_runtime::{Runtime, with_attached};
 use support::{TIERS, engine};
 
-/// `down` calls itself and then C; `cross` calls C, which calls `down`; `catch` throws from below and goes on.
+/// `down` calls itself and then C; `cross` calls C, which calls `down`; `catch` throws from below and continues.
 const PROGRAM: &str = "
 low function down(n::i64)::i64
 1 ─ %1 = eq_int(n, 0)::i8
@@ -127,7 +127,7 @@ extern "C" fn back(n: i64) -> i64 {
 /// How many objects are alive after a collection.
 extern "C" fn collect() -> i64 {
     let runtime = runtime();
-    // What was on the stack before is gone.
+    // The former content of the stack is gone.
     std::hint::black_box(&mut [0x5555_5555_5555_5555_u64; 2048]);
     runtime.enter(|scope| scope.collect()).unwrap();
     runtime.heap().stats().live_objects as i64

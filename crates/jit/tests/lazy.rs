@@ -127,7 +127,7 @@ fn objects_survive_collections_while_their_callee_is_compiled() {
     for tier in TIERS {
         let jit = stressed();
         let collects = Box::new(|program: &Program, _: &str| {
-            // What is freed is overwritten, and used again at once.
+            // Freed memory is overwritten, and used again at once.
             program.jit.runtime().enter(|scope| {
                 scope.collect();
                 (0..100).for_each(|_| drop(scope.string(b"0123456")));

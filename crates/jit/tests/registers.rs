@@ -1,6 +1,6 @@
 //! The host's callee-saved registers are as before after a call into compiled code, whichever way it came back.
 //!
-//! A naked function fills every callee-saved register of the C convention with a pattern, calls through the doorway and
+//! A naked function fills every callee-saved register of the C convention with a pattern, calls through typed calls and
 //! compares. Compiled code has the thread in one of them and clobbers the others. And a safepoint that nobody wanted leaves
 //! all registers of compiled code as they were.
 
@@ -18,9 +18,9 @@ use support::{TIERS, compile, engine, int_function, ints, load};
 /// More than there are registers of either kind.
 const COUNT: i32 = 40;
 
-type Doorway = extern "C" fn(&TypedFunc<(i64,), i64>, i64) -> i64;
+type TypedCall = extern "C" fn(&TypedFunc<(i64,), i64>, i64) -> i64;
 
-/// Calls `doorway(function, argument)` with patterns in all callee-saved registers. The result is the doorway's, or -99 when
+/// Calls `typed_call(function, argument)` with patterns in all callee-saved registers. The result is that of the typed call, or -99 when
 /// one of them has changed.
 ///
 /// # Safety
@@ -29,7 +29,7 @@ type Doorway = extern "C" fn(&TypedFunc<(i64,), i64>, i64) -> i64;
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn with_patterns(
-    doorway: Doorway,
+    typed_call: TypedCall,
     function: &TypedFunc<(i64,), i64>,
     argument: i64,
 ) -> i64 {
@@ -76,7 +76,7 @@ unsafe extern "C" fn with_patterns(
     )
 }
 
-/// Calls `doorway(function, argument)` with patterns in all callee-saved registers. The result is the doorway's, or -99 when
+/// Calls `typed_call(function, argument)` with patterns in all callee-saved registers. The result is that of the typed call, or -99 when
 /// one of them has changed.
 ///
 /// # Safety
@@ -85,7 +85,7 @@ unsafe extern "C" fn with_patterns(
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C" fn with_patterns(
-    doorway: Doorway,
+    typed_call: TypedCall,
     function: &TypedFunc<(i64,), i64>,
     argument: i64,
 ) -> i64 {
@@ -132,7 +132,7 @@ unsafe extern "C" fn with_patterns(
         "mvn x10, x26",
         "fmov d15, x10",
         "blr x9",
-        // What has changed leaves bits in x9.
+        // Changed registers leave bits in x9.
         "sub x9, x29, #0x129",
         "sub x10, x28, #0x128",
         "orr x9, x9, x10",
@@ -196,7 +196,7 @@ unsafe extern "C" fn with_patterns(
     )
 }
 
-extern "C" fn doorway(function: &TypedFunc<(i64,), i64>, argument: i64) -> i64 {
+extern "C" fn typed_call(function: &TypedFunc<(i64,), i64>, argument: i64) -> i64 {
     match function.call((argument,)) {
         Ok(value) => value,
         Err(CallError::Exception(_)) => -1,
@@ -246,8 +246,8 @@ fn callee_saved_registers_survive_both_ways_out() {
         for _ in 0..3 {
             // SAFETY: the arguments are as their types say.
             unsafe {
-                assert_eq!(with_patterns(doorway, &function, 0), 77);
-                assert_eq!(with_patterns(doorway, &function, 1), -1);
+                assert_eq!(with_patterns(typed_call, &function, 0), 77);
+                assert_eq!(with_patterns(typed_call, &function, 1), -1);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the single pass makes does what Cranelift's best code does: on generated functions, and where the two call each other.
+//! Code of the single pass does the same as Cranelift's best code: on generated functions, and where the two call each other.
 //!
 //! A generated function computes with integers of all widths and floats, reads and writes a stack slot, branches, goes round loops whose
 //! parameters change places, and calls a function with more arguments than there are registers. All that it has computed goes into its

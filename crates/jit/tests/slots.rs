@@ -216,7 +216,7 @@ fn a_call_goes_where_the_end_of_the_source_has_led_its_slot() {
         let owner = jit.cell(program.ty("step"), Arc::new(source)).unwrap();
         let slot = owner.cell();
         held.set(owner).unwrap();
-        // What was made first may be gone when the call goes on.
+        // The older code may be gone when the call continues.
         assert_eq!(slot.func::<(i64,), i64>().unwrap().call((1,)), Ok(3));
     }
 }

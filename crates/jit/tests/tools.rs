@@ -1,4 +1,4 @@
-//! What profilers and debuggers see: files are read back, and gdb is run if there is one.
+//! The view of profilers and debuggers: files are read back, and gdb is run if there is one.
 
 mod support;
 
@@ -169,7 +169,7 @@ fn backtraces_go_through_compiled_code() {
     assert_eq!(*SEEN.lock().unwrap(), [true; 3]);
 }
 
-/// What runs under the debugger: a batch that loses a unit, and another one. The code can be written to by the debugger.
+/// The program under the debugger: a batch that loses a unit, and another one. The code can be written to by the debugger.
 #[test]
 #[ignore = "runs under gdb, started by the test below"]
 fn under_the_debugger() {

@@ -1,4 +1,4 @@
-//! The doorway: values of every kind, checks of the signature, exceptions, nesting, threads, lifetime.
+//! Typed calls: values of every kind, checks of the signature, exceptions, nesting, threads, lifetime.
 
 mod support;
 
@@ -198,7 +198,7 @@ fn endless_recursion_is_a_stack_overflow_on_every_thread_and_the_thread_goes_on(
     }
 }
 
-/// What the callback of the nesting test calls.
+/// The callee of the callback in the nesting test.
 static INNER: OnceLock<TypedFunc<(i64,), i64>> = OnceLock::new();
 
 /// Called by compiled code: calls compiled code, which throws below a certain level, and survives that.

@@ -125,7 +125,7 @@ fn a_version_is_compiled_for_whoever_sees_it_and_removal_is_one_more() {
         });
         jit.runtime().retire(old.into_iter().map(|old| Box::new(old) as Box<dyn RetiredCode>));
         assert_eq!(program.call("count", 10), Ok(20));
-        // What is set counts in all worlds.
+        // A version put in place by `set` counts in all worlds.
         owner.set(program.target("step")).unwrap();
         assert_eq!(program.call("count", 10), Ok(10));
         jit.runtime().free_retired();

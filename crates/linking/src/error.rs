@@ -336,7 +336,7 @@ pub enum Error {
         /// The symbols.
         symbols: Vec<Name>,
     },
-    /// Whoever makes symbols waits, on a thread or to go on, for something that needs them.
+    /// Whoever makes symbols waits, on a thread or to continue, for something that needs them.
     #[error("needed while they are made: {}", List(symbols))]
     Cycle {
         /// The symbols to materialize.

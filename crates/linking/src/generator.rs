@@ -79,7 +79,7 @@ impl<T: Target> Request<T> {
         self.session.lookup_for(Doer::request(self.id), order, wants, until)
     }
 
-    /// Looks up what the answer depends on, and goes on in a task with the request and what was found.
+    /// Looks up what the answer depends on, and continues in a task with the request and what was found.
     pub fn lookup_then(
         self,
         order: Vec<Link>,
@@ -93,7 +93,7 @@ impl<T: Target> Request<T> {
             .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }
 
-    /// Lets the search go on, with what was defined.
+    /// Lets the search continue, with what was defined.
     pub fn done(mut self) {
         self.finish(Ok(()));
     }

@@ -1,10 +1,10 @@
 //! A lookup under way: a future, and something to wait for.
 //!
 //! Waiting on a thread runs tasks meanwhile, as the dispatcher sees fit. Dropping a lookup that has no answer takes it out of
-//! the session: what it has started goes on, and what is queued for nobody else is not begun.
+//! the session: what it has started continues, and what is queued for nobody else is not begun.
 //!
 //! A lookup that a responsibility made holds it up from when it is awaited: waited for, or polled in vain. Before that, whoever
-//! has the responsibility may yet go on without the answer.
+//! has the responsibility may yet continue without the answer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -63,7 +63,7 @@ impl<T: Target> Ticket<T> {
         }
     }
 
-    /// Gives the answer to whoever waits: whom to wake, or the task that goes on with it.
+    /// Gives the answer to whoever waits: whom to wake, or the task that continues with it.
     #[must_use]
     pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Delivered {
         match self.0 {
@@ -86,7 +86,7 @@ pub struct Lookup<T: Target> {
     query: QueryId<Live<T>>,
     promise: Arc<Promise<Answer<T>>>,
     taken: bool,
-    /// Who does not go on without the answer once it is awaited.
+    /// Who does not continue without the answer once it is awaited.
     owner: Option<Doer>,
 }
 

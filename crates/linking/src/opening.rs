@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | opens | due | runs them |
 //! | opens | another thread is busy with some | waits until that has run or failed, and looks again |
-//! | opens | it is busy with them itself, further up | goes on: an initialiser may open what is being opened |
+//! | opens | it is busy with them itself, further up | continues: an initialiser may open what is being opened |
 //! | opens | the thread to wait for waits for it, through whatever other threads, lookups and tasks | [`Error::Cycle`] |
 //! | opens | another thread deinitialises a dylib of them | waits until that is done, and looks again |
-//! | closes the last opening | another thread is busy | goes on; who is busy deinitialises in the end |
+//! | closes the last opening | another thread is busy | continues; who is busy deinitialises in the end |
 //!
 //! A thread that waits has nothing of its own planned, but for what it is in the middle of. It parks, and runs no tasks. If it is itself in the middle of a
 //! task, the thread that it waits for may need that: who comes to wait last is told, the one by its opening, the other by its lookup

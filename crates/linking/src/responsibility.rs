@@ -186,9 +186,9 @@ impl<T: Target> Responsibility<T> {
         Ok(self.duty.session.lookup_for(owner, order, wants, until))
     }
 
-    /// Looks up what the unit refers to, in its dylib's link order, and goes on in a task with the responsibility and what
+    /// Looks up what the unit refers to, in its dylib's link order, and continues in a task with the responsibility and what
     /// was found, in the order of the wants. Symbols that cannot be had fail the unit, with that as the cause; so do symbols that wait
-    /// for this unit in the same way. Who wants nothing goes on at once.
+    /// for this unit in the same way. Who wants nothing continues at once.
     pub fn lookup_then(
         self,
         wants: Vec<Want>,
@@ -211,7 +211,7 @@ impl<T: Target> Responsibility<T> {
         if wants.is_empty() {
             return then(self, Ok(Vec::new()));
         }
-        // A unit that was removed has nothing to go on with.
+        // A unit that was removed has nothing to continue with.
         let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
         let session = self.duty.session.clone();
         let owner = Some(Doer::unit(self.duty.unit));

@@ -309,7 +309,7 @@ impl<T: Target> Session<T> {
         Lookup::new(self.clone(), query, promise, None)
     }
 
-    /// As [`Session::lookup`], for somebody who does not go on without the answer once he awaits it.
+    /// As [`Session::lookup`], for somebody who does not continue without the answer once he awaits it.
     pub(crate) fn lookup_for(
         &self,
         owner: Doer,
@@ -340,7 +340,7 @@ impl<T: Target> Session<T> {
         self.lookup_then_for(None, order, wants, until, priority, then);
     }
 
-    /// As [`Session::lookup_then`], for somebody who goes on in the task.
+    /// As [`Session::lookup_then`], for somebody who continues in the task.
     pub(crate) fn lookup_then_for(
         &self,
         owner: Option<Doer>,
@@ -518,7 +518,7 @@ impl<T: Target> Session<T> {
         if !tasks.is_empty() {
             fenced(|| self.0.dispatcher.dispatch_all(tasks));
         }
-        // Whoever goes on inside of the waker may wait for what this step has begun, so that is queued by now.
+        // Whoever continues inside of the waker may wait for what this step has begun, so that is queued by now.
         for waker in wakers {
             fenced(|| waker.wake());
         }

@@ -211,7 +211,7 @@ fn what_a_task_does_on_another_thread_is_a_part_of_it() {
     }
 }
 
-/// A unit that goes on when another has an address.
+/// A unit that continues when another has an address.
 fn links(symbol: Symbol, needs: Symbol) -> Unit<Words> {
     unit([(symbol, E | SymbolFlags::CALLABLE)], move |duty: Responsibility<Words>| {
         duty.lookup_answer(required([needs]), Until::Resolved, move |duty, found| match found {

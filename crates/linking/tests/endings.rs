@@ -28,7 +28,7 @@ fn let_them_wait() {
     (0..2_000).for_each(|_| thread::yield_now());
 }
 
-/// A place where a thread says that it is there, and waits until it may go on.
+/// A place where a thread says that it is there, and waits until it may continue.
 fn stop() -> (impl Fn() + Send, Receiver<()>, Sender<()>) {
     let ((is_in, has_come), (go_on, goes_on)) = (channel(), channel::<()>());
     let stop = move || {

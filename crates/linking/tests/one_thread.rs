@@ -223,7 +223,7 @@ fn an_executor_whose_threads_all_wait_runs_what_there_is() {
     assert_eq!(answer.recv_timeout(NEVER), Ok(5));
 }
 
-/// A symbol whose task waits until it is told to go on, and what tells it.
+/// A symbol whose task waits until it is told to continue, and what tells it.
 fn held(
     session: &Session<Words>,
     main: &Dylib<Words>,

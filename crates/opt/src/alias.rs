@@ -18,6 +18,9 @@
 //! | roots are an object and an argument or constant | those were there before the object |
 //! | one root is an object whose address stays here | nothing that is not computed from the root can point into it |
 //!
+//! The elements of a `Memory` that the function makes are an object, too: their address never changes, so all loads of it from the new `Memory` are
+//! one root. Whether it stays here is not asked, because whoever has the `Memory` reaches them.
+//!
 //! An address *stays here* if all that is done with it is adding offsets and reading and writing there. What then touches memory
 //! in another way, a call for example, does not touch the object.
 //!
@@ -28,7 +31,9 @@ use brolga_ir::analysis::Rpo;
 use brolga_ir::effects::{Effects, Regions, effects};
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Func, Inst, LowType, Op, Slot, Type, Types, Value};
+use brolga_ir::op::Region;
+use brolga_ir::{Func, Inst, LowType, Op, RuntimeFn, Slot, Type, Types, Value};
+use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 
 /// Whether two accesses touch the same bytes.
@@ -99,9 +104,16 @@ pub(crate) struct Aliases {
     addresses: Vec<Address>,
     /// The values that are addresses of new memory.
     fresh: EntitySet<Value>,
+    /// The addresses of the elements of new memory of the kind `Memory`.
+    elements: EntitySet<Value>,
+    /// By such a `Memory`: the address of its elements, where it is loaded first.
+    elements_of: SecondaryMap<Value, PackedOption<Value>>,
     left: EntitySet<Value>,
     left_slots: EntitySet<Slot>,
 }
+
+/// Where a `Memory` says where its elements are.
+pub(crate) const MEMORY_ELEMENTS: i32 = 8;
 
 /// More steps than this are not taken to see through the arithmetic of one index.
 const MAX_INDEX_STEPS: usize = 8;
@@ -113,6 +125,8 @@ impl Aliases {
             known: SecondaryMap::new(),
             addresses: Vec::new(),
             fresh: EntitySet::new(),
+            elements: EntitySet::new(),
+            elements_of: SecondaryMap::new(),
             left: EntitySet::new(),
             left_slots: EntitySet::new(),
         };
@@ -134,9 +148,14 @@ impl Aliases {
             }
             // The second operand, kept alive by the first.
             Op::GcLoaded => func.args(inst).get(1).map(|&inside| self.address(inside)),
+            Op::Load(_) => self.elements_at(func, inst),
             _ => None,
         };
         if let (Some(address), Some(result)) = (address, func.result(inst)) {
+            if address.root == Root::Value(result) {
+                self.elements.insert(result);
+                return;
+            }
             self.addresses.push(address);
             self.known[result] = self.addresses.len() as u32;
         } else if makes_memory(func, types, inst)
@@ -158,6 +177,21 @@ impl Aliases {
                 };
             }
         }
+    }
+
+    /// Of a load of where the elements of a new `Memory` are: the first such load as an address.
+    fn elements_at(&mut self, func: &Func, load: Inst) -> Option<Address> {
+        let (Op::Load(access), &[memory]) = (func.op(load), func.args(load)) else { return None };
+        let made = func.def_inst(memory)?;
+        if func.op(made) != Op::CallRuntime(RuntimeFn::GcMemory)
+            || (access.region, access.offset) != (Region::Immutable, MEMORY_ELEMENTS)
+        {
+            return None;
+        }
+        let known = &mut self.elements_of[memory];
+        let first = known.expand().or(func.result(load))?;
+        *known = first.into();
+        Some(Address { root: Root::Value(first), index: None, disp: 0 })
     }
 
     /// The address that a copy, a cast or pointer arithmetic makes, in terms of its operand's.
@@ -239,7 +273,7 @@ impl Aliases {
     fn is_object(&self, root: Root) -> bool {
         match root {
             Root::Slot(_) => true,
-            Root::Value(value) => self.fresh.contains(value),
+            Root::Value(value) => self.fresh.contains(value) || self.elements.contains(value),
         }
     }
 

@@ -5,12 +5,12 @@
 //! h: %i = φ (p => start, l => %next)          a *recurrence*: start, start + step, start + 2·step, …
 //!    …
 //! l: %next = add_int(%i, step)                the latch
-//!    %c = slt_int(%next, bound)               the *test*: the loop goes on while `next < bound`
+//!    %c = slt_int(%next, bound)               the *test*: the loop continues while `next < bound`
 //!    goto x if not %c, else h
 //! ```
 //!
 //! All arithmetic is modulo 2^width, as in the IR. A test is brought into one form: a [`Relation`] between the recurrence, before
-//! (`Tested::This`) or after (`Tested::Next`) the step, and a value that does not change in the loop; the loop *goes on* while
+//! (`Tested::This`) or after (`Tested::Next`) the step, and a value that does not change in the loop; the loop *continues* while
 //! it holds.
 //!
 //! **Rounds.** [`Counted::rounds`] is the exact number of times the head is executed if start, step and bound are constants and
@@ -117,7 +117,7 @@ pub(crate) fn int_width(func: &Func, value: Value) -> Option<u32> {
     Some(low.bits()).filter(|&bits| bits <= 64)
 }
 
-/// How a tested value and its bound compare while a loop goes on.
+/// How a tested value and its bound compare while a loop continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Relation {
     /// `tested < bound`, signed or not.
@@ -209,7 +209,7 @@ pub(crate) struct Test {
     pub(crate) exit: Block,
     pub(crate) counter: Recurrence,
     pub(crate) tested: Tested,
-    /// The loop goes on while this holds between the counter and the bound.
+    /// The loop continues while this holds between the counter and the bound.
     pub(crate) relation: Relation,
     pub(crate) bound: Value,
 }

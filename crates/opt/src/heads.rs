@@ -4,8 +4,8 @@
 //! entered, and the copies between them are read after that.
 
 use brolga_ir::{Block, Func, Inst, Op, Value};
+use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
-use cranelift_entity::{EntitySet, SecondaryMap};
 use smallvec::SmallVec;
 
 /// φ of one block that are compared with each other.
@@ -41,14 +41,5 @@ pub(crate) fn may_be_merged(func: &Func) -> bool {
         let alike =
             |a: Inst, b: Inst| func.args(a) == func.args(b) && func.inst_blocks(a) == func.inst_blocks(b);
         phis.iter().enumerate().any(|(n, &a)| loads(a) || phis[n + 1..].iter().any(|&b| alike(a, b)))
-    })
-}
-
-/// Whether a block leads to itself or to one in front of it, as some block of every loop does.
-pub(crate) fn goes_back(func: &Func) -> bool {
-    let mut seen = EntitySet::new();
-    func.blocks().any(|block| {
-        seen.insert(block);
-        func.successors(block).iter().any(|&next| seen.contains(next))
     })
 }

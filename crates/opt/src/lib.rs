@@ -19,7 +19,7 @@
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
 //! | `loop_copy`, `undefined`, `defined` | copies of loops; values that may be undefined; tests of their uses, before any pass |
-//! | `osr` | loops that ask whether they are to go on in another function, and that function |
+//! | `osr` | loops that ask whether they are to continue in another function, and that function |
 //! | `callgraph`, `summary`, `escape` | the order in which callees come before callers; what a call does, and what becomes of its arguments |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it

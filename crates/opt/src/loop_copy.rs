@@ -298,7 +298,7 @@ pub(crate) struct Split {
     pub(crate) rounds: Vec<Copied>,
 }
 
-/// Copies a loop `count` times behind a copy of it, so that each goes on with the values that the one before it ended with.
+/// Copies a loop `count` times behind a copy of it, so that each continues with the values that the one before it ended with.
 /// The latches still end as the loop's latch does. None uses a value of the loop itself, so that `ssa_repair` can tell them apart.
 pub(crate) fn chain(
     func: &mut Func,

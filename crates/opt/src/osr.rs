@@ -17,7 +17,7 @@
 //! Its body is only made when somebody wants it ([`Exit::body`]).
 //!
 //! **Why it is right.** At a head, after its φ, all that the rest of the function depends on is memory, the state of the thread, and the values
-//! that are live there. The first two are the same for the function that goes on. Inside of it a value may have two definitions, the
+//! that are live there. The first two are the same for the function that continues. Inside of it a value may have two definitions, the
 //! parameter and the one in an outer round that goes by its definition again: `ssa_repair` joins them.
 //!
 //! **Refused** are loops
@@ -59,9 +59,9 @@ pub struct Leaving {
 /// A loop that can be left.
 #[derive(Clone, Debug)]
 pub struct Exit {
-    /// The function that goes on at the loop's head, without its body.
+    /// The function that continues at the loop's head, without its body.
     pub entry: Func,
-    /// The question whether to go on there.
+    /// The question whether to continue there.
     pub question: Func,
     /// The names by which the low form knows the two.
     entry_symbol: Name,
@@ -79,7 +79,7 @@ pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
     let rpo = Rpo::compute(&cfg);
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
-    // Who goes on elsewhere has not the arguments that say what an open static parameter is.
+    // Who continues elsewhere has not the arguments that say what an open static parameter is.
     if loops.is_empty() || func.level != Level::High || func.sig.statics.is_open() {
         return None;
     }
@@ -244,7 +244,7 @@ impl Exit {
         cx.names.text(self.question_symbol)
     }
 
-    /// The name by which the low form calls the function that goes on.
+    /// The name by which the low form calls the function that continues.
     pub fn entry_symbol<'a>(&self, cx: &'a Context) -> &'a str {
         cx.names.text(self.entry_symbol)
     }
@@ -260,7 +260,7 @@ impl Exit {
         out
     }
 
-    /// The function that goes on at the loop's head, with its body. `func` is the function that was given to [`leave_loops`].
+    /// The function that continues at the loop's head, with its body. `func` is the function that was given to [`leave_loops`].
     pub fn body(&self, cx: &Context, func: &Func) -> Func {
         let mut out = Func::new(self.entry.name, Level::High, self.entry.sig.clone());
         let entry = out.make_block();

@@ -9,7 +9,7 @@
 //! pass that stands twice in a stage has two labels.
 
 use crate::error::OptError;
-use crate::heads::{goes_back, may_be_merged};
+use crate::heads::may_be_merged;
 use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
@@ -21,6 +21,7 @@ use crate::passes::{
 };
 use crate::scope::{Step, Visit};
 use brolga_ir::{Func, Level};
+use cranelift_entity::EntitySet;
 
 /// Every pass, in the order in which lists and reports name them.
 pub static PASSES: &[&Pass] = &[
@@ -138,6 +139,15 @@ const fn asks(from: OptLevel, label: &'static str, pass: &'static Pass, asks: fn
     Row { from, step: Step { label, pass, visit: Visit::Asks(asks) } }
 }
 
+/// Whether a block leads to itself or to one in front of it, as some block of every loop does.
+fn goes_back(func: &Func) -> bool {
+    let mut seen = EntitySet::new();
+    func.blocks().any(|block| {
+        seen.insert(block);
+        func.successors(block).iter().any(|&next| seen.contains(next))
+    })
+}
+
 /// What runs on high IR, before `lower`.
 static HIGH: &[Row] = &[
     step(O1, "union-split", &UNION_SPLIT),
@@ -181,11 +191,6 @@ static LOW: &[Row] = &[
     asks(O2, "inner simplify-cfg", &SIMPLIFY_CFG, goes_back),
     loops(O2, "loop-simplify", &LOOP_SIMPLIFY),
     loops(O2, "rotate", &ROTATE),
-    asks(O2, "rotated simplify-cfg", &SIMPLIFY_CFG, jump_threading::may_find_in_loop),
-    asks(O2, "inner jump-threading", &JUMP_THREADING, jump_threading::may_find_in_loop),
-    asks(O2, "inner sccp", &SCCP, sccp::may_find),
-    asks(O2, "threaded simplify-cfg", &SIMPLIFY_CFG, simplify_cfg::has_known_branch),
-    loops(O2, "late loop-simplify", &LOOP_SIMPLIFY),
     step(O2, "reassociate", &REASSOCIATE),
     loops(O2, "licm", &LICM),
     step(O2, "memcpy-forward", &MEMCPY_FORWARD),
@@ -326,28 +331,6 @@ pub static ORDER: &[Order] = &[
         "a flag that differed on a way that is threaded is one constant",
     ),
     order("last sccp", "late simplify-cfg", "branches on constants become jumps"),
-    order(
-        "rotated simplify-cfg",
-        "inner jump-threading",
-        "the test of a head stands behind the flag once lines are merged",
-    ),
-    order(
-        "rotate",
-        "rotated simplify-cfg",
-        "the test of a head, with a flag of the round before, stands in the latch",
-    ),
-    order(
-        "inner jump-threading",
-        "inner sccp",
-        "a flag that differed on a way that is threaded is one constant",
-    ),
-    order("inner sccp", "threaded simplify-cfg", "branches on constants become jumps"),
-    order(
-        "threaded simplify-cfg",
-        "late loop-simplify",
-        "a way out that was threaded needs a block of its own again",
-    ),
-    order("late loop-simplify", "licm", "what moves needs a block in front of the loop"),
     order("jump-threading", "late sccp", "a flag that differed on a way that is threaded is one constant"),
     order("late sccp", "late simplify-cfg", "branches on constants become jumps"),
     order("correlated", "late simplify-cfg", "checks that never fail are branches on constants"),

@@ -11,7 +11,7 @@
 //! like any other.
 //!
 //! A pass that panics, or that leaves a function behind that does not verify, is a bug of ours. The error names pass,
-//! function, step and how many rewrites had been made, which is what `--opt-limit` needs; the process goes on.
+//! function, step and how many rewrites had been made, which is what `--opt-limit` needs; the process continues.
 //!
 //! The scope reads no clock and prints nothing: both are closures of the caller's.
 

@@ -22,7 +22,7 @@ const BOUNDS: [i64; 8] = [0, 1, 7, 20, MAX - 1, MAX, MIN, MIN + 5];
 const LENGTHS: [i64; 5] = [0, 6, 13, MAX, -1];
 const MAX_STEPS: u64 = 700;
 
-/// A test of `T` against the bound `B`, and what it gives while the loop goes on.
+/// A test of `T` against the bound `B`, and what it gives while the loop continues.
 const TESTS: [(&str, bool); 6] = [
     ("slt_int(T, B)", true),
     ("sle_int(T, B)", true),

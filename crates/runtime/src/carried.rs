@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   activation A │ handler a ──► C ──► callback threw: waits for `a`        further callbacks under `a` are not run
-//!                │ handler a ──► C came back; code asks ──► goes on         code does not ask ──► goes on when A is left
+//!                │ handler a ──► C came back; code asks ──► continues         code does not ask ──► continues when A is left
 //!     activation B, entered from A: nothing waits in it; when it is left, what waits in A waits again
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! Fences around foreign code that is called where a panic must not go on: under compiled code, in the middle of a collection, in destructors.
+//! Fences around foreign code that is called where a panic must not continue: under compiled code, in the middle of a collection, in destructors.
 //!
 //! A payload is foreign as well: what drops it may panic again, beyond the fence that caught the first one. So it is dropped behind
 //! a second fence; what that panics with is leaked, because there would be no end otherwise.

@@ -29,7 +29,7 @@
 //!
 //! **Invariants.** F1: while a thread is outside of compiled code, or stopped inside the heap, its crossings describe its stack as
 //! above. One that is not inside the heap may run compiled code at any time, so nobody else looks at its stack, unless it has said that it stays
-//! below, and waits for whoever looks before it goes on ([`Parked`]). F2: words on
+//! below, and waits for whoever looks before it continues ([`Parked`]). F2: words on
 //! a map hold objects of the heap or null whenever the call is under way. F3: maps are there while code they describe may run.
 //!
 //! Not done: walking threads while they run compiled code; frames of code in images are found, their maps are not.
@@ -90,7 +90,7 @@ impl Default for Crossings {
 impl Crossings {
     /// The frame pointer of the compiled code that was left last.
     pub(crate) const EXIT_FP: usize = offset_of!(Crossings, exit_fp);
-    /// The address that it goes on at.
+    /// The address that it continues at.
     pub(crate) const EXIT_PC: usize = offset_of!(Crossings, exit_pc);
     /// The innermost entry record.
     pub(crate) const ENTRY: usize = offset_of!(Crossings, entry);

@@ -8,7 +8,7 @@
 //! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it says so at once, for itself. It has noted
 //! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then. A thread that is in
 //! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there for ever: others find its frames by what it noted, and it
-//! waits for them before it goes on.
+//! waits for them before it continues.
 //!
 //! Not done: a function of the host that waits for something otherwise, one of C, and the sink that prints, hold up what is retired meanwhile until the thread comes to a
 //! safepoint, as they hold up collections.

@@ -115,7 +115,7 @@ impl ThreadLayout {
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
     /// The frame pointer of the compiled code that was left last.
     pub const EXIT_FP: usize = Self::MUTATOR + MutatorLayout::EXIT_FP;
-    /// The address that it goes on at.
+    /// The address that it continues at.
     pub const EXIT_PC: usize = Self::MUTATOR + MutatorLayout::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = Self::MUTATOR + MutatorLayout::ENTRY;
@@ -361,7 +361,7 @@ impl Thread {
         (&raw const local).addr().saturating_sub(self.stack_limit.get())
     }
 
-    /// Writes what the program prints. Collections go on meanwhile: the embedder's writer may wait for a thread that allocates.
+    /// Writes what the program prints. Collections continue meanwhile: the embedder's writer may wait for a thread that allocates.
     pub(crate) fn print(&self, bytes: &[u8]) {
         let Some(runtime) = self.runtime() else { return };
         // Programs print often, and a stay takes a lock that all threads share.
@@ -369,7 +369,7 @@ impl Thread {
         debug_assert!(done.is_ok(), "compiled code prints where no scope is in use");
     }
 
-    /// Does something during which collections go on without this thread, whose roots stay as they are, and code that is retired and that no
+    /// Does something during which collections continue without this thread, whose roots stay as they are, and code that is retired and that no
     /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
     /// [`Scope::blocking`](crate::heap::Scope::blocking).
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
@@ -396,7 +396,7 @@ impl Thread {
         Ok(body())
     }
 
-    /// Throws an exception whose only field is a text. A safepoint. The code that called the running routine goes on to
+    /// Throws an exception whose only field is a text. A safepoint. The code that called the running routine continues to
     /// `brolga_unwind`.
     pub fn throw_text(&self, kind: ExceptionKind, text: &str) {
         let thrown = self.runtime().and_then(|runtime| {

@@ -156,7 +156,7 @@ fn what_finalizers_throw_and_panic_with_stays_with_them() {
             (0..3).for_each(|_| scope.collect());
             let outer = with_attached(&runtime, |thread| thread.enter().outer_exceptions());
             assert_eq!(outer, Ok(0));
-            // Finalizers go on to run.
+            // Finalizers continue to run.
             let again = done.clone();
             scope.frame(|scope| {
                 let object = scope.array(&ty, &[1]).unwrap();

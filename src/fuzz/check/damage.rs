@@ -1,4 +1,4 @@
-//! Damaged inputs: whatever is read, the answer is a module or errors with places. What is read all the same can be
+//! Damaged inputs: whatever is read, the answer is a module or errors with places. A module that is read all the same can be
 //! verified, printed, interpreted and compiled, or is refused with a reason; compiled code of it is never run.
 
 use super::{Failure, Trouble, fenced};
@@ -17,7 +17,7 @@ use brolga_ir::{Context, Level, Module, Type, binary, text};
 use brolga_jit::{BuildError, Jit};
 use brolga_opt::{Cx, OptLevel};
 
-/// What became of an input.
+/// The fate of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
     /// Errors say why it is no module.

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 /// A way to run a module.
 pub trait Engine {
-    /// What reports call it.
+    /// Its name in reports.
     fn name(&self) -> String;
 
     /// Makes a module ready to run. An error means that the engine refuses it, with the reason.
@@ -75,7 +75,7 @@ impl Passes {
 pub struct HighInterpreter {
     /// How many statements a call may execute.
     pub max_steps: u64,
-    /// What happens to the module before; `None` for nothing at all.
+    /// The passes that run on the module before; `None` for nothing at all.
     pub passes: Option<Passes>,
 }
 

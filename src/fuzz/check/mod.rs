@@ -34,22 +34,22 @@ use std::fmt;
 /// A check that did not hold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Failure {
-    /// What made the input.
+    /// The seed of the input.
     pub seed: u64,
     /// The input.
     pub text: String,
-    /// What is wrong.
+    /// The trouble.
     pub trouble: Trouble,
 }
 
-/// What is wrong.
+/// A kind of trouble.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Trouble {
     /// Something panicked.
     Panic {
-        /// What was being done.
+        /// The stage.
         stage: &'static str,
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
     /// An error points outside of the input, or says nothing.
@@ -77,7 +77,7 @@ pub enum Trouble {
         /// Its reason.
         why: String,
     },
-    /// Engines disagree, or one of them cannot go on.
+    /// Engines disagree, or one of them cannot continue.
     Differs {
         /// The call.
         call: String,
@@ -122,7 +122,7 @@ impl std::error::Error for Failure {}
 
 /// Runs `work`; a panic in it becomes trouble.
 fn fenced<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, Trouble> {
-    // What `work` borrows is not looked at again after a panic.
+    // The borrows of `work` are not used again after a panic.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();

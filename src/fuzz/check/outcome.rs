@@ -1,4 +1,4 @@
-//! What a call gives, and when two engines agree about it.
+//! Outcomes of calls, and when two engines agree about them.
 
 use super::leaves::type_of;
 use brolga_ir::module::Literal;
@@ -18,7 +18,7 @@ pub enum Outcome {
         /// The message of an `ErrorException` or `ArgumentError`; other exceptions are compared by their type.
         message: Option<String>,
     },
-    /// The engine could not go on, which no well-formed program may cause.
+    /// The engine could not continue, which no well-formed program may cause.
     Failed(String),
     /// The allowance of steps ran out.
     OutOfFuel,

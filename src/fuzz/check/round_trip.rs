@@ -1,4 +1,4 @@
-//! What is printed or written reads back as what it was.
+//! Printed and written modules read back as they were.
 
 use super::{Failure, Trouble, fenced, verify};
 use brolga_ir::diag::{SourceFile, Style};

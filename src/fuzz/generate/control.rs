@@ -261,7 +261,7 @@ impl FuncGen<'_> {
         self.goto(header);
     }
 
-    /// Leaves the innermost loop unless the condition holds, and goes on in `stay`.
+    /// Leaves the innermost loop unless the condition holds, and continues in `stay`.
     fn exit_unless(&mut self, condition: Value, stay: Block) {
         let Some(types) = self.loops.last().map(|l| l.exit_types.clone()) else { return };
         let values = self.values_for(&types);
@@ -313,11 +313,11 @@ impl FuncGen<'_> {
 
     // ----- forward edges without structure -----
 
-    /// A row of blocks, each of which goes on to the next or jumps to any later one.
+    /// A row of blocks, each of which continues to the next or jumps to any later one.
     fn forest(&mut self, depth: usize) {
         let count = self.rng.between(3, 6);
         let blocks: Vec<Block> = (0..count).map(|_| self.func.make_block()).collect();
-        // What each block gets from wherever control comes.
+        // The values that each block gets from its predecessors.
         let types: Vec<Vec<Type>> = (0..count).map(|_| self.random_types(2)).collect();
         let mut edges: Vec<Vec<(Block, Vec<Value>)>> = vec![Vec::new(); count];
         self.go_to_join(blocks[0], &types[0], &mut edges[0]);
@@ -356,7 +356,7 @@ impl FuncGen<'_> {
 
     // ----- unions -----
 
-    /// Asks what a union holds, and goes on with the value as that type.
+    /// Asks what a union holds, and continues with the value as that type.
     fn split_union(&mut self, depth: usize) {
         let Some(&union) = self.rng.pick(&self.palette.unions) else { return };
         let TypeKind::Union(members) = self.cx.types.kind(union) else { return };
@@ -401,7 +401,7 @@ impl FuncGen<'_> {
         self.start(goes_on);
     }
 
-    /// A condition that is seldom true, so that most calls go on.
+    /// A condition that is seldom true, so that most calls continue.
     fn rare_condition(&mut self) -> Value {
         let ty = self.palette.int(self.rng);
         let value = self.value(ty);

@@ -113,7 +113,7 @@ impl FuncGen<'_> {
         self.emit_hidden(Op::Intrinsic(Intrinsic::Pointerset), &[pointer, value, index, align], ty);
     }
 
-    /// What the access may rely on: nothing, or the type's own alignment, which `malloc` grants.
+    /// The assumption of the access: nothing, or the type's own alignment, which `malloc` grants.
     pub(super) fn align(&mut self, element: Type) -> Value {
         let natural = self.cx.types.layout(element).map_or(1, |l| u128::from(l.align));
         let align = if self.rng.chance(50) { 1 } else { natural };

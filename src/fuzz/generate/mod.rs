@@ -13,7 +13,7 @@
 //! ```
 //!
 //! **Scopes.** Control flow is built from nested regions. The values at hand are a stack; a region's own values leave it
-//! at the region's end, so that whatever is at hand dominates the place where it is used. What survives passes through
+//! at the region's end, so that whatever is at hand dominates the place where it is used. Surviving values pass through
 //! φs at the join.
 //!
 //! **Termination.** Loops count to a constant, calls go to functions made before, or to the function itself with a number
@@ -44,7 +44,7 @@ use brolga_ir::{Context, FuncId, Module, Name, Type};
 use func::FuncGen;
 use palette::Palette;
 
-/// What a module is made of.
+/// Options of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How many functions.
@@ -106,7 +106,7 @@ impl Features {
         marks: true,
     };
 
-    /// What compiles to native code and has one result in every engine.
+    /// Features that compile to native code and have one result in every engine.
     pub const NATIVE: Features =
         Features { handlers: false, inexact: false, text_identity: false, ..Features::ALL };
 
@@ -134,7 +134,7 @@ impl Default for Options {
     }
 }
 
-/// What is known about a function that others may call.
+/// Facts about a function that others may call.
 #[derive(Clone, Debug)]
 struct Known {
     name: Name,

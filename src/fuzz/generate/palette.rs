@@ -112,7 +112,7 @@ impl Palette {
         self.scalar(rng)
     }
 
-    /// What the fields of an aggregate may be. Tuples do not hold unions: their types would be abstract.
+    /// The possible fields of an aggregate. Tuples do not hold unions: their types would be abstract.
     fn field(&self, rng: &mut Rng, unions: bool) -> Type {
         match rng.below(10) {
             0 | 1 => rng.pick(&self.aggregates).copied().unwrap_or(Type::INT32),

@@ -404,7 +404,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A struct made anew from the tuple of its fields; `None` for what is no struct without unions.
+    /// A struct made again from the tuple of its fields; `None` for what is no struct without unions.
     fn splat(&mut self, value: Value, ty: Type) -> Option<Value> {
         let fields: Vec<Type> = self.cx.types.fields(ty)?.iter().map(|f| f.ty).collect();
         let is_union = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Union(_));

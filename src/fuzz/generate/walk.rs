@@ -179,8 +179,8 @@ impl FuncGen<'_> {
         self.phi(ty, &[(head, b), (then, other)]).1
     }
 
-    /// A loop of nothing but `body`, which is given the counter and the values that go round, and gives the next ones. What they are
-    /// in the end is returned.
+    /// A loop of nothing but `body`, which is given the counter and the carried values, and gives the next ones. Their values
+    /// at the end are returned.
     fn counting(
         &mut self,
         count: Count,

@@ -117,7 +117,7 @@ impl Lower<'_> {
         self.rows.phi(vec![(from_a, a.text), (from_b, b.text)], &a.ty)
     }
 
-    /// Branches to `no` unless the condition holds, and goes on in a new block.
+    /// Branches to `no` unless the condition holds, and continues in a new block.
     pub(super) fn branch(&mut self, cond: &Expr, no: usize) {
         match cond {
             Expr::Binary(operator, a, b) if operator == "&&" => {

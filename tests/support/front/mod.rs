@@ -25,7 +25,7 @@ use rows::{Rows, Value};
 use std::collections::BTreeMap;
 use syntax::{Expr, Function, Program, Stmt};
 
-/// What names stand for at a place.
+/// The values of names at a place.
 type Env = BTreeMap<String, Value>;
 
 /// The program as text of the IR.
@@ -191,7 +191,7 @@ impl<'p> Lower<'p> {
         self.join(&ends);
     }
 
-    /// Goes on in a new block behind all of these.
+    /// Continues in a new block behind all of these.
     fn join(&mut self, from: &[(usize, Env)]) {
         if from.is_empty() {
             return;
@@ -204,7 +204,7 @@ impl<'p> Lower<'p> {
         self.env = self.merged(from);
     }
 
-    /// What names stand for in the present block, where these ways come together.
+    /// The values of names in the present block, where these edges join.
     fn merged(&mut self, from: &[(usize, Env)]) -> Env {
         let mut env = Env::new();
         for (name, first) in &from[0].1 {

@@ -21,7 +21,7 @@ pub(crate) enum Expr {
     Binary(String, Box<Expr>, Box<Expr>),
     Index(Box<Expr>, Vec<Expr>),
     Field(Box<Expr>, String),
-    /// What is called (a function or a type), and the arguments.
+    /// The callee (a function or a type), and the arguments.
     Call(String, Vec<Expr>),
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
 }
@@ -46,7 +46,7 @@ pub(crate) enum Stmt {
     Expr(Expr),
 }
 
-/// What a loop goes over.
+/// The range of a loop.
 #[derive(Clone, Debug)]
 pub(crate) enum Over {
     Range(Expr, Option<Expr>, Expr),

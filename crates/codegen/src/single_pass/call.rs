@@ -249,7 +249,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A call whose exceptions go on in this function.
+    /// A call whose exceptions continue in this function.
     pub(super) fn try_call(
         &mut self,
         inst: Inst,
@@ -270,7 +270,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The address where an exception of the call at the end of a block goes on.
+    /// The address where an exception of the call at the end of a block continues.
     pub(super) fn handler_address(&mut self, inst: Inst, block: Block, number: i64) -> Step {
         let func = self.func;
         let last = func.layout.last_inst(block).ok_or(Unsupported)?;

@@ -1,4 +1,4 @@
-//! Where values are: in a register, in their word of the frame, or made anew wherever they are used.
+//! Where values are: in a register, in their word of the frame, or made again wherever they are used.
 //!
 //! ```text
 //!   rbp + 16 …      arguments that the caller passed on the stack: they stay there

@@ -101,7 +101,7 @@ impl Translation<'_> {
         self.define(inst, &made)
     }
 
-    /// Calls compiled code; an exception goes on at the handler in force.
+    /// Calls compiled code; an exception continues at the handler in force.
     pub(super) fn call_compiled(&mut self, inst: Inst, callee: Compiled, args: &[Value]) -> Vec<Value> {
         let Some(Inside { enter, record }) = self.inside() else {
             let call = match callee {
@@ -378,7 +378,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Leaves for `throw`, which must end in a throw, if `bad` is true, and goes on in a new block if not.
+    /// Leaves for `throw`, which must end in a throw, if `bad` is true, and continues in a new block if not.
     pub(super) fn throw_if(&mut self, bad: Value, throw: fn(&mut Self)) {
         let (thrower, go_on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(thrower);
@@ -420,7 +420,7 @@ impl Translation<'_> {
         self.b.switch_to_block(rest);
     }
 
-    /// Goes on at the handler of a caller.
+    /// Continues at the handler of a caller.
     pub(super) fn unwind_here(&mut self) {
         let thread = self.thread();
         self.routine("brolga_unwind", &[thread]);

@@ -1,4 +1,4 @@
-//! Handlers: `enter`, `leave`, and where an exception goes on.
+//! Handlers: `enter`, `leave`, and where an exception continues.
 //!
 //! A function with handlers has one record (`thread.rs`). It is linked while any handler of the function is in force; which
 //! one is meant follows from the place of the throw, so the record's landing pad is stored before each call and not by
@@ -118,7 +118,7 @@ impl Translation<'_> {
         made
     }
 
-    /// The block that goes on at the handler of a caller.
+    /// The block that continues at the handler of a caller.
     pub(super) fn unwind_block(&mut self) {
         if let Some(block) = self.unwind {
             self.b.switch_to_block(block);

@@ -31,7 +31,7 @@
 //! | `convert` | between integers and floats of any width |
 //! | `memory` | loads, stores, slots, copies, atomics |
 //! | `call` | compiled code, routines of the run time, C functions |
-//! | `exception` | handlers, and where an exception goes on |
+//! | `exception` | handlers, and where an exception continues |
 //! | `vector` | operations on lanes |
 //! | `slots` | calls through slots, counted entries |
 //! | `dispatch` | dynamic calls |
@@ -129,7 +129,7 @@ pub struct TranslateOptions {
     pub stack_check: bool,
     /// Look for loops and order branches by them. Worth it only where Cranelift optimises.
     pub order_branches: bool,
-    /// Have all throws that leave the function go on in one place: less to compile, and one jump more.
+    /// Have all throws that leave the function continue in one place: less to compile, and one jump more.
     pub share_unwind: bool,
 }
 

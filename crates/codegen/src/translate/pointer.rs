@@ -6,7 +6,7 @@
 //!        table in use? ──no───────────────┤
 //!        call the native code             call p as C does
 //!             │                           brolga_carried_exception
-//!             └────────────► go on ◄──────┘
+//!             └────────────► continue ◄──────┘
 //! ```
 //!
 //! `c_header.rs` says why the native call has the same effect. It needs a thread in the heap: a call is made so only if the question for an exception of C

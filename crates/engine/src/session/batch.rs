@@ -5,7 +5,7 @@
 //! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
 //! | cells that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
 //! | functions that have inlined a changed function (`inlined.rs`) | get new bodies in the same step, behind their cells |
-//! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
+//! | names and types, finalisers, notes of what is inlined | offered to programs that are read from now on, and known, in the same step |
 //! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
 //! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
@@ -227,7 +227,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Makes functions anew that are there and have taken in what changes. `seen` is the number of the last change before they were
+    /// Recompiles functions that are there and have inlined what changes. `seen` is the number of the last change before they were
     /// asked for. Names those that are left out because they do not fit any more.
     pub(super) fn make_anew(
         &mut self,

@@ -1,7 +1,7 @@
 //! Definitions that are made in one step: the functions of a program, and their options.
 //!
 //! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
-//! They stand behind its own functions in its module. If one of them is defined anew before the program is, they are imported again; if
+//! They stand behind its own functions in its module. If one of them is redefined before the program is, they are imported again; if
 //! the program is not right with the new ones, it is left with the declarations of those before, and who links it is told what has changed.
 
 use brolga_ir::Module;

@@ -44,7 +44,7 @@ pub enum SessionError {
     /// The function is there, and its type is another.
     #[error("{0}")]
     Type(#[source] Arc<brolga_jit::LookupError>),
-    /// The function was to be made anew because of what it has taken in, and that has another type now.
+    /// The function was to be recompiled because of what it has inlined, and that has another type now.
     #[error(
         "`{function}` cannot be compiled anew: what it has taken in has another type now; define it again for that type"
     )]

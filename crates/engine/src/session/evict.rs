@@ -1,4 +1,4 @@
-//! Code that is given up when memory for code is short, and made again when it is called again.
+//! Code that is evicted when memory for code is short, and made again when it is called again.
 //!
 //! ```text
 //!   linking ── no room ──► Demoter::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
@@ -14,16 +14,16 @@
 //! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
 //! call by the stub after each shortage.
 //!
-//! **Who finds nothing to give up** has no error to report as long as others are giving up, or making, what there is
+//! **Who finds nothing to evict** has no error to report as long as others are evicting, or making, what there is
 //! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
 //! for it has it. A unit that finds no room all the same fails for its present waiters, and
 //! for nobody later; so does all that waits for it (`Functions::again`).
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
-//! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
+//! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is evicted
 //! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
 //! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
-//! given up or replaced, is not counted (`CodeMemoryStats::retired`).
+//! evicted or replaced, is not counted (`CodeMemoryStats::retired`).
 //!
 //! A function goes with all its tiers, but for one that is depended on.
 //!
@@ -122,7 +122,7 @@ fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Ite
 }
 
 impl Demoter {
-    /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were given up.
+    /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were evicted.
     fn give_up(
         &self,
         shared: &Arc<Shared>,

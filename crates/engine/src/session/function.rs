@@ -126,7 +126,7 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// A function on its way: a future, and something to wait for. Dropping it gives up waiting; what has begun goes on, and what
+/// A function on its way: a future, and something to wait for. Dropping it stops the wait; what has begun continues, and what
 /// is queued for nobody else is not begun.
 #[must_use = "a request that is dropped is cancelled"]
 pub struct Request {
@@ -225,7 +225,7 @@ fn address_of(answer: Answer<Native>) -> Result<(Label, usize), SessionError> {
 }
 
 /// The function at an address that the session gave. If the name leads elsewhere by now, it is looked up again; if it is eager and was defined
-/// anew since it was ready, so is its body.
+/// again since it was ready, so is its body.
 fn function_at(
     shared: &Shared,
     session: &linking::Session<Native>,

@@ -1,28 +1,28 @@
 //! Edges: which functions have inlined which, and the invalidation of the former when the latter change.
 //!
 //! ```text
-//!   base ◄── inlined ── middle ◄── inlined ── top      base is defined anew: the bodies of middle and top are made anew, too, from
+//!   base ◄── inlined ── middle ◄── inlined ── top      base is redefined: the bodies of middle and top are recompiled, too, from
 //!                                                      what was written, when they are called next
 //! ```
 //!
 //! A function calls others through cells, and finds whatever is behind them. Those whose bodies its program shows may be inlined, and an eager function
-//! relies on what their bodies show (`plan.rs`); which of them are is up to the optimiser, so all that are called and have a body are noted as taken in.
+//! relies on what their bodies show (`plan.rs`); which of them are is up to the optimiser, so all that are called and have a body are noted as inlined.
 //! Calls that are decided at run time may have been turned into calls of the methods that the program shows: a function with
 //! such calls depends on all functions of which its program has methods or which it mentions, and so on new methods of them.
 //!
 //! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
-//! callers: the cells get versions for the next world, frames go on in the old code, and the next call or look-up compiles what is
+//! callers: the cells get versions for the next world, frames continue in the old code, and the next call or look-up compiles what is
 //! true then. A version that was inlined before is declared now, or has the new body if that may be inlined elsewhere.
 //!
 //! **One order.** Threads define at the same time, and nobody is kept waiting while another compiles. Each prepares its definitions from what
-//! he finds: what others offer, and who has taken in what. That this is so still is looked at in the step in which they come into
+//! he finds: what others offer, and who has inlined what. That this is so still is looked at in the step in which they come into
 //! force, under the lock of the session's tables ([`Inlined::agree`]); if not, they are prepared again. In the same step the change
 //! gets its number, is noted, and offered to others: so what was seen at a number is all that had come into force up to there.
 //!
 //! | seen | is the same as long as |
 //! |---|---|
 //! | declarations and bodies that were imported | no function of those objects was defined under a higher number |
-//! | who has taken in what is defined | the same functions have, each noted under the same number |
+//! | who has inlined what is defined | the same functions have, each noted under the same number |
 //! | which cells are there | their names lead to them (`batch.rs`) |
 //!
 //! Which functions these are, and in which order, follows from names alone. [`Session::take_invalidations`] says which, and why.
@@ -32,7 +32,7 @@
 //!
 //! A caller for which the new function has another type keeps what it was linked with.
 //!
-//! Not done: functions of promised programs; removal, after which callers keep what they have taken in.
+//! Not done: functions of promised programs; removal, after which callers keep what they have inlined.
 //!
 //! Cost: for each function with such calls a copy of what was written. A change that comes between costs another preparation; one
 //! of two is always in force then, so somebody always gets on.
@@ -59,7 +59,7 @@ const DEFINED: usize = 4096;
 /// Of so few functions none is looked for that was removed.
 const SWEPT: usize = 64;
 
-/// A function whose code was given up because something that it depends on was defined.
+/// A function whose code was evicted because something that it depends on was defined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalidated {
     /// The function.
@@ -140,7 +140,7 @@ pub(crate) struct Imported {
 pub(crate) struct Basis {
     /// The definitions.
     pub(crate) changes: Vec<Change>,
-    /// Who is to be made anew, with the numbers under which they were noted.
+    /// Who is to be recompiled, with the numbers under which they were noted.
     pub(crate) hits: BTreeMap<Label, u64>,
     /// The number of the last change before these were asked for.
     pub(crate) seen: u64,
@@ -180,7 +180,7 @@ pub(crate) struct Caller {
     pub(crate) declared: Vec<Func>,
     pub(crate) whole: Arc<Whole>,
     pub(crate) kind: Kind,
-    /// The symbols of what it has taken in.
+    /// The symbols of what it has inlined.
     takes_in: Vec<Arc<str>>,
     /// The program in which it has looked for methods, if it has.
     looks_in: Option<u64>,
@@ -188,7 +188,7 @@ pub(crate) struct Caller {
     noted: u64,
 }
 
-/// A function that is to be made anew.
+/// A function that is to be recompiled.
 #[derive(Clone)]
 pub(crate) struct Hit {
     pub(crate) label: Label,
@@ -220,7 +220,7 @@ struct State {
     sources: BTreeMap<Label, Arc<Caller>>,
     /// At how many of these those that were removed are forgotten.
     sweep_at: usize,
-    /// By the symbol of what they have taken in, in whatever dylib that is.
+    /// By the symbol of what they have inlined, in whatever dylib that is.
     callers: BTreeMap<Arc<str>, BTreeSet<Label>>,
     /// Programs in which methods were looked for, by the bare names of their functions.
     programs: BTreeMap<Arc<str>, BTreeSet<u64>>,
@@ -492,7 +492,7 @@ impl Inlined {
         (labels.into_iter().filter_map(hit).collect(), state.number)
     }
 
-    /// Those of them that nobody has defined or made anew since; and the number of the last change.
+    /// Those of them that nobody has defined or recompiled since; and the number of the last change.
     pub(crate) fn still(&self, hits: &[Hit]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
         let is_same = |hit: &&Hit| state.sources.get(&hit.label).map(|c| c.noted) == Some(hit.caller.noted);

@@ -1,13 +1,13 @@
-//! What a redefinition could not do at once: functions of other dylibs that have taken in what was replaced, and cannot be made anew.
+//! What a redefinition could not do at once: functions of other dylibs that have inlined what was replaced, and cannot be recompiled.
 //!
 //! ```text
 //!   redefine base ── top, elsewhere, is being compiled, and that waits for the redefinition ──► its cell leads to a stub again
-//!                                                                     next call of top ── made anew ──► its new body
+//!                                                                     next call of top ── recompiled ──► its new body
 //! ```
 //!
 //! What is redefined is in force before anybody else is looked at, so there is no way back; and to wait for such a function would be to
 //! wait for oneself. So its cell gets a version instead, with a source that recompiles the function at its next call, from what is true
-//! then. What is being compiled meanwhile is not published: that version does not take it. If the function cannot be made anew, the
+//! then. What is being compiled meanwhile is not published: that version does not take it. If the function cannot be recompiled, the
 //! call throws the reason, and the next one asks again.
 //!
 //! A function for which the new definition has another type is no concern of this: it keeps what it has, in code and in the tables, and
@@ -31,11 +31,11 @@ use super::lazy::{BODY, Body, elsewhere};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Redefined {
-    /// Functions of other dylibs that could not be given up in the same step, because they are being compiled and that waits for whoever
-    /// redefines. Nobody enters their old code any more; the next call makes them anew.
+    /// Functions of other dylibs that could not be evicted in the same step, because they are being compiled and that waits for whoever
+    /// redefines. Nobody enters their old code any more; the next call recompiles them.
     pub later: Vec<Name>,
-    /// Functions that keep what they have taken in: the new definitions do not fit, because their types are others; or they could not be
-    /// given up, and nobody has looked them up yet.
+    /// Functions that keep what they have inlined: the new definitions do not fit, because their types are others; or they could not be
+    /// evicted, and nobody has looked them up yet.
     pub kept: Vec<Name>,
     /// Functions whose new definitions give another type than those that they replace.
     pub retyped: Vec<Retyped>,
@@ -64,7 +64,7 @@ impl fmt::Display for Retyped {
     }
 }
 
-/// Makes a function anew when it is called.
+/// Recompiles a function when it is called.
 struct Later {
     dylib: WeakDylib,
     hit: Hit,
@@ -78,7 +78,7 @@ impl Materialize for Later {
         match kept.pop() {
             // It has been promised that the old code is not entered.
             Some(name) => Err(SessionError::Unfit { function: name.to_string() }.into()),
-            // The slot has another source then, and asks that one; also if somebody else has defined the function, or made it anew.
+            // The slot has another source then, and asks that one; also if somebody else has defined the function, or recompiled it.
             None => self.body.materialize(),
         }
     }

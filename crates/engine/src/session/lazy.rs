@@ -81,7 +81,7 @@ pub(crate) fn provide(
     owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
 }
 
-/// The type of a function at the doorway, known before it is lowered; `None` if it has no native form.
+/// The type of a function at typed calls, known before it is lowered; `None` if it has no native form.
 pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
     let func = &module[id];
     match func.level {
@@ -227,7 +227,7 @@ impl Body {
                 Ok(Some(Place::Compiled(code))) if !self.is_own(&code.program) => return Ok(None),
                 Ok(Some(Place::Compiled(code))) => code.unit.target(&code.symbol),
                 Ok(Some(Place::Function(_) | Place::Object(_)) | None) => None,
-                // Somebody has defined it anew meanwhile.
+                // It has been redefined meanwhile.
                 Err(Moved) => continue,
             };
             return target.map(Some).ok_or_else(|| {

@@ -11,7 +11,7 @@
 //! it, and keeps it. Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
 //! the program in sight that tier 1 saw, each function in the form that it had there.
 //!
-//! The source holds the session weakly, as those of cells do. If the session has ended, loops go on as they are.
+//! The source holds the session weakly, as those of cells do. If the session has ended, loops continue as they are.
 //!
 //! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is asked for.
 
@@ -35,7 +35,7 @@ pub(crate) struct FoundLoop {
     /// The function.
     pub(crate) func: FuncId,
     pub(crate) exit: Arc<Exit>,
-    /// The type of what goes on.
+    /// The type of what continues.
     ty: Arc<FunctionType>,
     pub(crate) question: Arc<str>,
 }
@@ -48,7 +48,7 @@ impl FoundLoop {
         Some(FoundLoop { func, exit: Arc::new(exit), ty: Arc::new(ty), question })
     }
 
-    /// The name by which the loop calls what goes on.
+    /// The name by which the loop calls what continues.
     pub(crate) fn entry(&self) -> &str {
         &self.ty.symbol
     }

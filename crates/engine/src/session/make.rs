@@ -257,7 +257,7 @@ fn link(
     let unit = link_unit(&shared, &session, &loaded, &output, found, &loops, Some(&new));
     let unit = match unit {
         Ok(Some(unit)) => unit,
-        // Somebody has defined it anew meanwhile.
+        // It has been redefined meanwhile.
         Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
         Err(error) => return give_up(responsibility, error.is_shortage(), Arc::new(error), again),
     };
@@ -282,7 +282,7 @@ fn link(
             lazy::provide(&shared, &session, function, &loaded.whole.origin, target.clone());
         }
     }
-    // It is gone, or can be given up from now on.
+    // It is gone, or can be evicted from now on.
     drop((behind, unit, new));
     match unfinished {
         // A callee has been redefined meanwhile, and the unit has not been published.

@@ -34,9 +34,12 @@
 //! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
 //! the middle of, through whatever others, is told so by an error.
 //!
+//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and gives back what nobody else
+//! names when it is dropped. Types that programs declare stay as long as the session.
+//!
 //! **Memory.** Code goes when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
 //! handles keep eager functions, with the eager functions that these call.
-//! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
+//! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is evicted when there is no room, and compiled
 //! again when it is called.
 //!
 //! **Worlds.** Each definition, redefinition and removal makes the next world. A call from Rust is in the newest one, and all that runs below it stays
@@ -59,7 +62,7 @@
 //! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
 //! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
-//! | frames in older worlds | go on as if nothing had been removed |
+//! | frames in older worlds | continue as if nothing had been removed |
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After a removal in another way, and after the end, those of eager functions can be called; those of lazy ones throw |
 //! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C is given the exception, as of any callback. They are valid as long as somebody holds the function |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
@@ -69,8 +72,8 @@
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
 //! unit), `methods` (what calls reach that are decided at run time), `lazy` (what stands behind the symbols of functions), `cells` (who holds cells, and removal), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
-//! `evict` (what is given up when memory is short),
-//! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
+//! `evict` (what is evicted when memory is short),
+//! `inlined` (who has inlined what), `later` (who is recompiled at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
 mod apart;
@@ -154,6 +157,9 @@ struct Inner {
 }
 
 /// See the module's page. Clones share one session.
+///
+/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: what nobody waits for is not begun any more, and finalisers of open dylibs do not
+/// run. Handles to eager functions can be called, as after an end; those to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -179,7 +185,7 @@ pub struct SessionStats {
     pub waiting: usize,
     /// Functions, and symbols of archives, that are in memory and belong to the session.
     pub placed: usize,
-    /// How often the code of a lazy function was given up, because memory for code was short.
+    /// How often the code of a lazy function was evicted, because memory for code was short.
     pub evicted: u64,
     /// The memory that code lies in.
     pub code: CodeMemoryStats,
@@ -191,9 +197,42 @@ impl Session {
     /// # Errors
     /// There is no code generator for this machine, or no memory for code.
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit, runtime } = options.settled();
+        let mut options = options.settled();
+        let runtime = Runtime::new(std::mem::take(&mut options.runtime));
+        Session::make(runtime, Context::new(), options, workers)
+    }
+
+    /// A session whose code runs in a run time that others use too, engines or sessions: they share the heap, symbols of C and the output. Options of the heap and
+    /// of the output are not used. Objects of types that programs declare are of one session, unless both have [one context](Session::in_context).
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn on(runtime: &Arc<Runtime>, options: Options, workers: Workers) -> Result<Session, Error> {
+        Session::make(runtime.clone(), Context::new(), options, workers)
+    }
+
+    /// As [`Session::on`], with the names and types of a context, such as that of another session: a type that programs of both declare is one type.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn in_context(
+        cx: &Arc<Context>,
+        runtime: &Arc<Runtime>,
+        options: Options,
+        workers: Workers,
+    ) -> Result<Session, Error> {
+        Session::make(runtime.clone(), cx.view(), options, workers)
+    }
+
+    fn make(
+        runtime: Arc<Runtime>,
+        cx: Arc<Context>,
+        options: Options,
+        workers: Workers,
+    ) -> Result<Session, Error> {
+        let Options { level, roots, opt, jit, .. } = options;
         let limit = jit.memory.limit;
-        let jit = Jit::new(Runtime::new(runtime), jit)?;
+        let jit = Jit::new(runtime, jit)?;
         let (dispatcher, background) = workers.dispatcher(jit.runtime());
         let in_background = background.is_some();
         if let Some(background) = background {
@@ -205,17 +244,12 @@ impl Session {
         if let Some(limit) = limit {
             shared.set_limit(&linking, limit);
         }
-        let inner = Inner {
-            linking,
-            shared,
-            cx: Context::new(),
-            homes: Mutex::default(),
-            inlined: Inlined::default(),
-        };
+        let inner = Inner { linking, shared, cx, homes: Mutex::default(), inlined: Inlined::default() };
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// The names and types of the programs that this session reads; modules that are built for it use them.
+    /// The names and types of the programs that this session reads; modules that are built for it use them. What is named in it stays as long as the session:
+    /// a module with names that nobody else uses is built in a [view](Context::view) of it.
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }
@@ -290,8 +324,8 @@ impl Session {
         function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
 
-    /// Lazy functions whose code was given up, since this was asked last, because something that they had taken in was defined
-    /// anew; in the order in which that happened, the last thousand at most.
+    /// Lazy functions whose code was evicted, since this was asked last, because something that they had inlined was defined
+    /// again; in the order in which that happened, the last thousand at most.
     pub fn take_invalidations(&self) -> Vec<Invalidated> {
         self.inner.inlined.take_log()
     }

@@ -15,7 +15,7 @@
 //!
 //! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
 //! otherwise not changed; nothing else is shared. A thread whose component needs others does those that nobody has begun, and
-//! waits for the rest. Whoever is waited for waits for nobody above it, so somebody always goes on.
+//! waits for the rest. Whoever is waited for waits for nobody above it, so somebody always continues.
 //!
 //! Functions are optimised on demand. Lowering, placing of roots and code generation look at one function alone.
 //!
@@ -219,7 +219,7 @@ impl Plan {
             }
             progress.states[number] = State::Busy;
         }
-        // Also when a pass panics: whoever waits goes on, with the function as it was.
+        // Also when a pass panics: whoever waits continues, with the function as it was.
         let _finish = Finish { plan: self, number };
         for &id in &component.funcs {
             let mut func = self.module[id].clone();

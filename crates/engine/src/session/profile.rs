@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   as read ── number ──► sites ──┬─► first tier: passes, code that counts in the cells ──────► cells
-//!                                 └─► second tier: advise (reads the cells) ──► passes ──► code          (also what loops go on in)
+//!                                 └─► second tier: advise (reads the cells) ──► passes ──► code          (also what loops continue in)
 //! ```
 //!
 //! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
@@ -16,9 +16,9 @@
 //!
 //! Nothing relies on a profile for what is right: counts may be lost, be few, or be of another time. A call of a method that was seen
 //! stands behind a test, and beside it the call as it was. That the method is the right one is the method table's affair, as for
-//! every call that is decided early: who defines a method of its function makes the caller anew (`inlined.rs`).
+//! every call that is decided early: who defines a method of its function recompiles the caller (`inlined.rs`).
 //!
-//! The profile lives as long as the code that counts in it. A function that is defined anew has a new one.
+//! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
 //!
 //! Cost: the cells (`jit/src/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
 //! interpreter of tier 0 sees; how often loops go round.

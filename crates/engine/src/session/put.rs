@@ -271,7 +271,7 @@ impl Dylib {
         }
     }
 
-    /// Makes functions of this dylib anew, unless somebody has done so or defined them. Names those that do not fit any more.
+    /// Recompiles functions of this dylib, unless somebody has done so or defined them. Names those that do not fit any more.
     pub(super) fn make_anew(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
         loop {
             kept.clear();

@@ -50,7 +50,7 @@ pub(crate) struct Shared {
 pub(crate) struct Totals {
     pub(crate) functions: u64,
     pub(crate) bytes: u64,
-    /// Functions whose code was given up.
+    /// Functions whose code was evicted.
     pub(crate) evicted: u64,
 }
 
@@ -83,7 +83,7 @@ impl Shared {
         Recipe { level: self.level, opt: self.opt.clone(), roots: self.roots }
     }
 
-    /// Lets code be given up when memory for it is short.
+    /// Lets code be evicted when memory for it is short.
     pub(crate) fn set_limit(self: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
         let demoter = Arc::new(Demoter::new(self, session));
         let evictor: Arc<dyn Evictor> = demoter.clone();
@@ -92,7 +92,7 @@ impl Shared {
         let _ = self.demoter.set((demoter, limit));
     }
 
-    /// Whether code is given up when memory is short.
+    /// Whether code is evicted when memory is short.
     pub(super) fn gives_up(&self) -> bool {
         self.demoter.get().is_some()
     }

@@ -77,7 +77,7 @@ impl Upgrades for Background {
     }
 }
 
-/// Waits for threads in a way that lets collections go on, for which they may wait themselves; not at all in a scope, whose borrowed
+/// Waits for threads in a way that lets collections continue, for which they may wait themselves; not at all in a scope, whose borrowed
 /// references nobody keeps.
 struct LeaveHeap(Arc<Runtime>);
 
@@ -106,7 +106,7 @@ const WAIT: Duration = Duration::from_millis(2);
 
 impl Tokens for Jobserver {
     fn try_take(&self) -> Option<Token> {
-        // A jobserver that cannot be asked gives nothing: one thread goes on without it.
+        // A jobserver that cannot be asked gives nothing: one thread continues without it.
         let token = self.0.try_acquire().ok().flatten();
         if token.is_none() {
             #[expect(

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  1: enter body 2, handler 9        2: [1]     3: [3, 1]     4: [1]        9: []
-//!  2: enter body 3, handler 4                   an exception in 3 goes on in 4, one in 4 goes on in 9
+//!  2: enter body 3, handler 4                   an exception in 3 continues in 4, one in 4 continues in 9
 //! ```
 //!
 //! In a function that breaks the rules each block has the handlers of the first way in, and a `leave` of something that is

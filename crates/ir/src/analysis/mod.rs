@@ -1,7 +1,7 @@
 //! Facts about a function, computed from it and kept beside it.
 //!
 //! Every analysis is a value made by a `compute` function from the function and the analyses that it builds on. None
-//! holds a reference back, none is updated: who changes the function drops what no longer holds and computes it anew.
+//! holds a reference back, none is updated: who changes the function drops what no longer holds and computes it again.
 //!
 //! ```text
 //! Func ─┬─> Cfg ─┬─> Rpo ─────┬─> Loops

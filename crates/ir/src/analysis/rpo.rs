@@ -20,7 +20,7 @@ impl Rpo {
     /// The order of a graph.
     pub fn compute(cfg: &Cfg) -> Rpo {
         let mut order = Vec::with_capacity(cfg.block_count());
-        // While the walk goes on, any number but `UNREACHED` means "seen".
+        // While the walk continues, any number but `UNREACHED` means "seen".
         let mut number = vec![UNREACHED; cfg.block_count()];
         let mut stack: Vec<(Block, usize)> = Vec::with_capacity(cfg.block_count());
         if let Some(entry) = cfg.entry() {

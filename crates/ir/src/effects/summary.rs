@@ -1,4 +1,4 @@
-//! What a call of a function does: its effects, and what becomes of its arguments.
+//! Effects of calls of a function, and the fate of its arguments.
 //!
 //! ```text
 //! bump!(r, x) = r.x += x              captured: x no, r no     written: r     elsewhere: no
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An argument is *captured* if somebody may hold it after the function has returned, but for who holds the result. It is *written* if the
-//! function may change the object itself, not what that refers to. What a call that throws leaves behind is not said: the exception
+//! function may change the object itself, not its referents. Nothing is known after a call that throws: the exception
 //! may hold any argument.
 //!
 //! One bit for each of the first 64 arguments, the function object included; the others may become anything. Costs nothing. Not done:
@@ -14,7 +14,7 @@
 
 use super::Effects;
 
-/// What becomes of the arguments of a function.
+/// The fate of a function's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgFlow {
     /// The arguments that somebody may hold afterwards.
@@ -54,12 +54,12 @@ fn has(bits: u64, n: usize) -> bool {
     n >= u64::BITS as usize || bits >> n & 1 == 1
 }
 
-/// What a call of a function does at most.
+/// The most that a call of a function does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Summary {
     /// Its effects.
     pub effects: Effects,
-    /// What becomes of its arguments.
+    /// The fate of its arguments.
     pub args: ArgFlow,
 }
 

@@ -1,6 +1,6 @@
 //! How a call ends when it does not return.
 //!
-//! Three kinds, never mixed: the program threw an exception, the program could not go on (a [`Fault`]: malformed IR, an
+//! Three kinds, never mixed: the program threw an exception, the program could not continue (a [`Fault`]: malformed IR, an
 //! access outside all bounds, something that the interpreter does not know), or the allowance of steps ran out.
 
 use super::memory::MemoryError;
@@ -15,7 +15,7 @@ use std::fmt;
 pub enum Outcome {
     /// An exception that nobody caught.
     Thrown(Val),
-    /// The program could not go on.
+    /// The program could not continue.
     Error(Box<InterpError>),
     /// More steps than [`Options::max_steps`](super::Options::max_steps).
     OutOfFuel,
@@ -43,7 +43,7 @@ pub struct At {
     pub place: Place,
 }
 
-/// Why a program could not go on.
+/// Why a program could not continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A value was used that no path to here defined.

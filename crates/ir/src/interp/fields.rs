@@ -125,6 +125,10 @@ impl Interp<'_> {
                 match self.types().type_field(*of, name) {
                     Some(TypeField::Number(ty, bits)) => Ok(Val::Bits { ty, bits: bits.into() }),
                     Some(TypeField::Type(ty)) => Ok(Val::Type(ty)),
+                    Some(TypeField::Names) => {
+                        let names = self.types().field_names(*of).unwrap_or_default();
+                        self.new_tuple(names.into_iter().map(Val::Symbol).collect())
+                    }
                     None => Err(self.no_field(object, field)),
                 }
             }

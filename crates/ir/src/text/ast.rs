@@ -274,7 +274,7 @@ pub enum Stmt<'a> {
     Enter {
         /// The catch block.
         target: Option<Target>,
-        /// Where control goes on, written `else #m`; absent means the next block.
+        /// Where control continues, written `else #m`; absent means the next block.
         otherwise: Option<Target>,
         /// The dynamic scope.
         scope: Option<Expr<'a>>,

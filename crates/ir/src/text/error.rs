@@ -1,7 +1,7 @@
 //! Errors of the text itself, before names are looked up.
 //!
 //! Each variant carries what its sentence needs; [`Fault`] adds the place. A fault ends the statement or declaration
-//! it is in and nothing more: the reader goes on with the next one, so that one run reports as much as makes sense.
+//! it is in and nothing more: the reader continues with the next one, so that one run reports as much as makes sense.
 
 use std::fmt::{self, Display};
 

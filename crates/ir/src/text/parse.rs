@@ -23,7 +23,7 @@
 //!
 //! A line with rails only, or with rails and `@ file:line within …`, is debug information and no row.
 //!
-//! A fault ends one row or declaration. Reading goes on behind the furthest place that was looked at, so that the whole
+//! A fault ends one row or declaration. Reading continues behind the furthest place that was looked at, so that the whole
 //! takes linear time whatever the text.
 
 use std::borrow::Cow;
@@ -462,7 +462,7 @@ impl<'a> Reader<'a> {
             }
             p.advance()?;
             let ty = p.expr(WHOLE)?;
-            // The last dump of `Any[CodeInfo(…) => R]` closes the list, the others go on with a comma.
+            // The last dump of `Any[CodeInfo(…) => R]` closes the list, the others continue with a comma.
             let _ = p.eat(&Tok::Close(']'))? || p.eat(&Tok::Comma)?;
             p.expect_end()?;
             Ok(Some(ty))

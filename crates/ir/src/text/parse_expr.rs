@@ -16,7 +16,7 @@
 //!
 //! Calls, `T{…}`, `T[…]`, `.name` and `...` bind tighter than all of them and follow without a blank.
 //!
-//! Line ends. Inside brackets a statement goes on in the next line, unless that line is recognisably something else
+//! Line ends. Inside brackets a statement continues in the next line, unless that line is recognisably something else
 //! (a guard, a header, a blank line, the end of the container): so a bracket that is never closed spoils one
 //! statement and not the file.
 //!

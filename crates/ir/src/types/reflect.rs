@@ -6,8 +6,11 @@
 //! | `flags` | the same as bits of a `UInt16`: 2 concrete, 4 dispatch tuple, 8 bits type |
 //! | `size` | the bytes of a value, an `Int32` |
 //! | `super` | the supertype |
+//! | `names` | the names of the fields, as a tuple of symbols (a `SimpleVector` in Julia) |
 //!
 //! Not done: `name`, `parameters`, `types`, `layout`, `hash`, `instance`.
+
+use crate::names::Name;
 
 use super::{DeclKind, FieldRepr, Type, TypeKind, Types};
 
@@ -18,6 +21,8 @@ pub enum TypeField {
     Number(Type, u64),
     /// A type.
     Type(Type),
+    /// The names of the fields ([`Types::field_names`]).
+    Names,
 }
 
 impl Types {
@@ -26,6 +31,14 @@ impl Types {
     pub fn has_own_text(&self, ty: Type) -> bool {
         let declared = self.nominal_parts(ty).is_some_and(|(decl, _)| !decl.is_builtin());
         declared && self.field_count(ty).is_some()
+    }
+
+    /// The names of the fields of a struct or named tuple.
+    pub fn field_names(&self, ty: Type) -> Option<Vec<Name>> {
+        match self.kind(ty) {
+            TypeKind::NamedTuple { names, .. } => Some(names.to_vec()),
+            _ => Some(self.fields(ty)?.iter().map(|field| field.name).collect()),
+        }
     }
 
     /// A field of a type as an object; `None` if it has none of this name.
@@ -58,6 +71,7 @@ impl Types {
                 TypeField::Number(Type::INT32, layout.map_or(0, |layout| layout.size.into()))
             }
             "super" => TypeField::Type(self.supertype(ty)),
+            "names" => self.field_names(ty).map(|_| TypeField::Names)?,
             _ => return None,
         })
     }

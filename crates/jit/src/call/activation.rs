@@ -13,7 +13,7 @@
 //! the next activation.
 //!
 //! **While an activation lasts**, collections wait for the thread unless it runs compiled code, which polls; and code that is retired waits for it. So
-//! it should neither block nor go on for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
+//! it should neither block nor continue for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
 //!
 //! Cost: 4 ns for a call within an activation, most of it the trampoline, which loads arguments from memory and keeps the registers of Rust.
 
@@ -71,7 +71,7 @@ impl Activation<'_> {
         self.thread.world()
     }
 
-    /// What trampolines are called with.
+    /// The thread that trampolines are called with.
     #[must_use]
     pub fn thread(&self) -> *const Thread {
         self.thread
@@ -111,7 +111,7 @@ impl RawEntry {
         self.callable.word().map(std::ptr::with_exposed_provenance)
     }
 
-    /// Where the code is now, by an acquire load of the word. What the caller keeps is said at [`RawEntry::word`].
+    /// The present address of the code, by an acquire load of the word. The caller's obligations are those of [`RawEntry::word`].
     #[must_use]
     #[inline]
     pub fn code(&self) -> usize {

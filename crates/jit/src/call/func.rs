@@ -1,4 +1,4 @@
-//! The doorway: calling compiled functions from Rust.
+//! Typed calls: calling compiled functions from Rust.
 //!
 //! ```text
 //!   let fib = unit.func::<(i64,), i64>("fib")?;      checked once, against the recorded Julia types
@@ -12,7 +12,7 @@
 //! through a handle again.
 //!
 //! Calling is safe as far as the program is: checked IR has no undefined behaviour (what its rows claim of types is tested where nothing
-//! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at the doorway: a value that
+//! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at typed calls: a value that
 //! travels in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
 //!
 //! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes; so does all code on a thread that
@@ -53,15 +53,15 @@ pub enum LookupError {
     /// The unit has no such function, or it is not one that can be looked up.
     #[error("no function `{name}`; there is {}", list(.available))]
     NoFunction {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         available: Vec<String>,
     },
     /// Several functions have this bare name; each is found by its symbol.
     #[error("`{name}` may be any of {}", list(.methods))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The symbols of the functions.
         methods: Vec<String>,
@@ -159,9 +159,9 @@ pub enum CallError {
     Argument {
         /// Which of the low arguments, from 0.
         index: usize,
-        /// What the function takes.
+        /// The signature of the function.
         expected: String,
-        /// What was given.
+        /// The requested signature.
         got: String,
     },
     /// Bits that are no value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of its union.
@@ -209,12 +209,12 @@ fn given_as(bytes: &Option<u32>) -> String {
 /// How messages call a reference to nothing.
 const UNDEFINED: &str = "#undef";
 
-/// A low value at the doorway.
+/// A low value at typed calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'f, 'h> {
     /// The bits of a value that is no object, in the low end. Among arguments: and no address.
     Bits(u128),
-    /// A `Ptr`, as an argument. What the program does there is its own door to memory.
+    /// A `Ptr`, as an argument. The program's accesses through it are its own door to memory.
     Pointer(*mut ()),
     /// The bytes of a value that travels in memory, or room for those of the result, as an argument.
     Memory(&'f [Cell<u128>]),
@@ -222,7 +222,7 @@ pub enum Word<'f, 'h> {
     Object(Option<Root<'f, 'h>>),
 }
 
-/// What an address is that a function takes.
+/// The kind of an address that a function takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Address {
     /// A `Ptr`.
@@ -238,14 +238,14 @@ enum Address {
 pub(crate) struct Callable {
     entry: Arc<Entry>,
     to: Callee,
-    /// What has to stay beside the code for it to be called.
+    /// Objects that stay as long as the function.
     kept: Option<Kept>,
 }
 
-/// What is held, and not looked at.
+/// An opaque value that is kept.
 type Kept = Arc<dyn Any + Send + Sync>;
 
-/// What is called.
+/// The callee.
 #[derive(Clone, Debug)]
 enum Callee {
     /// Code at an address in a unit.
@@ -270,7 +270,7 @@ impl Callee {
         }
     }
 
-    /// Where dynamic calls look that begin in the code. What is behind a slot may change, and so sees what all programs see.
+    /// Where dynamic calls look that begin in the code. The function behind a cell may change, and so sees the methods that all programs see.
     fn methods(&self) -> &MethodTable {
         match self {
             Callee::Code(unit, _) => unit.methods(),
@@ -394,7 +394,7 @@ impl Callable {
         // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
         // buffers are as F1 says. The trampoline comes back on either way out.
         let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
-        // What C was called back with and nobody has asked for leaves here as well.
+        // An exception from a C callback that is still pending leaves here as well.
         if status != RETURNED || entered.carries() {
             *error = Some(CallError::Exception(entered.take_exception()));
         }
@@ -447,15 +447,15 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
 pub struct UntypedFunc {
     pub(crate) callable: Callable,
     signature: Signature,
-    /// What the low arguments refer to that are objects, as far as it is known.
+    /// The referents of the low arguments that are objects, as far as they are known.
     objects: Arc<[Option<Known>]>,
-    /// What the low arguments are that are addresses.
+    /// The low arguments that are addresses.
     addresses: Arc<[Address]>,
     /// The arguments of which not all bits are values.
     picky: Arc<[Picky]>,
 }
 
-/// What a low argument refers to.
+/// The referent of a low argument.
 #[derive(Clone, Debug)]
 struct Known {
     ty: TypeRef,
@@ -754,7 +754,7 @@ fn picky(ty: &FunctionType) -> Vec<Picky> {
     found
 }
 
-/// What the low arguments of a function are that are addresses. Those of others do not count.
+/// The low arguments of a function that are addresses. Those of others do not count.
 fn addresses(ty: &FunctionType) -> Vec<Address> {
     let in_memory = |memory: InMemory| match memory.has_objects {
         true => Address::Closed,
@@ -772,7 +772,7 @@ fn addresses(ty: &FunctionType) -> Vec<Address> {
     result.map(in_memory).into_iter().chain(of_params).collect()
 }
 
-/// What the low arguments of a function refer to that are objects.
+/// The referents of the low arguments of a function that are objects.
 fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<Known>>, LookupError> {
     let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
     // In front may be the address for a result that travels in memory.

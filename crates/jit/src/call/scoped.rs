@@ -45,7 +45,7 @@
 //! }
 //! ```
 //!
-//! What comes back does not leave the frame that keeps it:
+//! A result does not leave the frame that keeps it:
 //!
 //! ```compile_fail
 //! # use brolga_jit::{Handle, ScopedFunc};
@@ -65,7 +65,7 @@
 //! }
 //! ```
 //!
-//! What is meant:
+//! The intended use:
 //!
 //! ```
 //! # use brolga_jit::{CallError, Handle, ScopedFunc};
@@ -110,11 +110,11 @@ pub struct Arguments<'a, 'h> {
     words: Vec<Word<'a, 'h>>,
 }
 
-/// What stands for a Julia type in a call inside a scope.
+/// A Rust type that stands for a Julia type in a call inside a scope.
 pub trait Scoped: sealed::Sealed {
-    /// What is given.
+    /// The argument.
     type Given<'a, 'h>;
-    /// What comes back.
+    /// The result.
     type Got<'f, 'h>;
 
     /// Whether it stands for this Julia type.
@@ -129,7 +129,7 @@ pub trait Scoped: sealed::Sealed {
         to: &mut Arguments<'a, 'h>,
     ) -> Result<(), CallError>;
 
-    /// What the words of a result carry.
+    /// The result that words carry.
     #[doc(hidden)]
     fn take<'f, 'h>(
         words: &mut dyn Iterator<Item = Word<'f, 'h>>,
@@ -281,7 +281,7 @@ impl<T: Value + Bits + 'static> Scoped for Vector<T> {
 pub trait ScopedParams {
     /// How many there are.
     const COUNT: usize;
-    /// What is given.
+    /// The arguments.
     type Given<'a, 'h>;
 
     /// The Rust type of one and whether it stands for a Julia type.
@@ -383,8 +383,8 @@ impl<A, R> ScopedFunc<A, R> {
 }
 
 impl<A: ScopedParams, R: Scoped> ScopedFunc<A, R> {
-    /// Calls the function. What it gives, and what is made of the arguments, is kept by the scope's frame: a loop that calls has
-    /// a frame of its own for each round.
+    /// Calls the function. The scope's frame keeps its result and the objects made of the arguments: a loop that calls has
+    /// a frame of its own for each iteration.
     pub fn call<'a, 'f: 'a, 'h>(
         &self,
         scope: &mut Scope<'f, 'h>,

@@ -1,4 +1,4 @@
-//! Rust types at the doorway: which Julia type each stands for, and the words that carry it.
+//! Rust types at typed calls: which Julia type each stands for, and the words that carry it.
 //!
 //! | Rust                        | Julia                                    | words |
 //! |-----------------------------|------------------------------------------|-------|

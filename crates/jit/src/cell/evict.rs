@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Code does not note when it is entered. So an evictor lets cells *rest*: their next call comes by the stub,
-//! once, which notes the time. What still rests when memory is short has not been called since.
+//! once, which notes the time. Code that still rests when memory is short has not been called since.
 //!
 //! A function in two tiers starts again in the first, with all its calls to be counted again. Loops' entries belong to the code of the
-//! loop, and go with it. What was put behind a cell by [`CellOwner::set`] cannot be made again, and stays; so does what was made before the
+//! loop, and go with it. Code that was put behind a cell by [`CellOwner::set`] cannot be made again, and stays; so does code made before the
 //! engine had an evictor, since its source was dropped; and so does a function of which threads in older worlds see another version.
 //!
 //! Cost: of a call of what rests, about as much as of a first call beside compiling.
@@ -87,7 +87,7 @@ impl CellOwner {
         }
     }
 
-    /// Discards the code at an address: the next call compiles. Calls that have begun go on in it, and it is freed when they have left it.
+    /// Discards the code at an address: the next call compiles. Calls that have begun continue in it, and it is freed when they have left it.
     /// `false` if something else is behind the cell by now.
     pub fn discard(&self, address: usize) -> bool {
         let mut behind = self.record.lock();

@@ -26,7 +26,7 @@ use crate::engine::Unit;
 use crate::tiering::interpret::Interpreted;
 use crate::tiering::tiers::Counting;
 
-/// What code instances of native code are made of.
+/// The parts of code instances of native code.
 pub(super) enum Native {}
 
 impl Parts for Native {
@@ -73,7 +73,7 @@ pub(super) fn plain(state: State) -> Beginning {
     Beginning { state, profile: Counting::nothing(), recipe: None }
 }
 
-/// What is behind a cell.
+/// The content of a cell.
 pub(super) struct Behind {
     pub(super) instances: Instances<Native>,
     /// How many threads ask for code.
@@ -89,7 +89,7 @@ pub struct Superseded {
     pub(super) number: Option<u64>,
     /// The first and the last world in which it is visible.
     pub(super) worlds: (u64, u64),
-    /// What was replaced so, and the selector that was not needed.
+    /// The replaced instance, and the unused selector.
     #[expect(dead_code, reason = "dropped without the locks under which instances are added")]
     pub(super) unused: Option<(Box<Instance>, Selector)>,
     #[expect(dead_code, reason = "held so that whoever is short of room waits for the code")]

@@ -29,12 +29,12 @@
 //! version at its next call.
 //!
 //! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what the state of the version says
-//! that the thread's world sees; in a region in which collections go on without the thread, with no lock held while the source works.
+//! that the thread's world sees; in a region in which collections continue without the thread, with no lock held while the source works.
 //!
 //! **Nobody waits here.** Threads that call first at the same time all ask the source; what the first of them is given is
 //! published, and the others go there. To compile once is the source's affair, and so is waiting for whoever compiles, because
 //! the source alone knows who runs what it waits for: with one worker, or with compilations that call what is not compiled, a
-//! lock here would hang. A source whose answer needs itself has to say so by an error. What it refuses is thrown as
+//! lock here would hang. A source whose answer needs itself has to say so by an error. A refusal is thrown as
 //! `CompileError` with the cause; the next call asks again.
 //!
 //! A thread that is low on stack has the compiling done on a new thread and waits for it. A panic of the source is caught.
@@ -106,8 +106,8 @@ pub trait Materialize: Send + Sync {
         false
     }
 
-    /// What is to be around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs what it is
-    /// given, once.
+    /// A wrapper around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs its
+    /// argument, once.
     fn elsewhere(&self) -> Elsewhere {
         Box::new(|work| work())
     }
@@ -157,10 +157,10 @@ pub enum CellError {
     Panicked {
         /// The function.
         name: Arc<str>,
-        /// What the panic said.
+        /// The panic's message.
         message: Arc<str>,
     },
-    /// What is to be behind the cell has another type.
+    /// The new content of the cell has another type.
     #[error("`{name}` is {expected}, and the code is {actual}")]
     Type {
         /// The function.
@@ -170,7 +170,7 @@ pub enum CellError {
         /// The code's.
         actual: Arc<str>,
     },
-    /// What is to be behind the cell belongs to another engine.
+    /// The new content of the cell belongs to another engine.
     #[error("the code for `{name}` belongs to another engine")]
     OtherEngine {
         /// The function.
@@ -271,7 +271,7 @@ pub enum Body {
         tiers: Arc<dyn Tiers>,
         /// After how many entries the second tier is wanted.
         threshold: i32,
-        /// What serves calls while there is no code.
+        /// The interpreter that serves calls while there is no code.
         interpreter: Option<Interpreter>,
     },
     /// It is not there: calls throw `CompileError`.
@@ -279,7 +279,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// What a code instance with this body begins with.
+    /// The initial content of a code instance with this body.
     fn begin(self, jit: &Jit) -> Beginning {
         let recipe = if jit.evicts() { Recipe::of(&self) } else { None };
         let beginning = match self {
@@ -300,7 +300,7 @@ impl Body {
 
 impl CellOwner {
     pub(crate) fn new(jit: &Jit, ty: Arc<FunctionType>, body: Body) -> Result<CellOwner, NoCell> {
-        // What replaces the function may be interpreted, whether this one is or not.
+        // The replacement of the function may be interpreted, whether this one is or not.
         let may_be_interpreted = matches!(body, Body::Tiered { .. }) && can_be_interpreted(&ty.signature);
         let trampoline = jit.lazy_entry(&ty.signature, may_be_interpreted)?;
         Ok(CellOwner::at(jit, ty, body.begin(jit), Some(trampoline))?)
@@ -334,7 +334,7 @@ impl CellOwner {
         self.cell().identity()
     }
 
-    /// Lets every call from now on go to this code, whatever world it is made in. What is being compiled for the cell is not wanted any more.
+    /// Lets every call from now on go to this code, whatever world it is made in. A compilation under way for the cell is not wanted any more.
     ///
     /// # Errors
     /// The code has another type, or belongs to another engine.
@@ -349,7 +349,7 @@ impl CellOwner {
         self.record.replace_all(Body::Removed.begin(&self.record.jit));
     }
 
-    /// Lets the next call compile another body, whatever world it is made in. Calls that have begun go on in the old code.
+    /// Lets the next call compile another body, whatever world it is made in. Calls that have begun continue in the old code.
     pub fn reset(&self, body: Body) {
         self.record.replace_all(body.begin(&self.record.jit));
     }

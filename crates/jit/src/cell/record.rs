@@ -1,4 +1,4 @@
-//! What is behind a cell, and how it changes.
+//! The content of a cell, and its changes.
 //!
 //! Every change is made under the cell's lock: the list of code instances first, then the words that lead to them ([`Record::lead`]). Code and
 //! sources that a change puts out of use are handed out and dropped, or retired, when the lock is free, because their destructors are foreign.
@@ -57,7 +57,7 @@ impl RetiredCode for Retired {
     }
 }
 
-/// What a call finds behind a cell.
+/// The result of a call's look into a cell.
 pub(super) enum Found {
     /// The source of an instance, with its number.
     Source(Arc<dyn Materialize>, u64),
@@ -121,7 +121,7 @@ impl Record {
         Ok(())
     }
 
-    /// Lets calls of an instance go to its first code, which has been checked. What was there is to be dropped without the lock.
+    /// Lets calls of an instance go to its first code, which has been checked. The previous content is to be dropped without the lock.
     #[must_use]
     fn publish(&self, instance: &mut Instance, target: Target) -> State {
         let goes_up = matches!(instance.profile.then, Then::Optimise(_));
@@ -129,7 +129,7 @@ impl Record {
         instance.publish(target, tier, self.jit.hot().tick())
     }
 
-    /// Retires what was behind the cell. What it holds is foreign, and its end may come back here: no lock is held.
+    /// Retires the previous content of the cell. It holds foreign values, and its end may come back here: no lock is held.
     /// `moving` counts it since it was there.
     fn let_go(&self, before: State, moving: Moving) {
         if let State::Ready(target) = before {
@@ -214,7 +214,7 @@ impl Record {
             drop(source);
             let mut behind = self.lock();
             let Some(instance) = behind.instances.find(number) else {
-                // What it was made from is not wanted any more.
+                // The source is not wanted any more.
                 drop(behind);
                 drop(made);
                 continue;
@@ -265,7 +265,7 @@ impl Record {
         drop(before);
     }
 
-    /// What calls in a world reach.
+    /// The target of calls in a world.
     pub(super) fn find(&self, world: u64) -> Found {
         let mut behind = self.lock();
         let instance = behind.instances.at(world);
@@ -286,11 +286,11 @@ impl Record {
         found
     }
 
-    /// What was wanted after so many calls or iterations was not to be had: after how many something happens again.
+    /// Sets the next limit after a tier-up or continuation failed: so many calls or iterations later it is tried again.
     fn count_again(&self, number: u64, then: Then) {
         let mut behind = self.lock();
         let Some(instance) = behind.instances.find(number) else {
-            // What was brought is dropped without the lock.
+            // An unused answer is dropped without the lock.
             drop(behind);
             return;
         };
@@ -307,7 +307,7 @@ impl Record {
         Asking(self)
     }
 
-    /// What the source gives, if it fits.
+    /// The source's answer, if it fits.
     fn ask(
         &self,
         make: impl FnOnce() -> Result<Target, Box<dyn Error + Send + Sync>>,
@@ -321,7 +321,7 @@ impl Record {
     }
 }
 
-/// What tiers, loops and the interpreter ask of a cell. It concerns the newest code instance.
+/// The interface of tiers, loops and the interpreter to a cell. It concerns the newest code instance.
 impl IndirectCell {
     /// Notes that the counter has gone below zero; whether the function is to be put into the queue. Not a safepoint.
     pub(crate) fn became_hot(&self) -> bool {
@@ -337,7 +337,7 @@ impl IndirectCell {
         awaited && wanted
     }
 
-    /// What serves a call in a world while there is no code.
+    /// The interpreter of a call in a world while there is no code.
     pub(crate) fn interprets(&self, world: u64) -> Option<Arc<dyn Interpret>> {
         self.record.lock().instances.at(world).interpreter()?.begin()
     }
@@ -348,7 +348,7 @@ impl IndirectCell {
         behind.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
     }
 
-    /// Whether a loop is to go on in the code behind the cell. Not a safepoint.
+    /// Whether a loop is to continue in the code behind the cell. Not a safepoint.
     pub(crate) fn leads_on(&self) -> bool {
         let leads = self.is_ready();
         if leads {
@@ -379,7 +379,7 @@ impl IndirectCell {
         let mut behind = record.lock();
         let newest = behind.instances.newest();
         let number = newest.number();
-        // What has been replaced since it became hot is another function, which has to become hot itself.
+        // A function that has been replaced since it became hot is another one, which has to become hot itself.
         if newest.code().is_none() {
             return Ok(false);
         }

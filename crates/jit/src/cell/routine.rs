@@ -1,4 +1,4 @@
-//! What stubs call: `brolga_materialize` compiles, or finds, the version of the function that the thread's world sees.
+//! The routine of stubs: `brolga_materialize` compiles, or finds, the version of the function that the thread's world sees.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn in_words(error: &CellError) -> String {
     }
 }
 
-/// What a lazy trampoline calls: the address of the code that the stub stands for, or 0 when an exception is pending.
+/// The routine of lazy trampolines: the address of the code that the stub stands for, or 0 when an exception is pending.
 extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell. The code that called the
     // stub keeps the cell, and with it place and record.
@@ -71,7 +71,7 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     let (stack, world) = (thread.stack_left(), thread.world());
     let make =
         || if stack >= STACK_TO_COMPILE { record.materialize(world) } else { on_new_thread(&record, world) };
-    // What it throws is put into words by the source's own code as well. The word is read behind that.
+    // Its exception is formatted by the source's own code as well. The word is read behind that.
     let made = thread.blocking(|| fenced(|| make().map_err(|error| in_words(&error))));
     let refused = match made {
         // Destructors of the source have run meanwhile, which may have replaced and freed what was made. So the word is read last:

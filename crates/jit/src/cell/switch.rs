@@ -29,7 +29,7 @@ impl CellOwner {
 }
 
 impl Switch<'_> {
-    /// Lets every call from now on go to the target of that number; false if there is none. Calls that have begun go on.
+    /// Lets every call from now on go to the target of that number; false if there is none. Calls that have begun continue.
     pub fn set(&mut self, number: usize) -> bool {
         let Some(target) = self.targets.get(number) else { return false };
         self.record.place.set(target.address());

@@ -51,7 +51,7 @@ pub struct CodeUnit {
     lines: Box<[(u32, u32)]>,
 }
 
-/// What is known of one function.
+/// Facts about one function.
 struct Row {
     offset: u32,
     size: u32,
@@ -214,7 +214,7 @@ impl std::fmt::Debug for CodeUnit {
     }
 }
 
-/// What an address in compiled code belongs to.
+/// The function and line of an address in compiled code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Symbolized {
     /// The unit.
@@ -229,7 +229,7 @@ pub struct Symbolized {
     pub line: Option<u32>,
 }
 
-/// Is told about loaded code, by whoever loads and frees it, with no lock held. What it loads itself it is told about as well. Its panics
+/// An observer of loaded code, called by the thread that loads or frees it, with no lock held. It hears of its own loads as well. Its panics
 /// stay with it.
 pub trait CodeListener: Send + Sync {
     /// A unit was loaded. Its code is in place, and nobody can call it yet.
@@ -312,7 +312,7 @@ impl CodeMap {
         self.read().units.values().cloned().collect()
     }
 
-    /// What an address belongs to.
+    /// The function and line of an address.
     pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
         self.with(address, |function, offset| Symbolized {
             unit: function.unit().id(),
@@ -358,7 +358,7 @@ impl Drop for MapEntry {
     }
 }
 
-/// Tells listeners. What a panic says has been printed; nobody here could do more with it.
+/// Tells listeners. The panic hook has reported a panic; nothing more can be done with it.
 fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
     for listener in listeners {
         let _panicked = fenced(|| what(&**listener));

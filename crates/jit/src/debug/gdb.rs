@@ -13,7 +13,7 @@
 //! (`hbreak`). With [`Mapping::Private`](crate::Mapping) any will do.
 //!
 //! **Batches.** Old debuggers take time for each entry that grows with the number of entries, so functions are collected until there
-//! are enough for one ([`GdbInterface::new`]), or until [`GdbInterface::flush`]. When a unit is freed, its batch is registered anew
+//! are enough for one ([`GdbInterface::new`]), or until [`GdbInterface::flush`]. When a unit is freed, its batch is registered again
 //! without it.
 //!
 //! **Global state.** The interface is two symbols of the process, by these names: the one place where Brolga has state that is
@@ -144,7 +144,7 @@ mod process {
     /// An entry of the list, until it is dropped.
     pub(super) struct Registered {
         entry: *mut Entry,
-        /// What the entry points to.
+        /// The file that the entry points to.
         file: Vec<u8>,
     }
 

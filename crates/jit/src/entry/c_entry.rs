@@ -82,7 +82,7 @@ impl CEntry {
     }
 }
 
-/// What the code of a C entry refers to.
+/// The references of a C entry's code.
 struct Of<'a> {
     jit: &'a Jit,
     trampoline: usize,

@@ -30,7 +30,7 @@ const NAME: &str = "entry";
 /// A trampoline in memory.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// What is there: see `codegen::entry` and `codegen::lazy`.
+    /// The entry: see `codegen::entry` and `codegen::lazy`.
     pub(crate) address: usize,
     /// Keeps the trampoline in memory.
     pub(crate) unit: Arc<LoadedUnit>,

@@ -200,7 +200,7 @@ fn function_align(function: &CompiledFunction) -> u32 {
     function.align.max(FUNCTION_ALIGN)
 }
 
-/// What the provider below will be asked for.
+/// The requests to the memory provider below.
 fn plan(unit: &LinkUnit) -> Parts {
     let mut parts = Parts::default();
     let place = |part: &mut usize, align: u32, size: usize| {

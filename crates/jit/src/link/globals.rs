@@ -103,7 +103,7 @@ impl Globals {
     pub fn declare_type(&self, cx: &Arc<Context>, name: &str, ty: Type) {
         let mut types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
         let known = types.entry(name.to_owned()).or_default();
-        if !known.iter().any(|(of, known)| Arc::ptr_eq(of, cx) && *known == ty) {
+        if !known.iter().any(|(of, known)| of.is_same(cx) && *known == ty) {
             known.push((cx.clone(), ty));
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! so an implementation only copies and patches, and has nothing left to panic about.
 //!
-//! Definitions in the unit come first, then the resolver. What a resolver gives may be owned by another loaded unit; the
+//! Definitions in the unit come first, then the resolver. A resolved address may belong to another loaded unit; the
 //! new unit then keeps that one alive.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ const MAX_ADDEND: u64 = 1 << 29;
 pub struct DataRelocation {
     /// Where it is, from the start of the object.
     pub offset: u32,
-    /// What it points to.
+    /// The target.
     pub symbol: Symbol,
     /// Added to the address.
     pub addend: i64,
@@ -60,7 +60,7 @@ pub struct DataObject {
     pub relocs: Vec<DataRelocation>,
 }
 
-/// What is linked and freed together.
+/// Functions and data that are linked and freed together.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkUnit {
     /// The functions.
@@ -104,7 +104,7 @@ pub enum LinkError {
     Malformed {
         /// The function or data object.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
     /// A relative reference to an address further away than it can express. Such references must go to symbols of the
@@ -113,7 +113,7 @@ pub enum LinkError {
     OutOfReach {
         /// The referring function.
         name: String,
-        /// What it refers to.
+        /// The target.
         symbol: Symbol,
     },
     /// There is no memory for it.
@@ -263,7 +263,7 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl<'a> Resolved<'a> {
-    /// Checks a unit and resolves its names. What depends on where the unit will be is left to `check_reach`.
+    /// Checks a unit and resolves its names. Checks that depend on the unit's place are left to `check_reach`.
     pub(crate) fn new(unit: &'a LinkUnit, resolver: &dyn Resolver) -> Result<Resolved<'a>, LinkError> {
         let mut names = Names::of(unit)?;
         for function in &unit.functions {

@@ -55,7 +55,7 @@ pub enum ObjectFileError {
     Malformed {
         /// The file or member.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// It is right, but uses something that cannot be linked here.
@@ -63,7 +63,7 @@ pub enum ObjectFileError {
     Unsupported {
         /// The file or member.
         name: String,
-        /// What that is.
+        /// The kind of construct.
         what: String,
     },
 }
@@ -77,7 +77,7 @@ pub struct ObjectFile {
     unit: LinkUnit,
     /// Where each symbol is that other files may name.
     defined: BTreeMap<String, Defined>,
-    /// What it needs, and whether it can do without.
+    /// Its undefined symbols, and whether it can do without them.
     undefined: BTreeMap<String, Strength>,
 }
 
@@ -182,7 +182,7 @@ impl ObjectFile {
         note_need(&mut self.undefined, symbol, strength);
     }
 
-    /// What the files that were joined need of each other they have from now on.
+    /// References between the joined files are resolved from now on.
     fn settle(&mut self) {
         let defined = &self.defined;
         self.undefined.retain(|name, _| !defined.contains_key(name));
@@ -276,7 +276,7 @@ fn is_offered<'d>(symbol: &impl ObjectSymbol<'d>) -> bool {
 struct Reader<'a, 'd> {
     name: &'a str,
     file: &'a File<'d>,
-    /// What sections become.
+    /// The symbols of sections.
     pieces: BTreeMap<usize, Symbol>,
     unit: LinkUnit,
     undefined: BTreeMap<String, Strength>,
@@ -367,7 +367,7 @@ impl<'d> Reader<'_, 'd> {
         Ok(())
     }
 
-    /// What a relocation in code becomes.
+    /// The form of a relocation in code.
     fn in_code(
         &mut self,
         relocation: &object::Relocation,
@@ -478,7 +478,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Reads the members' names and what they define. What is no object file for this machine defines nothing.
+    /// Reads the members' names and definitions. A member that is no object file for this machine defines nothing.
     pub fn parse(name: &str, bytes: impl Into<Arc<[u8]>>) -> Result<Archive, ObjectFileError> {
         let bytes: Arc<[u8]> = bytes.into();
         let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;

@@ -1,4 +1,4 @@
-//! What a relocation writes: the bytes of one place, from where it is and where it leads.
+//! The bytes of a relocation, from its place and its target.
 //!
 //! `P` is the address of the place, `T` the target's address plus the addend, `page` clears the low 12 bits.
 //!

@@ -1,4 +1,4 @@
-//! Units that may be given up: a cache that shrinks when code memory is short.
+//! Units that may be evicted: a cache that shrinks when code memory is short.
 //!
 //! ```text
 //!   Jit::load ── no room ──► Evictor::evict(bytes) ──► the units that were not asked for longest go ──► once more

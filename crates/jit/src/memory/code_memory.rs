@@ -14,7 +14,7 @@
 //!
 //! * **Stripes** are chunks of one permission, shared by many units; a unit has a *block* of bytes in each that it needs
 //!   (`arena.rs`). Code and read-only data have a second mapping at other addresses, by which they are written. No
-//!   permission ever changes, so loading and freeing need no system call for that. What is freed is overwritten with instructions
+//!   permission ever changes, so loading and freeing need no system call for that. Freed memory is overwritten with instructions
 //!   that trap, and used again; pages without any block go back to the system, some later, and so do chunks.
 //! * **Runs** are pages of one unit alone: written, then sealed. They are for writers that know one address only, and for
 //!   systems where dual mapping is refused.
@@ -34,7 +34,7 @@
 //!
 //! **Forks.** Mappings of the file are not inherited: a child that runs compiled code after `fork` ends with a fault, instead
 //! of running what its parent writes. In a child nothing is freed, and loading is an error. [`Mapping::Private`] is for
-//! programs that fork and go on.
+//! programs that fork and continue.
 //!
 //! **Poison.** A page that went back to the system reads as zeros until its chunk is dropped: no trap on x86-64.
 //!
@@ -64,7 +64,7 @@ pub enum Mapping {
     Private,
 }
 
-/// What can be chosen about code memory.
+/// Options of code memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeMemoryOptions {
     /// Bytes of address space to reserve, at most 1 GiB, and as many for the second mapping: less where the system has set a limit to the process (`ulimit -v`) or refuses so much.
@@ -135,7 +135,7 @@ impl CodeMemory {
         Ok(CodeMemory { reservation: Arc::new(reservation) })
     }
 
-    /// What is in use now.
+    /// The present use.
     pub fn stats(&self) -> CodeMemoryStats {
         let state = self.reservation.lock();
         let mut stats = state.free.stats;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! *x86-64* does all of that by itself. *aarch64*: instructions are fetched from where the two caches meet, and neither asks the
-//! other. What was written may be in the data cache alone, and what was at the address earlier may be in the instruction cache; so the first
+//! other. Written bytes may be in the data cache alone, and older bytes of the address may be in the instruction cache; so the first
 //! has to write its lines back before the second drops its own. Both are told by address, line by line. Caches of data are tagged by
 //! physical address, so it does not matter through which mapping the code was written; the addresses here are those that are executed.
 //! A processor says in a register how long its lines are, and which of the two steps it does by itself:
@@ -64,7 +64,7 @@ unsafe fn clear(start: usize, bytes: usize) {
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
 
-/// What a processor says of its caches.
+/// Cache properties of a processor.
 #[cfg(any(test, target_arch = "aarch64"))]
 #[derive(PartialEq, Eq, Debug)]
 struct Caches {

@@ -139,7 +139,7 @@ impl Dual {
     pub(crate) fn is_permitted(&self, reservation: &Reservation) -> bool {
         let mapped = reservation.map_chunk(self, Part::Code, 0, reservation.page);
         let dropped = reservation.unmap_chunk(self, Part::Code, 0, reservation.page);
-        // What cannot be put back would be reported as lost; a system like that is not one for dual mapping.
+        // Memory that cannot be put back would be reported as lost; a system like that is not one for dual mapping.
         mapped.is_ok() && dropped.is_ok()
     }
 }
@@ -254,7 +254,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Returns memory of pages in which no block lies. What cannot be returned stays usable.
+    /// Returns memory of pages in which no block lies. Pages that cannot be returned stay usable.
     pub(crate) fn return_pages(&self, dual: &Dual, part: Part, run: Range<usize>) {
         let returned = if part == Part::Writable {
             // SAFETY: no block lies in the pages (A3 of `arena.rs`), so nothing of what they hold is used.

@@ -1,4 +1,4 @@
-//! What a unit holds of code memory: pages of its own, or blocks of shared pages.
+//! The code memory of a unit: pages of its own, or blocks of shared pages.
 //!
 //! | holding    | made by                        | written                         | when it is dropped                        |
 //! |------------|--------------------------------|---------------------------------|-------------------------------------------|
@@ -247,5 +247,5 @@ impl Drop for Blocks {
     }
 }
 
-/// What free code consists of: `int3` on x86-64, `udf #0` on aarch64.
+/// The filling of free code: `int3` on x86-64, `udf #0` on aarch64.
 pub(crate) const TRAP: u8 = if cfg!(target_arch = "x86_64") { 0xcc } else { 0 };

@@ -6,18 +6,18 @@
 //!                         └ it did not: has been interpreted often enough, took too long, failed ──► brolga_materialize
 //! ```
 //!
-//! What interprets is foreign code behind [`Interpret`]. It may give up at any time, because what it does cannot be seen: then the
-//! call goes on as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
+//! The interpreter is foreign code behind [`Interpret`]. It may stop at any time without a result, because its effects cannot be seen: then the
+//! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
 //! numbers alone. Exceptions are such a reason to give up: code throws them.
 //!
 //! **When code is asked for.** Calls are counted, and what they take (statements: so rounds of loops count, and what is called does). When half of the
-//! calls are used up that may be interpreted, or they have taken as much as is said, code is asked for, once; calls go on being interpreted until it is
+//! calls are used up that may be interpreted, or they have taken as much as is said, code is asked for, once; calls continue being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!
 //! **When what interprets goes.** It is dropped when code is behind the cell, unless that may be given up (`cell/evict.rs`): then it serves the calls
 //! before the code that is made again.
 //!
-//! The thread is in a safe region meanwhile, as when it compiles: collections go on.
+//! The thread is in a safe region meanwhile, as when it compiles: collections continue.
 //!
 //! Cost: a call by the trampoline, and the interpreter.
 
@@ -39,7 +39,7 @@ pub trait Interpret: Send + Sync {
 /// How a function is called before it is compiled.
 #[derive(Clone)]
 pub struct Interpreter {
-    /// What computes.
+    /// The interpreter's source.
     pub source: Arc<dyn Interpret>,
     /// How many calls it serves at most; the next one compiles, if nobody has done that meanwhile. Behind half of them code is asked for,
     pub calls: u32,
@@ -63,7 +63,7 @@ impl Interpreted {
         Interpreted { left: interpreter.calls, work: 0, is_asked: false, interpreter }
     }
 
-    /// What serves one call more.
+    /// The interpreter of one more call.
     pub(crate) fn begin(&mut self) -> Option<Arc<dyn Interpret>> {
         self.left = self.left.checked_sub(1)?;
         Some(self.interpreter.source.clone())
@@ -91,7 +91,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == INTERPRET).then_some(brolga_interpret as *const () as usize)
 }
 
-/// What the trampoline of interpreted functions calls: 1 if the results are in the words.
+/// The routine of the trampoline of interpreted functions: 1 if the results are in the words.
 extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     // SAFETY: the trampoline is only reached through a stub, which has left the address of its data.
     let (cell, world) = (unsafe { cell_of_data(thread.lazy()) }, thread.world());
@@ -102,7 +102,7 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     // bytes that arguments have; whatever the others are, they are bits.
     let words = unsafe { std::slice::from_raw_parts_mut(words, count) };
     let interpret = || fenced(|| source.interpret(words)).ok().flatten();
-    // What interprets may call other stubs; the trampoline goes on with this one if it gives up.
+    // The interpreter may call other stubs; the trampoline continues with this one if it has no result.
     let Ok(Some(work)) = thread.keeping_lazy(|| thread.blocking(interpret)) else { return 0 };
     if cell.was_interpreted(world, work) {
         hand_over(&cell, Job::Compile);

@@ -103,7 +103,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == SEEN).then_some(brolga_seen as *const () as usize)
 }
 
-/// What code of tier 1 calls at a dynamic call that is still looked at. Not a safepoint.
+/// The routine of tier 1 at a dynamic call that is still counted. Not a safepoint.
 extern "C" fn brolga_seen(site: usize, operands: usize, a: u64, b: u64, c: u64, d: u64) {
     let tags = [a, b, c, d];
     let Some((tags, cells)) = tags.get(..operands).zip(Cells::of_call(operands)) else { return };

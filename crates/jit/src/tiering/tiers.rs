@@ -9,12 +9,12 @@
 //! does not count. The store that makes a cell lead to it is all that happens to running threads: the next call finds it, and a
 //! function of tier 1 calls itself through its cell.
 //!
-//! **Loops** that go on for long would stay in tier 1 until they return. So a loop may have a function that goes on at its head
+//! **Loops** that continue for long would stay in tier 1 until they return. So a loop may have a function that continues at its head
 //! ([`LoopEntry`]; `opt::osr` makes both), and at its head the question whether to leave for it:
 //!
 //! ```text
 //!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its cell], return what it gives
-//!          └─ goes on                      └──────── not yet: queue it once, count on
+//!          └─ continues                      └──────── not yet: queue it once, count on
 //! ```
 //!
 //! The entry has a cell and a counter like other functions, but no stub: its word is read only after a question was
@@ -59,7 +59,7 @@ pub trait Tiers: Materialize {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 }
 
-/// A function that goes on at the head of a loop of another one, once the loop has gone round often.
+/// A function that continues at the head of a loop of another one, once the loop has gone round often.
 #[derive(Clone)]
 pub struct LoopEntry {
     /// Its type. The symbol in it is the name by which the loop calls it.
@@ -78,7 +78,7 @@ impl std::fmt::Debug for LoopEntry {
     }
 }
 
-/// What a cell's counter leads to.
+/// The action at the limit of a cell's counter.
 pub(crate) enum Then {
     /// Nothing: nobody counts, or it has been done.
     Nothing,
@@ -93,7 +93,7 @@ pub(crate) struct Counting {
     pub(crate) then: Then,
     /// After how many.
     pub(crate) count: i32,
-    /// What is to be counted when the present stride is over.
+    /// The count left when the present stride is over.
     left: i32,
     /// Whether the function was put into the queue.
     queued: bool,
@@ -126,7 +126,7 @@ impl Counting {
     }
 }
 
-/// What is to be done for a function.
+/// A job for a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Job {
     /// Its first code.
@@ -175,7 +175,7 @@ pub(crate) struct Hot {
     background: OnceLock<Arc<dyn Upgrades>>,
     /// How often a thread has left a loop.
     left_loops: AtomicU64,
-    /// A clock that goes on when code is made, or called through a stub.
+    /// A clock that continues when code is made, or called through a stub.
     clock: AtomicU64,
 }
 
@@ -185,7 +185,7 @@ impl Hot {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time, which goes on.
+    /// The time, which continues.
     pub(crate) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed) // T1
     }
@@ -247,7 +247,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     }
 }
 
-/// What code of tier 1 calls when the counter of a function has gone below zero. Not a safepoint.
+/// The routine of tier 1 when the counter of a function has gone below zero. Not a safepoint.
 extern "C" fn brolga_hot(counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose cell its unit keeps.
     let cell = unsafe { cell_of_counter(counter) };
@@ -256,7 +256,7 @@ extern "C" fn brolga_hot(counter: usize) {
     }
 }
 
-/// What code of tier 1 calls when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
+/// The routine of tier 1 when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
 extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
     let cell = unsafe { cell_of_counter(counter) };

@@ -1,4 +1,4 @@
-//! What calls, throws, stack checks and links cost on this machine: `cargo run --release -p brolga-jit --example cost`.
+//! The cost of calls, exceptions, stack checks and linking on this machine: `cargo run --release -p brolga-jit --example cost`.
 //!
 //! Each figure is the least of several rounds, in the unit that its line says.
 

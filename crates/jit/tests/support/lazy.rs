@@ -19,7 +19,7 @@ use brolga_jit::{
 };
 use brolga_runtime::ExceptionKind;
 
-/// What the `CompileError` says that a call has thrown.
+/// The message of the `CompileError` that a call has thrown.
 pub(crate) fn thrown<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
     match result {
         Err(CallError::Exception(exception)) => {
@@ -59,7 +59,7 @@ low function count(n::i64)::i64
 end
 ";
 
-/// What a test does when a function is about to be compiled: it may refuse, or compile another one in its place.
+/// The action of a test when a function is about to be compiled: it may refuse, or compile another one in its place.
 pub(crate) type Hook =
     dyn Fn(&Program, &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>> + Send + Sync;
 
@@ -70,7 +70,7 @@ pub(crate) struct Program {
     tier: Tier,
     owners: OnceLock<BTreeMap<String, CellOwner>>,
     hook: Box<Hook>,
-    /// What has been compiled, in order.
+    /// The compiled functions, in order.
     pub(crate) compiled: Mutex<Vec<String>>,
 }
 
@@ -110,7 +110,7 @@ impl Program {
         program
     }
 
-    /// What a function takes and gives, each value on its own.
+    /// The signature of a function, each value on its own.
     pub(crate) fn ty(&self, name: &str) -> FunctionType {
         let signature: Signature = signature_of(&self.funcs[name]).unwrap();
         let value = |abi: &Abi| match abi {

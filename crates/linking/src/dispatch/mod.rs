@@ -257,7 +257,7 @@ pub(crate) fn when_caught(tell: impl FnOnce(Message) + 'static) {
     }
 }
 
-/// Calls what [`when_caught`] keeps, without a message: this thread goes on before the task is left, so the embedder has caught the panic, or waits in
+/// Calls what [`when_caught`] keeps, without a message: this thread continues before the task is left, so the embedder has caught the panic, or waits in
 /// a destructor.
 pub(crate) fn tell_caught() {
     let told = FENCES.try_with(|fences| std::mem::take(&mut fences.borrow_mut().told));

@@ -1,6 +1,6 @@
 //! Threads that run tasks.
 //!
-//! A task that waits parks its thread, and a spare thread runs what is queued until it goes on; so one worker is enough for
+//! A task that waits parks its thread, and a spare thread runs what is queued until it continues; so one worker is enough for
 //! any nesting of tasks and lookups, and a task never runs on top of another that it may have to wait for. There are as
 //! many threads running as the pool's size; besides those, as many as tasks are waiting.
 //!
@@ -47,7 +47,7 @@ pub struct PoolOptions {
     /// The threads: at least one, at most [`MAX_THREADS`], and no more than the system gives. Without any, tasks run on the
     /// threads that wait for them.
     pub threads: usize,
-    /// Tasks above which a thread that makes more, and is not in the middle of one, has to run some itself before it goes on.
+    /// Tasks above which a thread that makes more, and is not in the middle of one, has to run some itself before it continues.
     /// No bound if there is none.
     pub limit: Option<usize>,
     /// Whom to ask before more than one thread works. Nobody if there is none.
@@ -300,7 +300,7 @@ impl Dispatcher for Pool {
         if queue.is_closed() {
             self.shared.flush();
         }
-        // Tasks of tasks are not held back: what they are a part of could not go on.
+        // Tasks of tasks are not held back: what they are a part of could not continue.
         while queue.outstanding() > self.shared.limit && depth() == 0 {
             match queue.pop() {
                 Some(task) => queue.run(task),
@@ -310,7 +310,7 @@ impl Dispatcher for Pool {
     }
 
     fn takes_rest(&self, weight: u32) -> bool {
-        // A task on top of another one goes on, so that the lower one does.
+        // A task on top of another one continues, so that the lower one does.
         depth() == 1
             && self.worker().is_some_and(|number| self.shared.queue.takes_rest(number, priority(), weight))
     }
@@ -352,7 +352,7 @@ impl Dispatcher for Pool {
         }
         if worker {
             lock(&shared.threads).running += 1;
-            // Without one it goes on nevertheless: others may wait for what it is in the middle of.
+            // Without one it continues nevertheless: others may wait for what it is in the middle of.
             shared.has_permit();
             // Whoever is one too many now sleeps, and shall look; or will look when it is done.
             shared.queue.rouse();

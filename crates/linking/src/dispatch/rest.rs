@@ -27,7 +27,7 @@ use super::Task;
 use crate::flags::Priority;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
-/// How many tasks are begun before the first goes on. Somebody waits for the most urgent ones.
+/// How many tasks are begun before the first continues. Somebody waits for the most urgent ones.
 const fn max_tasks(priority: Priority) -> usize {
     match priority {
         Priority::Blocking => 8,

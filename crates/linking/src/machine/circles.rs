@@ -6,7 +6,7 @@
 //!   └──────────────────────────────── the circle ◄─────────────────────────────────┘
 //! ```
 //!
-//! A lookup of a unit that is being made, for the unit to go on with, holds the unit up. When the last lookup of a circle comes to wait, none
+//! A lookup of a unit that is being made, for the unit to continue with, holds the unit up. When the last lookup of a circle comes to wait, none
 //! of them would ever be answered. One is answered with [`Error::Cycle`] then: that of a thread that waits, if there is one. Units whose symbols have addresses
 //! before they look anything up, as stubs have, are in no circle.
 //!
@@ -129,7 +129,7 @@ impl<P: Parts> Machine<P> {
         })
     }
 
-    /// The lookups without which a doer does not go on.
+    /// The lookups without which a doer does not continue.
     fn waits_of(&self, doer: Doer) -> &[QueryId<P>] {
         let waits = match doer.as_unit() {
             Some(unit) => self.units.get(unit).map(|unit| unit.waits.as_slice()),

@@ -10,7 +10,7 @@
 //! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that were opened and that nothing open reaches any
 //! more, dependants first; their initialisers are due again when they are deinitialised. A unit that was removed or replaced takes its
 //! record with it. One that failed keeps it, so each opening says why until then: no initialiser is passed over in silence. If it can be made again
-//! ([`Emit::again`](super::Emit::again)), each opening does so: what it needs may have been defined anew.
+//! ([`Emit::again`](super::Emit::again)), each opening does so: what it needs may have been redefined.
 //!
 //! ```text
 //!   due ──planned──► busy ──initialized──► done ──released──► busy ──deinitialised──► due

@@ -20,7 +20,7 @@
 //! | the node itself | drop the edge |
 //! | a node whose root is another one | it becomes the current edge; `n` is settled |
 //! | a node whose root is `n` itself | a cycle: all nodes on the way are contracted into one, with the rest of their edges |
-//! | (no edge left) | `n` is ready, with all that was contracted; nodes whose current edge leads to it settle anew |
+//! | (no edge left) | `n` is ready, with all that was contracted; nodes whose current edge leads to it settle again |
 //!
 //! **Failure** of a node goes along reversed edges; it reaches exactly the waiting nodes that transitively need it.
 //!

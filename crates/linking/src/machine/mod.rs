@@ -354,7 +354,7 @@ pub struct Unit<P: Parts> {
     is_alias: bool,
     /// For an alias that waits for its aliasee's address: that.
     alias_of: Option<Version<P>>,
-    /// Lookups without which whoever makes it does not go on; some may be answered.
+    /// Lookups without which whoever makes it does not continue; some may be answered.
     waits: SmallVec<[QueryId<P>; 1]>,
     /// Lookups that whoever makes it has made for a continuation, which may be what ends it.
     hopes: SmallVec<[QueryId<P>; 1]>,
@@ -407,7 +407,7 @@ pub struct Query<P: Parts> {
     /// The symbols, when all are matched.
     versions: SmallVec<[Version<P>; 1]>,
     found: Vec<Option<Found<P>>>,
-    /// Who is known not to go on without the answer.
+    /// Who is known not to continue without the answer.
     owner: Option<Doer>,
 }
 
@@ -416,7 +416,7 @@ pub struct Request<P: Parts> {
     generator: GeneratorId,
     symbols: Vec<Symbol>,
     queries: Vec<QueryId<P>>,
-    /// Lookups without which the generator does not go on; some may be answered.
+    /// Lookups without which the generator does not continue; some may be answered.
     waits: SmallVec<[QueryId<P>; 1]>,
     /// Lookups that the generator has made for a continuation, which may be what answers.
     hopes: SmallVec<[QueryId<P>; 1]>,

@@ -450,7 +450,7 @@ impl<P: Parts> Machine<P> {
         self.opened.remove(&id);
         self.trackers.remove(dylib.default_tracker);
         for (id, generator) in dylib.generators {
-            // Who waits for an answer goes on as if the dylib were not there.
+            // Who waits for an answer continues as if the dylib were not there.
             self.drop_requests(id, &Ok(()));
             self.effects.garbage.push(Garbage::Generator(generator));
         }

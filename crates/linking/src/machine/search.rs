@@ -1,6 +1,6 @@
 //! Lookups: from names to definitions.
 //!
-//! A search is one pass over the tables, made anew whenever a generator has answered: names are matched, dylib by dylib
+//! A search is one pass over the tables, made again whenever a generator has answered: names are matched, dylib by dylib
 //! in the order of the lookup, and only when every name is matched or given up are all of them lodged, in the same step.
 //! So nothing can vanish between matching and lodging, and a lookup that fails has started nothing.
 //!
@@ -42,9 +42,9 @@ pub struct Lookup<P: Parts> {
     pub priority: Priority,
     /// Whom the answer goes to.
     pub ticket: P::Ticket,
-    /// Who does not go on without the answer, if that is something of the session's.
+    /// Who does not continue without the answer, if that is something of the session's.
     pub owner: Option<Doer>,
-    /// Who may go on in the answer, if that is not known.
+    /// Who may continue in the answer, if that is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
     /// Whether it belongs to what was begun before the session was stopped, or to its end. So does what has an owner.
     pub begun: bool,

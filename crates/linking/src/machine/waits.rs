@@ -1,7 +1,7 @@
 //! Waits that could never end: who does what, and who waits for it.
 //!
 //! A *doer* is whoever brings something about: a unit that is being materialized, a generator that was asked, or a thread that opens or closes
-//! dylibs. While a thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them goes on until
+//! dylibs. While a thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them continues until
 //! that is answered. The waits of a lookup are known in turn:
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
 //! others do closes the circle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
 //! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
-//! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may go on in
+//! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may continue in
 //! the answer, but need not, so they make no circle.
 //!
 //! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
@@ -83,7 +83,7 @@ impl Doer {
     }
 }
 
-/// How sure it is that a doer goes on only when a lookup is answered.
+/// How sure it is that a doer continues only when a lookup is answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Certainty {
     Known,
@@ -142,7 +142,7 @@ impl<P: Parts> Event<P> for Block<P> {
     }
 }
 
-/// A doer does not go on without the answer of a lookup from now on.
+/// A doer does not continue without the answer of a lookup from now on.
 pub struct Await<P: Parts> {
     /// Who awaits it.
     pub doer: Doer,
@@ -185,7 +185,7 @@ impl<P: Parts> Event<P> for NeededBy<P> {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Notes that a doer goes on only when a lookup is answered, or that it may be so.
+    /// Notes that a doer continues only when a lookup is answered, or that it may be so.
     pub(super) fn note(&mut self, doer: Doer, query: QueryId<P>, certainty: Certainty) {
         let queries = &self.queries;
         let noted = match doer.0 {
@@ -291,9 +291,9 @@ impl<P: Parts> Machine<P> {
         self.blocked
             .retain(|blocked| !matches!(blocked.on, On::Lookup(query) if !self.queries.contains(query)));
         // An answer breaks the circles through it: those that are looked at later are free of them. Who came last is told
-        // first: it may lie on top of others that cannot go on before it does.
+        // first: it may lie on top of others that cannot continue before it does.
         for at in (0..self.blocked.len()).rev() {
-            // Who waits for another thread has been told when he came, or goes on when the lookup of another one is answered.
+            // Who waits for another thread has been told when he came, or continues when the lookup of another one is answered.
             let Some(&Blocked { on: On::Lookup(query), .. }) = self.blocked.get(at) else { continue };
             let needed = self.needed_by(On::Lookup(query), Certainty::Known);
             let doers = self.blocked.get(at).into_iter().flat_map(|blocked| &blocked.doers);

@@ -27,6 +27,7 @@ use super::element::{Element, Shape};
 use super::places::{Change, Place, PlaceKind};
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
+use crate::alias::MEMORY_ELEMENTS;
 use brolga_ir::abi::{FormKind, LeafRole};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
@@ -38,7 +39,7 @@ use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
 /// Where the length of a `Memory` or `String` lies.
 pub(super) const LENGTH: u32 = 0;
 /// Where the address of a `Memory`'s elements lies.
-const MEMORY_DATA: u32 = 8;
+const MEMORY_DATA: u32 = MEMORY_ELEMENTS as u32;
 /// Where the address of an `Array`'s first element lies.
 const ARRAY_DATA: u32 = 0;
 /// Where the `Memory` of an `Array` lies.

@@ -41,6 +41,9 @@ impl Lowering<'_> {
     /// A value as an object.
     pub(super) fn object(&mut self, val: &Val) -> Step<Value> {
         let form = self.form(val.ty)?;
+        if let Some(object) = self.unboxed_from(val) {
+            return Ok(object);
+        }
         match (&form.kind, &val.leaves[..]) {
             (FormKind::Scalar, &[leaf]) if form.is_object() => Ok(leaf),
             (FormKind::Never, _) => Ok(self.out.constant(Const::Undef(Type::TRACKED))),
@@ -173,8 +176,23 @@ impl Lowering<'_> {
             FormKind::Scalar if form.is_object() => Ok(Val::scalar(to, object)),
             FormKind::Ghost | FormKind::Never => Ok(Val { ty: to, leaves: Leaves::new() }),
             _ if self.union_members(to).is_some() => self.unbox_union(object, to),
-            _ => self.load(Addr::inside(object, form.align, Region::Immutable), to),
+            _ => {
+                let val = self.load(Addr::inside(object, form.align, Region::Immutable), to)?;
+                // A copy in memory may be written to.
+                if form.kind != FormKind::Memory
+                    && let Some(&first) = val.leaves.first()
+                {
+                    self.unboxed.insert(first, (object, val.clone()));
+                }
+                Ok(val)
+            }
         }
+    }
+
+    /// The object that a value was taken out of, which is as good as a new one: nobody can tell immutable objects apart.
+    fn unboxed_from(&self, val: &Val) -> Option<Value> {
+        let (object, held) = self.unboxed.get(val.leaves.first()?)?;
+        (held.ty == val.ty && held.leaves == val.leaves).then_some(*object)
     }
 
     fn unbox_union(&mut self, object: Value, to: Type) -> Step<Val> {

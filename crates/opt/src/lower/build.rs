@@ -202,7 +202,7 @@ impl Lowering<'_> {
         block
     }
 
-    /// Throws if `bad` is 1, in a block at the end of the function; goes on in a new block if not.
+    /// Throws if `bad` is 1, in a block at the end of the function; continues in a new block if not.
     pub(super) fn throw_if(&mut self, bad: Value, entry: RuntimeFn, args: &[Value]) {
         // Throwing itself cannot be refused.
         let _ = self.throw_if_with(bad, |lowering| {
@@ -211,7 +211,7 @@ impl Lowering<'_> {
         });
     }
 
-    /// Throws as `throw` says if `bad` is 1, in blocks at the end of the function; goes on in a new block if not.
+    /// Throws as `throw` says if `bad` is 1, in blocks at the end of the function; continues in a new block if not.
     pub(super) fn throw_if_with(
         &mut self,
         bad: Value,
@@ -232,7 +232,7 @@ impl Lowering<'_> {
         thrown
     }
 
-    /// Goes on in a new block if `truth` is 1. Gives the block for 0, which is to be gone on in later.
+    /// Continues in a new block if `truth` is 1. Gives the block for 0, which is to be gone on in later.
     pub(super) fn split(&mut self, truth: Value) -> Block {
         let yes = self.next_block();
         let no = self.out.make_block();
@@ -241,7 +241,7 @@ impl Lowering<'_> {
         no
     }
 
-    /// Goes on in a block that has no place yet.
+    /// Continues in a block that has no place yet.
     pub(super) fn go_on_in(&mut self, block: Block) {
         self.out.insert_block_after(block, self.cur);
         self.cur = block;
@@ -252,13 +252,13 @@ impl Lowering<'_> {
         Join { block: self.out.make_block(), ways: Vec::new() }
     }
 
-    /// Ends the current block, which goes on with these values where the ways meet.
+    /// Ends the current block, which continues with these values where the ways meet.
     pub(super) fn leave_to(&mut self, join: &mut Join, leaves: Leaves) {
         self.terminate(Op::Goto, &[], &[join.block]);
         join.ways.push((self.cur, leaves));
     }
 
-    /// Goes on where the ways meet. Gives the values of the way that was taken.
+    /// Continues where the ways meet. Gives the values of the way that was taken.
     pub(super) fn meet(&mut self, join: Join) -> Leaves {
         self.go_on_in(join.block);
         let count = join.ways.first().map_or(0, |(_, leaves)| leaves.len());

@@ -9,7 +9,7 @@
 //! the types of the arguments choose. Each argument and the result is in one register, of one type on both sides.
 //!
 //! **Exceptions** do not go through frames of C. One that leaves the function is kept in the thread, C gets zeros, and functions that it
-//! calls until then give zeros at once; where C has come back the exception goes on. For that, calls of C in a program with such
+//! calls until then give zeros at once; where C has come back the exception continues. For that, calls of C in a program with such
 //! functions are followed by a question, `brolga_carried_exception`.
 //!
 //! Refused: values that are not in one register (structs), objects, methods whose parameters are wider than the types of C.
@@ -61,7 +61,7 @@ impl Lowering<'_> {
         self.define(Val::scalar(self.src.ty(made), address))
     }
 
-    /// An exception that C was called back with goes on here, behind the call of C.
+    /// An exception that C was called back with continues here, behind the call of C.
     pub(super) fn carried_exception(&mut self) {
         if self.unit.module.facts().gives_to_c() {
             self.value(Op::CallRuntime(RuntimeFn::CarriedException), &[], Type::TRACKED);

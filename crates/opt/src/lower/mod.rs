@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Values.** Every high value becomes its leaves, the registers of `brolga_ir::abi`; objects become references, large
-//! pointer-free ones the address of memory that nobody changes while the value lives. A statement's result may go on with a narrower type than it declares (see
+//! pointer-free ones the address of memory that nobody changes while the value lives. A statement's result may continue with a narrower type than it declares (see
 //! `value`). The slot of a value in memory form is written once for each execution of its statement. A value that
 //! survives into the next round of a loop does so through a φ, and a φ in memory form has two slots of its own: predecessors
 //! copy into the first, the head of the block copies that to the second. So no copy destroys what another still reads,
@@ -190,7 +190,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// An error was noted; there is nothing to go on with.
+/// An error was noted; there is nothing to continue with.
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 
@@ -240,6 +240,8 @@ struct Lowering<'a> {
     place: Place,
     /// References that are not null in the rest of this block.
     defined: FxHashMap<Value, Block>,
+    /// By the first leaf of a value: the object that it was taken out of, and the value.
+    unboxed: FxHashMap<Value, (Value, Val)>,
     /// How often each high value is used; see `is_thrown_once`.
     uses: Option<SecondaryMap<Value, u32>>,
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
@@ -274,6 +276,7 @@ impl<'a> Lowering<'a> {
             at: Inst::from_u32(0),
             place: Place::default(),
             defined: FxHashMap::default(),
+            unboxed: FxHashMap::default(),
             uses: None,
             catches: FxHashMap::default(),
             upsilons: FxHashMap::default(),

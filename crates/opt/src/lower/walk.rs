@@ -47,7 +47,7 @@ impl Lowering<'_> {
             next = range.end;
             let leaves = match low.get(range) {
                 Some(leaves) if native => leaves.into(),
-                // The function is refused anyway; the walk goes on to find all reasons.
+                // The function is refused anyway; the walk continues to find all reasons.
                 _ => form.low_types().map(|ty| self.out.constant(Const::Undef(ty))).collect(),
             };
             self.set(value, &Val { ty: param.ty, leaves });
@@ -174,7 +174,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ends the block behind what always throws, also where the program goes on: nobody gets there, so the rest of the block is lowered
+    /// Ends the block behind what always throws, also where the program continues: nobody gets there, so the rest of the block is lowered
     /// into a block that nothing leads to.
     fn end_behind_throw(&mut self, inst: Inst) {
         let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));

@@ -12,7 +12,7 @@
 //! waits for. `strength-reduce` does it for counters of loops; this does it for every index.
 //!
 //! All of it is modulo 2⁶⁴, so no fact about ranges is needed. Only untracked addresses, and elements of arrays, which `gc_loaded` ties to their
-//! object: the tie is made anew.
+//! object: the tie is made again.
 //!
 //! Cost: at most [`MAX_STEPS`] sums and products behind each access. Breaks the uses. Not done: two indices in one address; what does not fit the 32 bits
 //! of an access.

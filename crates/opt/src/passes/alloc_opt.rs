@@ -60,7 +60,7 @@ pub(crate) const PASS: Pass = Pass {
 };
 
 /// Objects that hold objects that hold objects: each level needs a round. Deeper nests are rare, and the next run of the pass
-/// goes on.
+/// continues.
 const MAX_ROUNDS: usize = 4;
 
 /// An object with more fields stays: each that is read costs φ.

@@ -28,6 +28,7 @@
 //! was loaded for `i + 1` in the last round); values of another type or size; congruence of φ around loops.
 
 mod memory;
+mod webs;
 
 use crate::exprs::Exprs;
 use crate::facts::Fact;
@@ -99,6 +100,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     }
     if let Some(memory) = memory {
         memory.fold_phis(func, &mut values);
+        webs::fold(func, cx, facts.cfg(), facts.rpo(), &mut values);
         memory.place_loads(func);
     }
     values.apply(func, cx.context());

@@ -215,7 +215,7 @@ impl Choice {
     }
 }
 
-/// Where a block that only computes, and that only the branch leads to, goes on.
+/// Where a block that only computes, and that only the branch leads to, continues.
 fn join_of_side(func: &Func, graph: &Graph, side: Block) -> Option<Block> {
     let end = func.terminator(side).filter(|&t| func.op(t) == Op::Goto)?;
     let &[join] = func.inst_blocks(end) else { return None };

@@ -123,7 +123,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
 /// A branch out of the loop that compares the counter.
 struct Check {
     block: Block,
-    /// Where the loop goes on.
+    /// Where the loop continues.
     stays: Block,
     fails: Block,
     kind: Kind,
@@ -261,7 +261,7 @@ impl Check {
         }
     }
 
-    /// Lets the block at whose end a copy of the check stands go on without asking.
+    /// Lets the block at whose end a copy of the check stands continue without asking.
     fn remove(&self, func: &mut Func, block: Block, stays: Block, fails: Block) {
         if let Some(end) = func.terminator(block) {
             make_jump(func, end, stays);

@@ -18,7 +18,7 @@
 //! Breaks every fact. Not done: conditions that follow from another one; loads with a known value.
 
 use crate::facts::Fact;
-use crate::heads::{goes_back, head_phis};
+use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::rules::evaluate;
 use crate::ssa_repair::Repair;
@@ -58,7 +58,7 @@ const MAX_ABOVE: usize = 8;
 /// What may be copied in all: an eighth of the function, and this.
 const MIN_GROWTH: usize = 64;
 
-/// Whether a block branches on a φ of its own, or on the contrary of one, that gets a constant: a quick look for a second run.
+/// Whether a block branches on a flag that is a φ of its own and gets a constant, or on the contrary of one: a quick look for a second run.
 pub(crate) fn may_find(func: &Func) -> bool {
     func.blocks().any(|block| {
         let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch);
@@ -69,23 +69,11 @@ pub(crate) fn may_find(func: &Func) -> bool {
             Some((Op::Intrinsic(_), &[first, ..])) => own(first).filter(|&inst| func.op(inst) == Op::Phi),
             _ => None,
         };
-        behind.is_some_and(|phi| func.args(phi).iter().any(|&v| func.as_const(v).is_some()))
+        // A φ of numbers with a constant is the counter of a loop.
+        let is_flag =
+            |phi: Inst| func.result(phi).is_some_and(|v| matches!(func.ty(v), Type::I8 | Type::BOOL));
+        behind.is_some_and(|phi| is_flag(phi) && func.args(phi).iter().any(|&v| func.as_const(v).is_some()))
     })
-}
-
-/// The same for a function with loops, where a block may also branch on a φ of the block in front of it.
-pub(crate) fn may_find_in_loop(func: &Func) -> bool {
-    let tests_flag = |block: Block| {
-        let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch);
-        let def =
-            end.and_then(|end| func.def_inst(func.args(end)[0])).filter(|&inst| func.op(inst) == Op::Phi);
-        def.is_some_and(|phi| {
-            let there = func.inst_block(phi);
-            let leads_here = |from| from == block || func.successors(from) == [block];
-            there.is_some_and(leads_here) && func.args(phi).iter().any(|&v| func.as_const(v).is_some())
-        })
-    };
-    goes_back(func) && (may_find(func) || func.blocks().any(tests_flag))
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {

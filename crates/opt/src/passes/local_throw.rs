@@ -19,14 +19,14 @@
 //! **What is kept.** An exception is on the exception stack from its throw to its `pop_exception`, where a call could find it (`rethrow`). So all that
 //! the handler does up to there has to be computation: it neither calls nor throws nor writes. It is copied to the throw,
 //! with what was thrown in place of `the_exception`. An assertion on its type must be known to hold. A trace is taken of what leaves compiled code
-//! only, so none is lost. Exceptions of checks and of calls go on as before, and so does the `enter`.
+//! only, so none is lost. Exceptions of checks and of calls continue as before, and so does the `enter`.
 //!
 //! **Handlers that choose.** The way through a handler is followed up to its `pop_exception`, where the type of what was thrown decides each branch:
 //!
 //! ```text
 //! 5: %3 = the_exception(); %4 = isa(%3, Lost); goto 7 if not %4          of a thrown Failed: 5, 7
 //! 6: … pop_exception(%1)                                                   of a thrown Lost:   5, 6
-//! 7: %6 = isa(%3, Failed); … pop_exception(%1)                             of a thrown Any:    it goes on as before
+//! 7: %6 = isa(%3, Failed); … pop_exception(%1)                             of a thrown Any:    it continues as before
 //! ```
 //!
 //! **Other exceptions.** A `pop_exception` also ends what came onto the stack since its `enter`: the exceptions of regions inside this one of which the
@@ -252,7 +252,7 @@ fn speaks_again(func: &Func, cfg: &Cfg, tree: &DomTree, handlers: &Handlers, ent
     false
 }
 
-/// Where a block goes on when an exception of this type has these names.
+/// Where a block continues when an exception of this type has these names.
 fn next_block(func: &Func, types: &Types, end: Inst, thrown: Type, names: &[Value]) -> Option<Block> {
     match (func.op(end), func.args(end), func.inst_blocks(end)) {
         (Op::Goto, _, &[next]) => Some(next),

@@ -23,7 +23,7 @@
 //! | each round calls this function itself, which polls where it starts | none |
 //! | any other | as it was |
 //!
-//! In the second case a round goes on without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
+//! In the second case a round continues without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
 //! holds as well, whatever went round where. So the order and number of rounds stay. If the test is that the counter differs from a bound,
 //! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right. A step that is not known is looked at in front of
 //! the loop: where it goes down, or so far up that K steps might not be counted, `lim` is the least number, and every round goes through `s`, too.

@@ -71,7 +71,7 @@ const MAX_HEIGHT: u32 = 8;
 struct Rotation {
     preheader: Block,
     header: Block,
-    /// Where the next round goes on.
+    /// Where the next round continues.
     inside: Block,
     /// Where the loop is left.
     exit: Block,

@@ -51,12 +51,6 @@ const MAX_ROUNDS: usize = 4;
 /// edges the block stays, so that a function cannot grow quadratically.
 const MAX_NEW_EDGES: usize = 16;
 
-/// Whether some branch tests a constant: a quick look for another run.
-pub(crate) fn has_known_branch(func: &Func) -> bool {
-    let ends = func.blocks().filter_map(|block| func.terminator(block));
-    ends.into_iter().any(|end| func.op(end) == Op::Branch && func.as_const(func.args(end)[0]).is_some())
-}
-
 /// The graph as it is when a phase starts: that which the pass was given, for as long as nothing has changed.
 struct Graph<'a> {
     cfg: Cow<'a, Cfg>,
@@ -229,7 +223,7 @@ fn forward_empty(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Lef
     Left::work_if(cx.rewrites() != before)
 }
 
-/// The target of a block that does nothing but go on.
+/// The target of a block that does nothing but continue.
 fn empty_target(func: &Func, block: Block) -> Option<Block> {
     let inst = func.first_inst(block)?;
     if func.op(inst) != Op::Goto || func.entry() == Some(block) {

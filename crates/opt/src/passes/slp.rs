@@ -49,7 +49,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Starts in a block.
 const MAX_SEEDS: usize = 32;
-/// Trees in a function: the uses are counted anew after each.
+/// Trees in a function: the uses are counted again after each.
 const MAX_TREES: u64 = 64;
 /// Instructions in a block.
 const MAX_BLOCK: usize = 400;

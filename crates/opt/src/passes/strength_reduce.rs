@@ -22,7 +22,7 @@
 //!
 //! Nothing changes if nothing is saved: the address is a base plus a multiple already. Every sum is the old one in another order, so
 //! no fact about ranges is needed. Only untracked bases are moved: a sum with a tracked one is a derived pointer, which would have to be
-//! kept alive through the loop. An element of an array is an untracked address that `gc_loaded` ties to its object; the tie is made anew at each
+//! kept alive through the loop. An element of an array is an untracked address that `gc_loaded` ties to its object; the tie is made again at each
 //! access, and with it the object lives as long as the addresses made of it are used.
 //!
 //! Cost: at most [`MAX_PARTS`](crate::address::MAX_PARTS) parts for each access in innermost loops. Breaks the uses. Not done: addresses in outer loops; counters

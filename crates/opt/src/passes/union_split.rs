@@ -16,7 +16,7 @@
 //! is left out where the tests before it leave only what the last method takes.
 //!
 //! **Which types.** A call that may reach more methods than that has a *hint* perhaps: types with which it was made so far
-//! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others go on to the
+//! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others continue to the
 //! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
 //!
 //! An inlining hint of the call holds for all calls that it becomes.

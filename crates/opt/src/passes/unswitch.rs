@@ -149,7 +149,7 @@ impl Choice {
 }
 
 impl Choice {
-    /// Whether the loop goes on where the condition holds, if one target is outside.
+    /// Whether the loop continues where the condition holds, if one target is outside.
     fn stays(&self, loops: &Loops, l: Loop) -> Option<bool> {
         match self.targets.map(|target| loops.contains(l, target)) {
             [true, false] => Some(true),
@@ -184,7 +184,7 @@ fn all_stay(func: &mut Func, types: &Types, loops: &Loops, l: Loop, block: Block
     all.unwrap_or(exits[0].condition)
 }
 
-/// Lets a block always go on at one of its targets.
+/// Lets a block always continue at one of its targets.
 fn choose(func: &mut Func, block: Block, target: Block, other: Block) {
     if let Some(end) = func.terminator(block) {
         make_jump(func, end, target);

@@ -208,7 +208,7 @@ fn constant_getfield(site: &mut Site<'_>) -> Option<Rewrite> {
     if let (Some(ty), Some(&Const::Symbol(name))) = (denoted(site, aggregate), site.func.as_const(field)) {
         return match site.types.type_field(ty, site.types.names().text(name))? {
             TypeField::Number(ty, bits) => site.constant_value(ty, bits.into()),
-            TypeField::Type(_) => None,
+            TypeField::Type(_) | TypeField::Names => None,
         };
     }
     let index = field_position(site.func, site.types, site.func.ty(aggregate), field)?;

@@ -1,9 +1,9 @@
-//! One collection of cells, from stopping the world to letting it go on. Finalizers run after that (`heap.rs`).
+//! One collection of cells, from stopping the world to letting it continue. Finalizers run after that (`heap.rs`).
 //!
 //! | phase | minor | full |
 //! |---|---|---|
 //! | 1 | retire the mutators' runs | the same; clear all marks |
-//! | 2 | mark from roots and from old objects that were stored into; if that is too much, go on as a full one | mark from roots |
+//! | 2 | mark from roots and from old objects that were stored into; if that is too much, continue as a full one | mark from roots |
 //! | 3 | clear weak references and handles to what is unmarked, also in objects that are dead themselves | the same |
 //! | 4 | mark dead objects with a visiting finalizer, and what they reach | the same |
 //! | 5 | verification, if wanted | the same |

@@ -312,7 +312,7 @@ impl Heap {
         }
     }
 
-    /// Lets collections go on without this mutator, whose roots stay as they are. It is outside until [`Heap::go_on`], which takes the
+    /// Lets collections continue without this mutator, whose roots stay as they are. It is outside until [`Heap::go_on`], which takes the
     /// result; entries between the two are entries of their own.
     pub(crate) fn pause(&self, mutator: &Mutator) -> Paused {
         let depth = mutator.depth.replace(0);

@@ -5,7 +5,7 @@
 //! ```text
 //!   +0              gc_stack    innermost GC frame; null when there is none
 //!   +8              exit_fp     where compiled code was left last: its frame pointer,
-//!   +16             exit_pc       and the address that it goes on at
+//!   +16             exit_pc       and the address that it continues at
 //!   +24             entry       innermost record of an entry into compiled code (`frames.rs`)
 //!   +32             depth       how many exceptions are being handled or thrown; their stack is behind it
 //!   +72 + 16·class  cursor      where the next cell of a size class begins
@@ -120,7 +120,7 @@ impl MutatorLayout {
     pub const GC_STACK: usize = offset_of!(Mutator, gc_stack);
     /// The frame pointer of the compiled code that was left last.
     pub const EXIT_FP: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_FP;
-    /// The address that it goes on at.
+    /// The address that it continues at.
     pub const EXIT_PC: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = offset_of!(Mutator, crossings) + Crossings::ENTRY;

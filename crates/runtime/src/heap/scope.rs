@@ -315,7 +315,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.safepoint(self.mutator);
     }
 
-    /// Calls something that may take long and does not touch the heap. Collections go on meanwhile, and code that is retired and that no frame of
+    /// Calls something that may take long and does not touch the heap. Collections continue meanwhile, and code that is retired and that no frame of
     /// this thread lies in does not wait for it.
     pub fn blocking<R>(&mut self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Heap, &'a Mutator, Paused);

@@ -57,7 +57,7 @@ struct State {
     always_poll: bool,
 }
 
-/// The world, stopped. It goes on when this is dropped.
+/// The world, stopped. It continues when this is dropped.
 pub(crate) struct Stopped<'w> {
     world: &'w World,
     state: MutexGuard<'w, State>,
@@ -101,7 +101,7 @@ impl World {
         state.members.retain(|member| !member.is(mutator));
     }
 
-    /// The mutator wants to touch the heap; waits while a collection goes on.
+    /// The mutator wants to touch the heap; waits while a collection continues.
     #[inline]
     pub(crate) fn enter(&self, mutator: &Mutator) {
         if !mutator.handshake.try_enter() {
@@ -190,7 +190,7 @@ impl World {
     pub(crate) fn set_always_poll(&self, always: bool) {
         let mut state = self.lock();
         state.always_poll = always;
-        // While a collection goes on, its end does it: who asks may be one of those that the collection waits for.
+        // While a collection continues, its end does it: who asks may be one of those that the collection waits for.
         if !state.collecting {
             for member in &state.members {
                 set_collect(member, always);

@@ -352,7 +352,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let scope = &mut *self.scope;
         let activation = self.thread.begin();
         match fenced(|| host(scope, all)) {
-            // It called C, which compiled code was called by: what came out of that goes on from here.
+            // It called C, which compiled code was called by: what came out of that continues from here.
             Ok(_) if activation.carries() && self.thread.keep_last_exception(depth) => {
                 Err(Raised::pending(self.scope))
             }

@@ -6,7 +6,7 @@
 //!
 //! Most methods of a program are never called by dispatch, so an entry for each of them would cost compile time and memory for nothing.
 //!
-//! The source works in a region in which collections go on, and no lock is held: it may wait for whoever compiles what it needs, and run tasks
+//! The source works in a region in which collections continue, and no lock is held: it may wait for whoever compiles what it needs, and run tasks
 //! meanwhile that call the same method. Threads that call first at the same time may all make the entry; the first one is kept. An error is thrown by
 //! the call as `CompileError`, and the next call asks again.
 //!

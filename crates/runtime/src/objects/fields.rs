@@ -115,6 +115,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         match found {
             Some((cx, TypeField::Number(ty, bits))) => self.scope.box_bits(&cx, ty, bits.into()),
             Some((cx, TypeField::Type(ty))) => self.scope.type_value(&cx, ty),
+            Some((cx, TypeField::Names)) => {
+                let ty = as_type(self.object(of)).and_then(|desc| desc.ty());
+                let names = ty.and_then(|ty| cx.types.field_names(ty)).unwrap_or_default();
+                let names: Vec<Root<'f, 'h>> =
+                    names.into_iter().map(|name| self.scope.symbol(cx.names.text(name))).collect();
+                self.scope.tuple(&names)
+            }
             None => Err(self.no_field(of, field)),
         }
     }

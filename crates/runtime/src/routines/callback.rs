@@ -3,7 +3,7 @@
 //! ```text
 //!   compiled code ──foreigncall──► C ──NAME#c──► brolga_callback ──trampoline──► NAME
 //!        ▲                         │                   │ threw: the exception stays in the thread, C gets zeros
-//!        └── goes on with it ──────┘                   ▼
+//!        └── continues with it ──────┘                   ▼
 //! ```
 //!
 //! C hands over no thread, so it is looked for among those of the running operating-system thread. Then everything is as where Rust
@@ -12,7 +12,7 @@
 //!
 //! **Exceptions** do not leave through frames of C, which nobody has asked. One that comes out of the function is *carried* (`carried.rs`):
 //! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros
-//! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception goes on from there. Code
+//! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception continues from there. Code
 //! that does not ask, because its program gives no function to C, loses it to whoever called it.
 //!
 //! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that would

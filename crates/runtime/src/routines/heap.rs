@@ -8,12 +8,12 @@
 //! | `brolga_gc_box_int(thread, value)` | yes | a boxed `Int64`, permanent if small; null as above |
 //! | `brolga_gc_weak_ref(thread, object)` | yes | a `WeakRef`; null as above. The argument is kept alive by the routine |
 //! | `brolga_gc_write(thread, object)` | no | the slow path of the store barrier, for one field or many |
-//! | `brolga_gc_leave(thread)` | – | before a blocking foreign call: collections go on without this thread |
-//! | `brolga_gc_enter(thread)` | yes | after it; a call back into compiled code between the two enters the heap anew |
+//! | `brolga_gc_leave(thread)` | – | before a blocking foreign call: collections continue without this thread |
+//! | `brolga_gc_enter(thread)` | yes | after it; a call back into compiled code between the two enters the heap again |
 //!
 //! **Contract with compiled code.** The thread is the running one, inside a [`HeapEntry`](crate::HeapEntry). Every object that is
 //! alive across a safepoint is in a root slot of a linked GC frame. Tags are those of types of this heap. A null result is
-//! thrown at once: the caller goes on to `brolga_unwind`.
+//! thrown at once: the caller continues to `brolga_unwind`.
 
 use std::ptr::NonNull;
 

@@ -4,7 +4,7 @@
 //! `codegen` (what code generation itself calls). Here is their one implementation as `extern "C"` functions; tests
 //! hold this list against both. A routine of `RuntimeFn` takes the thread in front of what the list says.
 //!
-//! A throwing routine leaves the exception in the thread and returns; the code that called it goes on to
+//! A throwing routine leaves the exception in the thread and returns; the code that called it continues to
 //! `brolga_unwind`, so that no Rust frame is ever jumped over. Narrow integers are taken in 32 bits and cut here, because
 //! C conventions differ in who extends them.
 //!
@@ -189,7 +189,7 @@ macro_rules! noting_exit {
     }};
 }
 
-/// Goes on at the address in the word of the thread that stubs use, with the number of floats that a variadic function of C asks
+/// Continues at the address in the word of the thread that stubs use, with the number of floats that a variadic function of C asks
 /// for: at most all that there are registers for. Everything else stays as the caller left it. The pinned register holds the
 /// thread.
 #[cfg(all(target_arch = "x86_64", not(windows)))]

@@ -27,7 +27,7 @@ pub(crate) extern "C" fn brolga_safepoint_status(thread: &Thread) -> u32 {
     thread.safepoint().into()
 }
 
-/// Answers who wants the thread, and comes back with all registers as they were or goes on at the innermost handler.
+/// Answers who wants the thread, and comes back with all registers as they were or continues at the innermost handler.
 ///
 /// # Safety
 ///
@@ -112,7 +112,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
     )
 }
 
-/// Answers who wants the thread, and comes back with all registers as they were or goes on at the innermost handler.
+/// Answers who wants the thread, and comes back with all registers as they were or continues at the innermost handler.
 ///
 /// # Safety
 ///

@@ -19,7 +19,7 @@ use std::mem::offset_of;
 use crate::frames::HandlerRecord;
 use crate::thread::ThreadLayout;
 
-/// Goes on at the innermost handler of the thread.
+/// Continues at the innermost handler of the thread.
 ///
 /// # Safety
 ///
@@ -43,7 +43,7 @@ pub(crate) unsafe extern "C" fn brolga_unwind(_thread: *mut ()) -> ! {
     )
 }
 
-/// Goes on at the innermost handler of the thread.
+/// Continues at the innermost handler of the thread.
 ///
 /// # Safety
 ///

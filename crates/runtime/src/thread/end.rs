@@ -101,7 +101,7 @@ impl Drop for HeldRuntime<'_> {
 /// Whether some frame of the running thread returns to an address.
 #[cfg(all(unix, not(miri)))]
 fn returns_to(address: usize) -> bool {
-    /// The unwinder goes on.
+    /// The unwinder continues.
     const GOES_ON: i32 = 0;
     /// The unwinder stops: `_URC_NORMAL_STOP`.
     const STOPS: i32 = 4;

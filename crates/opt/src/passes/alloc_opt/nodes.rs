@@ -359,7 +359,7 @@ fn after_handlers(func: &Func, cx: &PassCx<'_>) -> EntitySet<Block> {
     reached
 }
 
-/// Every operand of a φ must be an object of its group, and no object may go on under two names.
+/// Every operand of a φ must be an object of its group, and no object may continue under two names.
 fn phis(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
     let is_phi = |inst| func.op(inst) == Op::Phi;
     for phi in 0..found.nodes.len() {

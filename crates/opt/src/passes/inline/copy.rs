@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A body of one block goes in front of the call, and the block is not cut. Values are renamed through a table; constants,
-//! callees and C signatures are registered anew in the caller. Instructions keep the source places that they have in the
+//! callees and C signatures are registered again in the caller. Instructions keep the source places that they have in the
 //! callee.
 //!
 //! [`copy_apart`] does the first half alone: blocks without a way in, whose returns stay.
