@@ -24,7 +24,7 @@ pub mod fuzz;
 pub mod reduce;
 
 pub use brolga_engine::{
-    Broken, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
+    Broken, Counted, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
     SessionError, Stages, Unit, Verdict, Workers, emit, image, read_unit, session,
 };
 #[cfg(feature = "explore")]

@@ -83,6 +83,15 @@ pub enum Verdict {
     },
 }
 
+/// What came of a call whose blocks were counted.
+#[derive(Debug)]
+pub struct Counted {
+    /// Its value, as Julia would show it.
+    pub value: Result<String, Failure>,
+    /// How often each block was entered, by function and block. Blocks that were not entered are missing.
+    pub blocks: Vec<(FuncId, Block, u64)>,
+}
+
 /// Evaluates calls of one program.
 pub struct Evaluator<'p> {
     program: &'p Program,
@@ -165,13 +174,9 @@ impl<'p> Evaluator<'p> {
         shown(&mut interp, &val)
     }
 
-    /// Makes a call by the interpreter, whatever the evaluator runs otherwise, with no more than `max_steps` statements. Beside what came of
-    /// it: how often each block was entered, by function and block.
-    pub fn call_counting(
-        &mut self,
-        call: &Call,
-        max_steps: u64,
-    ) -> (Result<String, Failure>, Vec<(FuncId, Block, u64)>) {
+    /// Makes a call by the interpreter, whatever the evaluator runs otherwise, with no more than `max_steps` statements, and counts how often each
+    /// block is entered.
+    pub fn call_counting(&mut self, call: &Call, max_steps: u64) -> Counted {
         let mut by_interpreter =
             Evaluator { heap_limit: self.heap_limit, ..Evaluator::interpreted(self.program) };
         let options = interp::Options { max_heap_bytes: self.heap_limit, max_steps, ..Default::default() };
@@ -179,7 +184,7 @@ impl<'p> Evaluator<'p> {
         interp.count_blocks();
         let val = by_interpreter.value(call, &mut interp);
         let counts = interp.block_counts();
-        (val.and_then(|val| shown(&mut interp, &val)), counts)
+        Counted { value: val.and_then(|val| shown(&mut interp, &val)), blocks: counts }
     }
 
     /// Runs a test.

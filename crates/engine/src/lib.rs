@@ -34,7 +34,7 @@ mod varargs;
 pub use brolga_codegen::isa::CpuTarget;
 pub use engine::{Engine, Unit, build};
 pub use error::{Broken, Error, Fault};
-pub use evaluate::{Evaluator, Failure, Verdict};
+pub use evaluate::{Counted, Evaluator, Failure, Verdict};
 pub use image::Image;
 pub use options::{Options, tier};
 pub use program::{Program, read_unit};

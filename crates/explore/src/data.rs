@@ -21,9 +21,9 @@ use brolga_ir::text::show_func;
 use brolga_ir::{Block, FuncId, Level, Module};
 use brolga_opt::callgraph::callees;
 
-use crate::Options;
 use crate::json::Json;
 use crate::machine::TextRow;
+use crate::options::Options;
 use crate::rows::{Row, Snapshot, row_lines};
 use crate::watch::{FuncLog, LevelLog, Machine};
 

@@ -12,6 +12,7 @@
 //! | `rows` | a function as rows that two passes can be compared in |
 //! | `machine` | CLIF, listing and bytes as rows |
 //! | `data` | all of it as compact JSON |
+//! | `options` | what the page shows |
 //! | `page.html`, `page.css`, `page.js` | the page; it asks the network for nothing |
 //! | `views.js` | columns: stages decoded, statements as HTML |
 //! | `pictures.js`, `layout.js` | control flow, dominators, loops and calls as pictures |
@@ -27,43 +28,16 @@
 mod data;
 mod json;
 mod machine;
+mod options;
 mod rows;
 mod watch;
 
 use brolga_engine::{Error, Evaluator, Program};
-use brolga_opt::OptLevel;
 
 pub use machine::instructions;
+pub use options::{DEFAULT_STEPS, Options, Source};
 
 use data::Profile;
-
-/// How many statements a counted call may run unless [`Options::steps`] says otherwise: about half a minute of the interpreter.
-pub const DEFAULT_STEPS: u64 = 200_000_000;
-
-/// What the page shows.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The level of optimisation.
-    pub level: OptLevel,
-    /// The options of the passes. What they say about dumps does not matter.
-    pub passes: brolga_opt::Options,
-    /// A call to count the executions of rows in, as text: `fib(20)`.
-    pub call: Option<String>,
-    /// How many statements the call may run; none for [`DEFAULT_STEPS`].
-    pub steps: Option<u64>,
-    /// The text in an embedder's language that the program was made from. The lines of its rows
-    /// ([`Place::line`](brolga_ir::func::Place::line)) are lines of this text.
-    pub source: Option<Source>,
-}
-
-/// A text that a program was made from.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// What it is called.
-    pub name: String,
-    /// The text.
-    pub text: String,
-}
 
 /// The page of a program. A function without a native form is there as far as it goes, with the reason.
 pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
@@ -82,9 +56,9 @@ pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
 /// Makes a call and counts.
 fn profile(program: &Program, text: &str, steps: u64) -> Result<Profile, Error> {
     let call = program.call(text)?;
-    let (value, counts) = Evaluator::interpreted(program).call_counting(&call, steps);
-    let outcome = value.unwrap_or_else(|failure| failure.to_string());
-    Ok(Profile { call: text.to_owned(), outcome, counts })
+    let counted = Evaluator::interpreted(program).call_counting(&call, steps);
+    let outcome = counted.value.unwrap_or_else(|failure| failure.to_string());
+    Ok(Profile { call: text.to_owned(), outcome, counts: counted.blocks })
 }
 
 /// The page with its style, script and data.

@@ -1,0 +1,31 @@
+//! What the page shows: level, passes, a call to count, the text of an embedder's language.
+
+use brolga_opt::OptLevel;
+
+/// How many statements a counted call may run unless [`Options::steps`] says otherwise: about half a minute of the interpreter.
+pub const DEFAULT_STEPS: u64 = 200_000_000;
+
+/// What the page shows.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The level of optimisation.
+    pub level: OptLevel,
+    /// The options of the passes. What they say about dumps does not matter.
+    pub passes: brolga_opt::Options,
+    /// A call to count the executions of rows in, as text: `fib(20)`.
+    pub call: Option<String>,
+    /// How many statements the call may run; none for [`DEFAULT_STEPS`].
+    pub steps: Option<u64>,
+    /// The text in an embedder's language that the program was made from. The lines of its rows
+    /// ([`Place::line`](brolga_ir::func::Place::line)) are lines of this text.
+    pub source: Option<Source>,
+}
+
+/// A text that a program was made from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What it is called.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
