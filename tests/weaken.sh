@@ -48,13 +48,17 @@ fence() { # row, crate, file, model
     weaken "$1" "$2" "$3" "$4" "/\(fence(Ordering::SeqCst)\|\(light\|heavy\)(.*)\); \/\/ $1\$/d"
 }
 
-declare -A all=([brolga-linking]= [brolga-instances]= [brolga-runtime]=never_inside_together)
-for crate in "${!all[@]}"; do
-    if ! models "$crate" "${all[$crate]}"; then
-        echo "the models of $crate fail as they are"
-        exit 1
-    fi
-done
+# The models as they are, of the crates that wanted rows belong to.
+check() { # crate, models, letters of its rows
+    [[ "$rows" == "  " || "$rows" == *\ [$3]* ]] || return 0
+    models "$1" "$2" && return 0
+    echo "the models of $1 fail as they are"
+    exit 1
+}
+
+check brolga-linking "" BNQ
+check brolga-instances "" CR
+check brolga-runtime never_inside_together H
 
 session=brolga-linking
 board=crates/linking/src/board.rs

@@ -7,8 +7,7 @@
 //!   load b              load a          at least one of the loads sees the other side's store
 //! ```
 //!
-//! With two full fences each side pays for the order of its store and its load; on x86-64 that is 20 to 40 cycles for a thread that enters
-//! compiled code. Linux executes a fence on every running thread of the process on demand (`membarrier`). With such a call on the rare side,
+//! With two full fences each side pays for the order of its store and its load, threads that enter compiled code at each call from Rust. Linux executes a fence on every running thread of the process on demand (`membarrier`). With such a call on the rare side,
 //! the frequent side only keeps the compiler from reordering.
 //!
 //! Why the asymmetric form is enough: the call acts as a full fence at some point of the frequent thread's execution. If the point lies before

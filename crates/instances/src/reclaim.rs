@@ -30,7 +30,7 @@
 //! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report`, `stay` and `look`
 //! are given.
 //!
-//! Cost: entering is two stores and the light fence, 1 ns where that is the compiler's; retiring executes the heavy fence once for each batch and looks at all threads;
+//! Cost: entering is two stores and the light fence; retiring executes the heavy fence once for each batch and looks at all threads;
 //! collecting does, and at all notes if anything has changed since the last time: so n things that wait for one thread are not looked at n times. The scheme is
 //! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
 //! common epoch, so that one slow thread holds up only what it may know.

@@ -15,26 +15,25 @@
 //! call C outside of it: there a handle keeps the object meanwhile. Code that does not ask may take it off there, with others: because it is
 //! through with handling one further down, or because it throws itself. Then nothing waits any more.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ptr;
 
 use crate::frames::HandlerRecord;
 use crate::heap::Persistent;
 
 /// The exception that waits in the innermost activation of a thread.
-#[derive(Debug)]
 pub(crate) struct Carried {
     /// The handler that it waits for; null if nothing waits. It is compared and not followed.
     handler: Cell<*mut HandlerRecord>,
     /// Its place among the exceptions.
     at: Cell<usize>,
     /// Its root where the thread is not in the heap.
-    kept: RefCell<Option<Persistent>>,
+    kept: Cell<Option<Persistent>>,
 }
 
 impl Carried {
     pub(crate) const fn nothing() -> Carried {
-        Carried { handler: Cell::new(ptr::null_mut()), at: Cell::new(0), kept: RefCell::new(None) }
+        Carried { handler: Cell::new(ptr::null_mut()), at: Cell::new(0), kept: Cell::new(None) }
     }
 
     /// Begins an activation.
@@ -58,7 +57,11 @@ impl Carried {
 
     /// The root of the exception at a place, if it waits outside of the heap.
     pub(crate) fn look_at_kept<R>(&self, at: usize, look: impl FnOnce(&Persistent) -> R) -> Option<R> {
-        self.kept.borrow().as_ref().filter(|_| self.at.get() == at).map(look)
+        // Nothing else looks meanwhile: `look` asks the heap.
+        let kept = self.kept.take();
+        let seen = kept.as_ref().filter(|_| self.at.get() == at).map(look);
+        self.kept.set(kept);
+        seen
     }
 
     /// Whether one waits for a handler, which is not null.
@@ -81,7 +84,6 @@ impl Carried {
 }
 
 /// An activation, until it is dropped.
-#[derive(Debug)]
 pub(crate) struct Activation<'t> {
     carried: &'t Carried,
     /// The handler for which exceptions further out wait.

@@ -265,8 +265,9 @@ impl Thread {
         if is_asked && self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
-        let (depth, activation) = (self.exception_depth(), self.begin());
-        Entered { thread: self, depth, activation, pin: Some(self.mutator.participant.pin()) }
+        let pin = Some(self.mutator.participant.pin());
+        // Nothing unwinds from here on, so the guard is built where it is used.
+        Entered { thread: self, depth: self.exception_depth(), pin, activation: self.begin() }
     }
 
     /// To be called when an exception left what was called at `depth` (the exceptions of outer activations): the exception,

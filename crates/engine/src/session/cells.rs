@@ -115,26 +115,7 @@ impl Cells {
 
     /// Removes functions from the next world on.
     fn remove(&self, gone: Vec<Arc<CellOwner>>) {
-        if gone.is_empty() {
-            return;
-        }
-        // Memory is reserved before the step, in which nothing may fail.
-        let mut reserved = Vec::with_capacity(gone.len());
-        for owner in &gone {
-            match owner.reserve() {
-                Ok(memory) => reserved.push((owner, memory)),
-                // Without memory for another version, the function is removed in all worlds.
-                Err(_) => owner.close(),
-            }
-        }
-        let mut superseded = Vec::with_capacity(reserved.len());
-        self.runtime.next_world(|world| {
-            let remove =
-                |(owner, memory): (&Arc<CellOwner>, _)| owner.supersede(memory, world, Body::Removed);
-            superseded.extend(reserved.drain(..).map(remove));
-        });
-        retire(&self.runtime, superseded);
-        drop(gone);
+        supersede(&self.runtime, gone.into_iter().map(|owner| (owner, Body::Removed)));
     }
 }
 
@@ -159,6 +140,31 @@ impl State {
         let gone: BTreeMap<usize, Orphan> = gone;
         gone.into_values().map(|orphan| orphan.owner).collect()
     }
+}
+
+/// Gives functions other bodies, from the next world on. Where there is no memory for another code instance, all worlds get the new one.
+pub(super) fn supersede(runtime: &Runtime, bodies: impl IntoIterator<Item = (Arc<CellOwner>, Body)>) {
+    // Memory is reserved before the step, in which nothing may fail.
+    let mut reserved = Vec::new();
+    for (owner, body) in bodies {
+        match owner.reserve() {
+            Ok(memory) => reserved.push((owner, memory, body)),
+            Err(_) => owner.reset(body),
+        }
+    }
+    if reserved.is_empty() {
+        return;
+    }
+    let (mut superseded, mut owners) =
+        (Vec::with_capacity(reserved.len()), Vec::with_capacity(reserved.len()));
+    runtime.next_world(|world| {
+        for (owner, memory, body) in reserved.drain(..) {
+            superseded.push(owner.supersede(memory, world, body));
+            // The end of an owner runs code of others.
+            owners.push(owner);
+        }
+    });
+    retire(runtime, superseded);
 }
 
 /// Lets superseded versions go when no thread is in one of their worlds.

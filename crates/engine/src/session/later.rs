@@ -20,7 +20,7 @@ use std::sync::Arc;
 use brolga_jit::{Body as CellBody, Elsewhere, Materialize, Target};
 use brolga_linking::{Label, Name};
 
-use super::cells::retire;
+use super::cells::supersede;
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
 use super::inlined::Hit;
@@ -104,17 +104,6 @@ pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) 
         let body = Body::of_symbol(shared, linking, Label { symbol: body.symbol(), ..label });
         redefined.later.push(name);
         let source = Arc::new(Later { dylib: dylib.downgrade(), hit, body });
-        match owner.reserve() {
-            Ok(reserved) => {
-                let mut given = Some((reserved, CellBody::Once(source)));
-                let mut superseded = None;
-                shared.jit.runtime().next_world(|world| {
-                    superseded = given.take().map(|(reserved, body)| owner.supersede(reserved, world, body));
-                });
-                retire(shared.jit.runtime(), superseded);
-            }
-            // Without memory for another version, calls in all worlds compile it again.
-            Err(_) => owner.reset(CellBody::Once(source)),
-        }
+        supersede(shared.jit.runtime(), [(owner, CellBody::Once(source))]);
     }
 }

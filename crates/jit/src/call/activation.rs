@@ -15,7 +15,7 @@
 //! **While an activation lasts**, collections wait for the thread unless it runs compiled code, which polls; and code that is retired waits for it. So
 //! it should neither block nor continue for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
 //!
-//! Cost: 4 ns for a call within an activation, most of it the trampoline, which loads arguments from memory and keeps the registers of Rust.
+//! Cost of a call within an activation: the trampoline, which loads arguments from memory and keeps the registers of Rust, and three loads.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;

@@ -381,12 +381,15 @@ impl Callable {
         let runtime = self.to.jit().runtime();
         // Collections read the words of threads that have been in the heap, and compiled code writes them.
         let enters = self.to.needs_heap() || thread.is_known_to_heap();
-        let _entry = match enters.then(|| thread.enter_heap(runtime)).transpose() {
-            Ok(entry) => entry,
-            Err(refused) => {
-                *error = Some(refused.into());
-                return;
-            }
+        let _entry = match enters {
+            true => match thread.enter_heap(runtime) {
+                Ok(entry) => Some(entry),
+                Err(refused) => {
+                    *error = Some(refused.into());
+                    return;
+                }
+            },
+            false => None,
         };
         let entered = thread.enter();
         let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));

@@ -3,6 +3,10 @@
 //! Every change is made under the cell's lock: the list of code instances first, then the words that lead to them ([`Record::lead`]). Code and
 //! sources that a change puts out of use are handed out and dropped, or retired, when the lock is free, because their destructors are foreign.
 //!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | N1 | note whether the newest code instance is ready; `mod.rs` asks | Relaxed | – | nothing: whoever calls reads the word (C2 of `brolga_instances::word`) |
+//!
 //! Compiling holds no lock. An instance that was replaced while its code was made does not get it: the number of the instance tells.
 
 use std::any::Any;

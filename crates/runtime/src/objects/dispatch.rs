@@ -204,17 +204,25 @@ impl Dispatch {
     /// thread has been pinned before.
     #[inline(always)]
     pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {
-        let same = Arc::ptr_eq(&self.table.borrow(), &table.shared);
-        let mut before = self.before();
-        if !same {
-            let other = self.table.replace(table.shared.clone());
-            // Outside of all worlds no table is in use: the next entry may find its own still here.
-            before.table = (before.world != 0).then_some(other);
+        let (same, id) = {
+            let current = self.table.borrow();
+            (Arc::ptr_eq(&current, &table.shared), table.shared.id)
+        };
+        let (stamp, world, span) = (self.lines.stamp.get(), self.world.get(), self.span.get());
+        let other = if same { None } else { self.change_table(table) };
+        if is_outermost || !same || world == 0 {
+            self.set_of(id, table.shared.worlds.newest());
         }
-        if is_outermost || !same || self.world.get() == 0 {
-            self.set(table.shared.worlds.newest());
-        }
-        before
+        // Nothing unwinds from here on, so the guard is built where it is used.
+        InWorld { dispatch: self, stamp, world, span, table: other }
+    }
+
+    /// Lets calls go to another table. The one before comes back, unless the thread is outside of all worlds: there no table is in use, and the
+    /// next entry may find its own still here.
+    #[cold]
+    fn change_table(&self, table: &MethodTable) -> Option<Arc<Table>> {
+        let other = self.table.replace(table.shared.clone());
+        (self.world.get() != 0).then_some(other)
     }
 
     /// Enters the newest world.
@@ -266,6 +274,11 @@ impl Dispatch {
     #[inline(always)]
     fn set(&self, world: u64) {
         let id = self.table.borrow().id;
+        self.set_of(id, world);
+    }
+
+    #[inline(always)]
+    fn set_of(&self, id: u64, world: u64) {
         let (last_id, last_world, mut stamp) = self.last.get();
         if (last_id, last_world) != (id, world) {
             stamp += STAMP_STEP;
