@@ -208,13 +208,14 @@ impl Dispatch {
             let current = self.table.borrow();
             (Arc::ptr_eq(&current, &table.shared), table.shared.id)
         };
-        let (stamp, world, span) = (self.lines.stamp.get(), self.world.get(), self.span.get());
+        let (stamp, identity) = (self.lines.stamp.get(), self.lines.table.get());
+        let (world, span) = (self.world.get(), self.span.get());
         let other = if same { None } else { self.change_table(table) };
         if is_outermost || !same || world == 0 {
             self.set_of(id, table.shared.worlds.newest());
         }
         // Nothing unwinds from here on, so the guard is built where it is used.
-        InWorld { dispatch: self, stamp, world, span, table: other }
+        InWorld { dispatch: self, stamp, identity, world, span, table: other }
     }
 
     /// Lets calls go to another table. The one before comes back, unless the thread is outside of all worlds: there no table is in use, and the
