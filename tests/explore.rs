@@ -96,6 +96,7 @@ fn an_embedders_source_is_a_column() {
 }
 
 /// A browser, and the reason if there is none.
+#[expect(clippy::disallowed_methods, reason = "the browser is chosen from outside")]
 fn chromium() -> Result<String, String> {
     let node = Command::new("node").arg("--version").output();
     if !node.is_ok_and(|out| out.status.success()) {
