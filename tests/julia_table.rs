@@ -18,6 +18,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("identity", &["1"]),
     ("getproperty", &["Pair(1, 2)", ":second"]),
     ("setproperty!", &["[1, 2]", ":x", "1"]),
+    ("fieldnames", &["UnitRange{Int64}"]),
     ("convert", &["Float64", "1"]),
     ("+", &["1", "2.5"]),
     ("-", &["5", "7"]),

@@ -126,7 +126,7 @@ fn fresh(dylib: &Dylib, kind: Kind, round: usize) {
 }
 
 /// Nothing stays of a removed function: symbols, names and types are swept when there are twice as many as are in use, so the most live bytes of many
-/// rounds are compared with those of the first ones.
+/// rounds are compared with those of the first ones. The peaks swing by 40 KB with the moment of a sweep; 50 KB are 10 bytes for each name.
 #[test]
 fn a_removed_function_gives_its_name_back() {
     let _alone = alone();
@@ -134,15 +134,15 @@ fn a_removed_function_gives_its_name_back() {
         let session = Session::new(options(), Workers::Caller).unwrap();
         let dylib = session.create_dylib("main").unwrap();
         let counts = || (session.linking().names().len(), session.linking().names().places());
-        let first = peak(0..1200, |round| fresh(&dylib, kind, round));
+        let first = peak(0..4800, |round| fresh(&dylib, kind, round));
         let names = counts();
-        let later = peak(1200..4800, |round| fresh(&dylib, kind, round));
+        let later = peak(4800..9600, |round| fresh(&dylib, kind, round));
         println!(
-            "{:<12} at most {first} bytes behind 1200 names, {later} behind 4800; {names:?} symbols",
+            "{:<12} at most {first} bytes behind 4800 names, {later} behind 9600; {names:?} symbols",
             kind.0
         );
         assert_eq!(counts(), names, "{}", kind.0);
-        assert!(later < first + 20_000, "{}: {first} {later}", kind.0);
+        assert!(later < first + 50_000, "{}: {first} {later}", kind.0);
     }
 }
 

@@ -16,7 +16,7 @@ type Int = TypedFunc<(i64,), i64>;
 /// The promise of a function is kept once, by the first call, whoever calls.
 #[test]
 fn l01_the_first_call_compiles_and_binds_once() {
-    for workers in [Workers::Caller, Workers::Pool(2), Workers::Seeded(5)] {
+    for workers in [Workers::Caller, Workers::Pool(1), Workers::Pool(2)] {
         let session = session(workers);
         let main = session.create_dylib("main").unwrap();
         let asked = Arc::new(AtomicUsize::new(0));

@@ -14,7 +14,6 @@
 //!
 //! Cost: 2 KiB and less than a microsecond. The tables allocate when the first name or type is added.
 
-use crate::func::Func;
 use crate::names::{FixedNames, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
@@ -65,12 +64,6 @@ impl Context {
     /// An address that stands for the names and types: all views have it, and no other context as long as one of them lives.
     pub fn address(&self) -> usize {
         self.types.address()
-    }
-
-    /// Holds all names and types of a function that comes from another view, which has to live so far. `false` if one of them is unknown: then the function is
-    /// that of another context.
-    pub fn hold(&self, func: &Func) -> bool {
-        crate::verify::holds_all(self, func)
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! The table is data, not IR text, because the reader needs these types to read anything at all.
 
-use super::table::{DeclKind, FieldDecl, PrimitiveRepr, Types};
+use super::declaration::{DeclKind, FieldDecl, PrimitiveRepr};
+use super::table::Types;
 use super::{Decl, LowType, Type, TypeKind};
 
 /// The declarations whose ids are the same in every context.

@@ -24,7 +24,7 @@
 //!
 //! A selector counts the members of the union in their printing order, from 0.
 
-use super::table::DeclKind;
+use super::declaration::DeclKind;
 use super::{LowType, Type, TypeKind, Types};
 use std::fmt;
 

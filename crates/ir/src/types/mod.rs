@@ -20,6 +20,7 @@
 //! | file | what it answers |
 //! |---|---|
 //! | `table` | interning, declarations, instantiation of parametric types |
+//! | `declaration` | declarations of nominal types; errors |
 //! | `builtin` | the declarations that exist from the start |
 //! | `layout` | sizes, alignments, field offsets, pointer maps |
 //! | `statics` | the variables of a method's `where` |
@@ -29,6 +30,7 @@
 
 mod above;
 mod builtin;
+mod declaration;
 mod layout;
 mod print;
 mod reflect;
@@ -37,15 +39,15 @@ mod subtype;
 mod table;
 
 pub use builtin::decl;
+pub use declaration::{
+    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
+};
 pub use layout::{Field, FieldRepr, Layout, LayoutError, Repr};
 pub use print::TypeDisplay;
 pub use reflect::TypeField;
 pub use statics::{Pattern, StaticBound, StaticParam, Statics};
 pub(crate) use table::FixedTypes;
-pub use table::{
-    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
-    Types,
-};
+pub use table::Types;
 
 use crate::function_name::FunctionName;
 use crate::names::Name;

@@ -4,7 +4,8 @@
 //! equal elements, `@NamedTuple{a::T}` for named tuples. A parameter outside of its declaration is `@Param{0}`: low IR has such, where
 //! compiled code names the `where` of a method. Names that are no identifiers are written `var"…"`.
 
-use super::{PrimitiveRepr, Type, TypeKind, Types, decl};
+use super::declaration::{MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError};
+use super::{Type, TypeKind, Types, decl};
 use crate::ident::write_name;
 use crate::names::Name;
 use std::fmt::{self, Display, Formatter};
@@ -147,5 +148,60 @@ impl Display for TypeDisplay<'_> {
                 write!(f, "NTuple{{{}, {}}}", self.of(*count), self.of(*elem))
             }
         }
+    }
+}
+
+impl TypeError {
+    /// The error as a sentence; names are looked up in `types`.
+    pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
+        struct Show<'a>(&'a TypeError, &'a Types);
+        impl fmt::Display for Show<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let text = |name: Name| self.1.names().text(name);
+                match *self.0 {
+                    TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
+                    TypeError::TooHeavy => {
+                        write!(f, "the type is written out with more than {MAX_WEIGHT} types")
+                    }
+                    TypeError::TooWide { count } => {
+                        write!(f, "the type has {count} parts, more than the limit of {MAX_WIDTH}")
+                    }
+                    TypeError::ParameterCount { decl, expected, given } => {
+                        write!(f, "`{}` has {expected} type parameters, but {given} were given", text(decl))
+                    }
+                    TypeError::Redeclared { name } => {
+                        write!(f, "`{}` is already declared differently", text(name))
+                    }
+                    TypeError::PrimitiveWidth { name, bits } => write!(
+                        f,
+                        "primitive type `{}` has {bits} bits; a multiple of 8 from 8 to 128 is needed",
+                        text(name)
+                    ),
+                    TypeError::SupertypeNotAbstract { name, supertype } => write!(
+                        f,
+                        "the supertype `{}` of `{}` is not an abstract type",
+                        self.1.display(supertype),
+                        text(name)
+                    ),
+                    TypeError::SupertypeCycle { name } => {
+                        write!(f, "`{}` would be a supertype of itself", text(name))
+                    }
+                    TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
+                    TypeError::DuplicateField { field } => {
+                        write!(f, "the field name `{}` stands twice", text(field))
+                    }
+                    TypeError::NamedTupleShape => {
+                        f.write_str("a named tuple needs a plain tuple type with one element for each name")
+                    }
+                    TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
+                    TypeError::MixedLevels { inner } => write!(
+                        f,
+                        "`{}` cannot stand inside this type: low and high types do not mix",
+                        self.1.display(inner)
+                    ),
+                }
+            }
+        }
+        Show(self, types)
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Cost: one walk over both types, which interning keeps shallow; unions multiply their member counts.
 
-use super::table::MAX_WIDTH;
+use super::declaration::MAX_WIDTH;
 use super::{Decl, Type, TypeError, TypeKind, Types, decl};
 
 impl Types {

@@ -10,6 +10,9 @@
 //! graph and endless as a text. A deeper or heavier type is an error here, where it would be made, and nowhere else.
 
 use super::above::Above;
+use super::declaration::{
+    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
+};
 use super::{Decl, LowType, Type, TypeKind, builtin, decl};
 use crate::append::AppendVec;
 use crate::constant::Const;
@@ -17,16 +20,8 @@ use crate::function_name::{BASE, FunctionName, MAIN};
 use crate::names::{Name, Names};
 use crate::views::{Held, Store, View};
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
-
-/// How deep types may nest. Printed programs stay below 20.
-pub const MAX_DEPTH: u16 = 128;
-/// The largest number of types that one type is written out with, itself included.
-pub const MAX_WEIGHT: u32 = 1 << 16;
-/// The largest number of parameters, elements or members of one type.
-pub const MAX_WIDTH: usize = 4096;
 
 /// The types of a context, as one of its views has them; see [the module](crate::types).
 #[derive(Debug)]
@@ -106,207 +101,6 @@ struct DeclEntry {
     _names: Box<[Part]>,
     body: OnceLock<(DeclBody, Box<[Part]>)>,
     above: OnceLock<Above>,
-}
-
-/// The part of a declaration that its first line gives.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeclData {
-    /// The name without its module. Unique in a context.
-    pub name: Name,
-    /// The module that is printed before the name (`Core.Box`); empty for names that print alone.
-    pub module: Name,
-    /// The names of the parameters.
-    pub params: Box<[Name]>,
-}
-
-/// The second half of a declaration.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeclBody {
-    /// The direct supertype; may mention the parameters.
-    pub supertype: Type,
-    /// The kind of type.
-    pub kind: DeclKind,
-}
-
-/// The kind of type that a declaration makes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum DeclKind {
-    /// Has no instances of its own.
-    Abstract,
-    /// A bag of bits.
-    Primitive {
-        /// Its width: a multiple of 8 from 8 to 128.
-        bits: u16,
-        /// The meaning of the bits to printing and to literals.
-        repr: PrimitiveRepr,
-    },
-    /// Has fields.
-    Struct {
-        /// Whether instances have an identity and fields can change.
-        mutable: bool,
-        /// The fields in order.
-        fields: Box<[FieldDecl]>,
-    },
-    /// An object whose contents only the run time's own operations reach (`String`, `Array`, …).
-    Opaque,
-}
-
-/// The meaning of the bits of a primitive type.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum PrimitiveRepr {
-    /// A two's complement integer.
-    Signed,
-    /// An unsigned integer.
-    Unsigned,
-    /// An IEEE float of that width.
-    Float,
-    /// 0 or 1 in eight bits.
-    Bool,
-    /// A character: its UTF-8 bytes, left-aligned in 32 bits.
-    Char,
-    /// Nothing in particular: pointers and user-declared primitive types.
-    Bits,
-}
-
-/// A field of a struct.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FieldDecl {
-    /// The field's name.
-    pub name: Name,
-    /// The field's type; in a declaration it may mention the parameters.
-    pub ty: Type,
-    /// Declared `const`: never changes after construction, even in a mutable struct.
-    pub is_const: bool,
-    /// Declared `@atomic`: read and written with a memory order.
-    pub is_atomic: bool,
-}
-
-impl FieldDecl {
-    /// A plain field.
-    pub fn new(name: Name, ty: Type) -> Self {
-        Self { name, ty, is_const: false, is_atomic: false }
-    }
-}
-
-/// Why a type could not be made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TypeError {
-    /// The type would nest deeper than [`MAX_DEPTH`].
-    TooDeep,
-    /// The type would be written out with more than [`MAX_WEIGHT`] types.
-    TooHeavy,
-    /// More than [`MAX_WIDTH`] parameters, elements or members.
-    TooWide {
-        /// How many there were.
-        count: usize,
-    },
-    /// A declared type was given the wrong number of parameters.
-    ParameterCount {
-        /// The declaration.
-        decl: Name,
-        /// How many it has.
-        expected: usize,
-        /// How many were given.
-        given: usize,
-    },
-    /// The name is already declared, with other parameters or another body.
-    Redeclared {
-        /// The name.
-        name: Name,
-    },
-    /// A primitive type's width is not a multiple of 8 from 8 to 128.
-    PrimitiveWidth {
-        /// The declaration.
-        name: Name,
-        /// The width in bits.
-        bits: u16,
-    },
-    /// The declared supertype is not abstract.
-    SupertypeNotAbstract {
-        /// The declaration.
-        name: Name,
-        /// Its supertype.
-        supertype: Type,
-    },
-    /// The declared supertype has the declared type among its own supertypes.
-    SupertypeCycle {
-        /// The declaration.
-        name: Name,
-    },
-    /// A tuple with fewer than no elements.
-    NegativeLength {
-        /// The length.
-        count: i64,
-    },
-    /// Two fields, or two names of a named tuple, are equal.
-    DuplicateField {
-        /// The name that stands twice.
-        field: Name,
-    },
-    /// A named tuple has another number of names than of types, or its types are not a plain tuple.
-    NamedTupleShape,
-    /// A type or declaration of another context, which has no meaning in this one.
-    Foreign,
-    /// A type of low IR stands inside a Julia type, or the reverse.
-    MixedLevels {
-        /// The inner type.
-        inner: Type,
-    },
-}
-
-impl TypeError {
-    /// The error as a sentence; names are looked up in `types`.
-    pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
-        struct Show<'a>(&'a TypeError, &'a Types);
-        impl fmt::Display for Show<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let text = |name: Name| self.1.names.text(name);
-                match *self.0 {
-                    TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
-                    TypeError::TooHeavy => {
-                        write!(f, "the type is written out with more than {MAX_WEIGHT} types")
-                    }
-                    TypeError::TooWide { count } => {
-                        write!(f, "the type has {count} parts, more than the limit of {MAX_WIDTH}")
-                    }
-                    TypeError::ParameterCount { decl, expected, given } => {
-                        write!(f, "`{}` has {expected} type parameters, but {given} were given", text(decl))
-                    }
-                    TypeError::Redeclared { name } => {
-                        write!(f, "`{}` is already declared differently", text(name))
-                    }
-                    TypeError::PrimitiveWidth { name, bits } => write!(
-                        f,
-                        "primitive type `{}` has {bits} bits; a multiple of 8 from 8 to 128 is needed",
-                        text(name)
-                    ),
-                    TypeError::SupertypeNotAbstract { name, supertype } => write!(
-                        f,
-                        "the supertype `{}` of `{}` is not an abstract type",
-                        self.1.display(supertype),
-                        text(name)
-                    ),
-                    TypeError::SupertypeCycle { name } => {
-                        write!(f, "`{}` would be a supertype of itself", text(name))
-                    }
-                    TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
-                    TypeError::DuplicateField { field } => {
-                        write!(f, "the field name `{}` stands twice", text(field))
-                    }
-                    TypeError::NamedTupleShape => {
-                        f.write_str("a named tuple needs a plain tuple type with one element for each name")
-                    }
-                    TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
-                    TypeError::MixedLevels { inner } => write!(
-                        f,
-                        "`{}` cannot stand inside this type: low and high types do not mix",
-                        self.1.display(inner)
-                    ),
-                }
-            }
-        }
-        Show(self, types)
-    }
 }
 
 impl Types {

@@ -63,25 +63,28 @@ impl Checker<'_> {
     }
 }
 
-/// Whether all types and names of a function are of the context, whose view holds them from then on.
-pub(crate) fn holds_all(cx: &Context, func: &Func) -> bool {
-    let own = Own::new(cx, func);
-    let heads = name(cx, func.name).or_else(|| signature(cx, &func.sig));
-    let of_value = |value: Value| {
-        let in_constant = || func.as_const(value).and_then(|data| constant(cx, data));
-        ty(cx, func.ty(value)).or_else(in_constant)
-    };
-    let of_item = |item: &MetaItem| match *item {
-        MetaItem::Name(text) | MetaItem::Pair(text, _) => name(cx, text),
-        _ => None,
-    };
-    let values = || (0..func.value_count()).map(Value::new).find_map(of_value);
-    let callees = || func.callees().find_map(|(_, data)| callee(cx, data));
-    let foreigns = || func.foreigns().find_map(|(_, data)| foreign(cx, data));
-    let metas = || func.metas().flat_map(|(_, data)| &data.items).find_map(of_item);
-    let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
-    let found = heads.or_else(values).or_else(callees).or_else(foreigns).or_else(metas);
-    found.or_else(|| insts.find_map(|inst| own.op(func.op(inst)))).is_none()
+impl Context {
+    /// Holds all names and types of a function that comes from another view, which has to live so far. `false` if one of them is unknown: then the function is
+    /// that of another context.
+    pub fn hold(&self, func: &Func) -> bool {
+        let own = Own::new(self, func);
+        let heads = name(self, func.name).or_else(|| signature(self, &func.sig));
+        let of_value = |value: Value| {
+            let in_constant = || func.as_const(value).and_then(|data| constant(self, data));
+            ty(self, func.ty(value)).or_else(in_constant)
+        };
+        let of_item = |item: &MetaItem| match *item {
+            MetaItem::Name(text) | MetaItem::Pair(text, _) => name(self, text),
+            _ => None,
+        };
+        let values = || (0..func.value_count()).map(Value::new).find_map(of_value);
+        let callees = || func.callees().find_map(|(_, data)| callee(self, data));
+        let foreigns = || func.foreigns().find_map(|(_, data)| foreign(self, data));
+        let metas = || func.metas().flat_map(|(_, data)| &data.items).find_map(of_item);
+        let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
+        let found = heads.or_else(values).or_else(callees).or_else(foreigns).or_else(metas);
+        found.or_else(|| insts.find_map(|inst| own.op(func.op(inst)))).is_none()
+    }
 }
 
 /// A type or name in a global variable that is not of the context.

@@ -58,7 +58,6 @@ pub use constants::ConstantRule;
 pub use exceptions::ExceptionRule;
 pub use explain::{has_places, point_into_printout, source_span};
 pub use high::{FieldRef, TypeRule, Wanted};
-pub(crate) use ids::holds_all;
 pub use level::LevelRule;
 pub use low::LowRule;
 pub use module::{GlobalViolation, ModuleViolations, verify_module};
