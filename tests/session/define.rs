@@ -292,6 +292,10 @@ fn c_symbols_come_from_the_nearest_place() {
     let main = dylib(&session, "main", source);
     main.link_against(&process).unwrap();
     assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((-5,)), Ok(5));
+    // The list of the process is one: neither a fall-back nor the first call leads around it.
+    let beside = dylib(&session, "beside", &source.replace("labs", "llabs"));
+    let refused = beside.func::<(i64,), i64>("f").unwrap_err().to_string();
+    assert!(refused.contains("the host does not allow the C symbol `llabs`"), "{refused}");
     let other = dylib(&session, "other", source);
     other.define_c_symbol("labs", minus as *const ()).unwrap();
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(-7));

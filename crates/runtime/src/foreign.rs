@@ -4,10 +4,15 @@
 //! last bits depend on the library (`c_functions.rs`); the process with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the functions of Julia's
 //! run time that are here (`c_functions.rs`). Libraries
 //! that were opened stay open as long as the runtime, because compiled code holds addresses in them.
+//!
+//! **Allow-list.** By default a program may name any symbol of the process and any library. From the first [`Foreign::allow`] on, only names
+//! that a filter accepts are looked up in the process and in the mathematics library, and a program may name only libraries that the
+//! host has opened. The rule holds here, so it holds for linked code, for symbols that are looked up by the first call, for
+//! members of archives and for images alike.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use libloading::Library;
 
@@ -19,6 +24,18 @@ pub enum ForeignError {
     NoSymbol {
         /// The symbol.
         name: String,
+    },
+    /// The process may have it, and the host does not allow it.
+    #[error("the host does not allow the C symbol `{name}` (`Foreign::allow`, `Dylib::add_process_symbols`)")]
+    NotAllowed {
+        /// The symbol.
+        name: String,
+    },
+    /// The program names a library that the host has not opened, and libraries are restricted.
+    #[error("the host does not allow the library `{library}` (`Foreign::open`, `Dylib::add_library`)")]
+    LibraryNotAllowed {
+        /// The library.
+        library: String,
     },
     /// The library does not have it.
     #[error("there is no C symbol `{name}` in `{library}`")]
@@ -43,9 +60,14 @@ const MATHEMATICS: Option<&str> = Some("libm.so.6");
 #[cfg(not(target_os = "linux"))]
 const MATHEMATICS: Option<&str> = None;
 
+/// Accepts the names that programs may use.
+type Filter = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// The C symbols that compiled code of one runtime may call.
 #[derive(Default)]
 pub struct Foreign {
+    /// The filters of the allow-list; all names are allowed while there is none.
+    allowed: RwLock<Vec<Filter>>,
     defined: Mutex<BTreeMap<String, usize>>,
     libraries: Mutex<BTreeMap<String, Library>>,
 }
@@ -62,7 +84,30 @@ impl Foreign {
         defined.insert(name.into(), address.expose_provenance());
     }
 
+    /// Restricts programs: from now on they may name symbols of the process only if this filter, or one of an earlier call, accepts the
+    /// name, and libraries only if [`Foreign::open`] has opened them. Symbols that linked code refers to already stay.
+    pub fn allow(&self, filter: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        self.allowed.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(filter));
+    }
+
+    /// Whether programs are restricted, and to which names.
+    fn allows(&self, name: &str) -> bool {
+        let filters = self.allowed.read().unwrap_or_else(PoisonError::into_inner);
+        filters.is_empty() || filters.iter().any(|filter| filter(name))
+    }
+
+    fn is_restricted(&self) -> bool {
+        !self.allowed.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn is_open(&self, library: &str) -> bool {
+        self.libraries.lock().unwrap_or_else(PoisonError::into_inner).contains_key(library)
+    }
+
     /// The address of a C symbol.
+    ///
+    /// # Errors
+    /// There is no such symbol or library, or the host does not allow it.
     pub fn resolve(&self, name: &str, library: Option<&str>) -> Result<usize, ForeignError> {
         let defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&address) = defined.get(name) {
@@ -70,6 +115,9 @@ impl Foreign {
         }
         drop(defined);
         if let Some(library) = library {
+            if self.is_restricted() && !self.is_open(library) {
+                return Err(ForeignError::LibraryNotAllowed { library: library.into() });
+            }
             return self
                 .in_library(library, name)?
                 .ok_or_else(|| ForeignError::NotInLibrary { name: name.into(), library: library.into() });
@@ -77,12 +125,13 @@ impl Foreign {
         if let Some(own) = crate::c_functions::mathematics(name) {
             return Ok(own.expose_provenance());
         }
-        if let Some(address) = in_process(name) {
-            return Ok(address);
-        }
-        let mathematics = MATHEMATICS.and_then(|library| self.in_library(library, name).ok().flatten());
         let own = || crate::c_functions::find(name).map(<*const ()>::expose_provenance);
-        mathematics.or_else(own).ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
+        if !self.allows(name) {
+            return own().ok_or_else(|| ForeignError::NotAllowed { name: name.into() });
+        }
+        let mathematics = || MATHEMATICS.and_then(|library| self.in_library(library, name).ok().flatten());
+        let found = in_process(name).or_else(mathematics).or_else(own);
+        found.ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
     }
 
     /// Opens a library, which stays open as long as the runtime.
@@ -159,6 +208,25 @@ mod tests {
             foreign.resolve("getpid", Some("no_such_library.so")).unwrap(),
             zero as *const () as usize
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_allow_list_is_one() {
+        let foreign = Foreign::default();
+        foreign.allow(|name| name == "labs");
+        assert!(foreign.resolve("labs", None).is_ok());
+        for name in ["llabs", "system", "lgamma"] {
+            assert!(matches!(foreign.resolve(name, None), Err(ForeignError::NotAllowed { .. })), "{name}");
+        }
+        // Functions of the run time itself are no symbols of the process.
+        assert!(foreign.resolve("utf8proc_category", None).is_ok());
+        let refused = foreign.resolve("cos", Some("libm.so.6"));
+        assert!(matches!(refused, Err(ForeignError::LibraryNotAllowed { .. })));
+        foreign.open("libm.so.6").unwrap();
+        assert!(foreign.resolve("cos", Some("libm.so.6")).is_ok());
+        foreign.allow(|name| name == "llabs");
+        assert!(foreign.resolve("labs", None).is_ok() && foreign.resolve("llabs", None).is_ok());
     }
 
     #[cfg(target_os = "linux")]

@@ -37,7 +37,11 @@ impl Dylib {
         Ok(self.linking.define(absolute([(symbol.symbol(), flags, address.expose_provenance())]))?)
     }
 
-    /// Finds C symbols of the process, as far as the filter lets them through, when something in reach of this dylib asks.
+    /// Finds C symbols of the process that the filter accepts, when something in reach of this dylib asks.
+    ///
+    /// From the first call on, the session's run time is restricted: its programs may name symbols of the process only if a filter accepts them,
+    /// in whatever dylib they are, and libraries only by [`Dylib::add_library`] (`Foreign::allow` of the run time). A function that
+    /// needs another one fails, with the symbol's name.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -45,7 +49,11 @@ impl Dylib {
         &self,
         filter: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Result<(), SessionError> {
-        self.add_generator(Library { runtime: self.session.runtime().clone(), library: None, filter })
+        let filter = Arc::new(filter);
+        let allowed = filter.clone();
+        self.session.runtime().foreign().allow(move |name| allowed(name));
+        let runtime = self.session.runtime().clone();
+        self.add_generator(Library { runtime, library: None, filter: move |name: &str| filter(name) })
     }
 
     /// Finds C symbols of a shared library, by its path or name. It is opened at once.
