@@ -1,4 +1,4 @@
-//! What it costs that the collector finds the objects which compiled code uses: linked frames against maps of the stack.
+//! The cost for the collector of finding the objects which compiled code uses: linked frames against maps of the stack.
 //!
 //! ```text
 //! cargo bench --bench roots

@@ -1,4 +1,4 @@
-//! What slots cost: calls through them, first calls, replacing what is behind them.
+//! The cost of cells: calls through them, first calls, replacement of the code behind them.
 //!
 //! ```text
 //! cargo bench --bench slots

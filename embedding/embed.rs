@@ -27,7 +27,7 @@ function discounted(price::Float64, percent::Float64)::Float64
 end
 ";
 
-/// What a customer pays for some pieces of an article: large orders of what is in stock get a tenth off.
+/// The price of some pieces of an article for a customer: large orders of stock get a tenth off.
 const RULE: &str = "
 function total(article::Int64, pieces::Int64, price::Float64)::Float64
 1 ─ %1 = invoke Main.stock(article::Int64)::Int64

@@ -6,7 +6,7 @@
 //!    └────────────────────────┴─────────────────┴───────────────────────────────────────┘  until no change stays
 //! ```
 //!
-//! What counts as a fault is the caller's business: a closure that is given verified modules. Changes go from large to small,
+//! The caller decides what counts as a fault: a closure that is given verified modules. Changes go from large to small,
 //! so that most of a program is gone before single operands are looked at:
 //!
 //! | change | of |
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// What came of a reduction.
+/// The outcome of a reduction.
 #[derive(Clone, Debug)]
 pub struct Reduced {
     /// The smallest module found that fails; the given one if nothing could be left out.

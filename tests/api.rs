@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use support::{SourceFile, files_below, has_word, hold, read, rust_files, use_paths};
 
-/// What the facade re-exports of one crate.
+/// The re-exports of the facade from one crate.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Export {
     /// All of it, or a module of it.

@@ -3,7 +3,7 @@
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Verdict};
 
-/// What the C library has: complex numbers of two sizes, quotients of two sizes.
+/// Structs of the C library: complex numbers of two sizes, quotients of two sizes.
 const PROGRAM: &str = "\
 struct Complex64
     re::Float64

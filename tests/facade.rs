@@ -218,7 +218,7 @@ fn code_goes_with_its_last_handle() {
     assert!(engine.code_memory().in_use < with_unit, "nothing holds the code any more");
 }
 
-/// What embedders share between threads.
+/// Types that embedders share between threads.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Engine>();

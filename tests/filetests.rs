@@ -28,7 +28,7 @@ struct Case {
     expected: Outcome,
 }
 
-/// What a command did, or is expected to do.
+/// The outcome of a command, actual or expected.
 #[derive(Default, PartialEq, Eq)]
 struct Outcome {
     stdout: String,

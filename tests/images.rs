@@ -146,7 +146,7 @@ fn a_file_is_opened_by_its_path() {
     image::write(&path, &built(SOURCE, &Options::new())).unwrap();
     let image = engine().open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    // What was opened does not depend on the file.
+    // An opened image does not depend on the file.
     assert_eq!(image.unit().func::<(i64,), i64>("inverse").unwrap().call((10,)).unwrap(), 100);
     let error = engine().open(&path).unwrap_err();
     assert_eq!(error.fault(), Fault::World);

@@ -335,7 +335,7 @@ fn every_scalar_intrinsic_belongs_to_a_test() {
     }
 }
 
-/// What a list can lose, a test must find: the manual names everything that the tables hold.
+/// A test finds everything that a list can lose: the manual names everything that the tables hold.
 #[test]
 fn the_manual_names_every_intrinsic_builtin_and_function_of_base() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ir.md");

@@ -60,7 +60,7 @@ fn shared() -> Option<PathBuf> {
     root.ancestors().map(|dir| dir.join("shared/julia")).find(|dir| dir.is_dir())
 }
 
-/// What fails of the checks of a file in all ways, and how many checks ran in each.
+/// The failed checks of a file in all ways, and how many checks ran in each.
 fn failures(path: &Path) -> (Vec<String>, usize) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let bytes = std::fs::read(path).expect("a file");

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use brolga::{format, read_unit};
 
-/// What stands around the rows.
+/// The text around the rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Around {
     /// `CodeInfo(` … `) => R`.

@@ -10,7 +10,7 @@ use std::thread;
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Verdict};
 use programs::programs;
 
-/// What fails of the checks of the programs, and how many checks there are.
+/// The failed checks of the programs, and how many checks there are.
 fn failures(
     programs: &[(String, Program)],
     level: OptLevel,

@@ -1,6 +1,6 @@
 //! Generated programs before and after passes: they verify after each, and mean the same to the interpreter.
 //!
-//! Here each pass runs alone, and pipelines run over whole modules, callees first, with any amount of fuel. What comes out of the
+//! Here each pass runs alone, and pipelines run over whole modules, callees first, with any amount of fuel. The output of the
 //! pipelines function by function, down to machine code, is compared in `tests/differential.rs`. Programs whose types claim what is not
 //! so have no meaning to compare; they only have to verify still.
 
@@ -90,7 +90,7 @@ fn pipelines_keep_the_meaning_whatever_the_fuel() {
     assert!(returned > 0);
 }
 
-/// Changes tried on each function: types of results, and operands. What does not verify is taken back.
+/// Changes tried on each function: types of results, and operands. A change that does not verify is taken back.
 const CHANGES: usize = 60;
 
 /// Lets types claim what is not so: the values stay what they are, and whatever the verifier does not see through is believed.

@@ -27,7 +27,7 @@ const FLOAT_WAYS: [&str; 4] = [
 ];
 const REDUCTIONS: [&str; 3] = ["add_int", "xor_int", "and_int"];
 
-/// What is loaded, what is stored, how one is made of the other, and what sums it up.
+/// The loads, the stores, the operation between them, and the reduction.
 const MIXED: [(&str, &str, &str, Option<&str>); 14] = [
     ("i8", "i32", "│ %z = sext_int(i32, %x)::i32\n", Some("add_int")),
     ("i8", "i32", "│ %u = xor_int(%x, %y)::i8\n│ %z = zext_int(i32, %u)::i32\n", Some("add_int")),

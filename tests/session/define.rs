@@ -188,7 +188,7 @@ fn who_keeps_a_promise_may_call_what_is_promised() {
     }
 }
 
-/// Whoever makes a function calls it, or another whose maker calls it: both are told, with one worker too.
+/// The maker of a function calls it, or another whose maker calls it: both are told, with one worker too.
 #[test]
 fn a_promise_that_needs_itself_is_an_error_and_what_does_without_is_there() {
     for workers in

@@ -77,7 +77,7 @@ fn each_session_has_its_own_definitions() {
     }
 }
 
-/// What the second gives for an object of the first.
+/// The result of the second for an object of the first.
 fn handed_over(makes: &Dylib, sums: &Dylib) -> Result<i64, String> {
     let make = makes.func_in::<(i64,), Handle>("make").map_err(|error| error.to_string())?;
     let sum = sums.func_in::<(Handle,), i64>("sum").map_err(|error| error.to_string())?;

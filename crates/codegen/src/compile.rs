@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The result names no Cranelift type, so it can go to a linker in this process, to an object file or into a cache.
-//! What it refers to is a [`Symbol`]; no address is ever inside the bytes.
+//! It refers to others by [`Symbol`]s; no address is ever inside the bytes.
 //!
 //! **The fence.** Cranelift can panic on IR that its verifier accepts (a missing lowering rule, an impossible register
 //! constraint). Such a panic is caught, the context with its unknown state is thrown away, and the caller gets
@@ -57,13 +57,13 @@ use crate::single_pass::SinglePass;
 /// 64 KiB, above which it panics.
 pub const MAX_PARAM_WORDS: usize = 4096;
 
-/// What backtracking register allocation may cost; in the unit of one block.
+/// The budget of backtracking register allocation; the unit is one block.
 const ALLOCATION_BUDGET: u64 = 8_000;
-/// What a value that is live everywhere costs of it.
+/// The share of a value that is live everywhere.
 const LIVE_VALUE_COST: u64 = 16;
-/// What a loop costs of it.
+/// The share of a loop.
 const LOOP_COST: u64 = 8;
-/// What a loop around an average instruction costs of it: live ranges are split at each level.
+/// The share of a loop around an average instruction: live ranges are split at each level.
 const NESTING_COST: u64 = 32;
 /// With more loops around an average instruction Cranelift's mid-end does not run, whose cost is in proportion to them. It is above
 /// `ALLOCATION_BUDGET / NESTING_COST`, so these functions are oversized as well.
@@ -77,7 +77,7 @@ pub enum CompileError {
     TooLarge {
         /// The function.
         name: String,
-        /// What there is too much of.
+        /// The counted things.
         what: &'static str,
         /// How much.
         count: u64,
@@ -129,7 +129,7 @@ impl Default for Limits {
     }
 }
 
-/// What a compile is asked for beside the code.
+/// Options of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompileOptions {
     /// The effort.
@@ -461,7 +461,7 @@ fn describe(error: &CodegenError) -> String {
     }
 }
 
-/// What a panic that was caught says.
+/// The message of a caught panic.
 pub fn message_of(payload: Box<dyn Any + Send>) -> String {
     match payload.downcast::<String>() {
         Ok(text) => *text,

@@ -36,7 +36,7 @@ struct Next {
     add: Inst,
     /// Its result.
     value: Value,
-    /// What is added.
+    /// The addend.
     step: i64,
     /// The head of the loop.
     header: Block,

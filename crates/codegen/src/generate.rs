@@ -5,7 +5,7 @@
 //! `NAME#body`, and NAME is a small function that compares the stack pointer less that frame with the limit, then
 //! leaves for the body with all its arguments where they are.
 //!
-//! Whoever builds functions (the engine in process, images) holds one [`Generator`] for each thread; it keeps the scratch
+//! Each user (the engine in process, images) holds one [`Generator`] for each thread; it keeps the scratch
 //! memory of all stages. Nothing of Cranelift is visible in what goes in or comes out.
 
 use brolga_ir::{Context, Func};

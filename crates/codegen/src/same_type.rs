@@ -4,7 +4,7 @@
 //!   P of one program ── named and laid out as ──► P of the other     and so for all that is in their fields, parameters and members
 //! ```
 //!
-//! Names are the same for any two structs that are called `P`. What compiled code relies on is more: sizes, offsets, what is inline and
+//! Names are the same for any two structs that are called `P`. Compiled code relies on more: sizes, offsets, which fields are inline and
 //! what is an object, all the way down. So the types are walked in pairs, each pair once.
 //!
 //! Types of one context are the same when they are one entry of its table. Supertypes are not looked at: they say which methods
@@ -86,7 +86,7 @@ fn names(cx: &Context, ty: Type) -> Vec<(&str, bool)> {
     fields.iter().map(|field| (cx.names.text(field.name), field.is_atomic)).collect()
 }
 
-/// What a type is put together from.
+/// The parts of a type.
 fn parts(types: &Types, ty: Type) -> Vec<Type> {
     let mut parts: Vec<Type> = match types.kind(ty) {
         TypeKind::Nominal { params, .. } => params.to_vec(),

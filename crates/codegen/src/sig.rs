@@ -100,7 +100,7 @@ impl Abi {
     }
 }
 
-/// What a compiled function takes and gives, flattened to low scalars.
+/// The signature of a compiled function, flattened to low scalars.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Signature {
     /// Parameters in order, without the hidden result pointer.
@@ -184,11 +184,11 @@ pub struct ValueType {
     pub leaves: Vec<Abi>,
     /// The elements when the type is a tuple.
     pub elements: Option<Vec<ValueType>>,
-    /// What each leaf refers to, as far as it is an object: these are looked at before they are passed.
+    /// The referent of each leaf, as far as it is an object: these are looked at before they are passed.
     pub objects: Vec<Option<ObjectType>>,
     /// The type, if it is one of high IR.
     pub ty: Option<TypeIn>,
-    /// What its address leads to, if it travels in memory.
+    /// The memory behind its address, if it travels in memory.
     pub memory: Option<InMemory>,
 }
 

@@ -83,7 +83,7 @@ pub enum Verdict {
     },
 }
 
-/// What came of a call whose blocks were counted.
+/// The outcome of a call whose blocks were counted.
 #[derive(Debug)]
 pub struct Counted {
     /// Its value, as Julia would show it.

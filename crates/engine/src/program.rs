@@ -44,7 +44,7 @@ impl Program {
         Ok(Program { source, unit })
     }
 
-    /// Takes a module that was built and not read. What is wrong with its first broken function is shown in that function's
+    /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
         check_built(&module, module.func_count(), Callees::Late)?;
@@ -148,7 +148,7 @@ pub(crate) enum Callees {
     AtOnce,
 }
 
-/// What the verifier finds in a module, but for functions that were imported behind the first `own`.
+/// The verifier's findings in a module, but for functions that were imported behind the first `own`.
 fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     let mut found = verify_module(module).err().unwrap_or_default();
     if callees == Callees::AtOnce {
@@ -184,8 +184,8 @@ pub(crate) fn check_read(
     Ok(())
 }
 
-/// Verifies the first `own` functions of a module that was built, and its globals. What is wrong with the first broken
-/// function is shown in its printed form.
+/// Verifies the first `own` functions of a module that was built, and its globals. The findings in the first broken
+/// function are shown in its printed form.
 pub(crate) fn check_built(module: &Module, own: usize, callees: Callees) -> Result<(), Error> {
     let found = found_in(module, own, callees);
     let (source, all) = match found.funcs.first() {

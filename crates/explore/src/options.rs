@@ -1,16 +1,16 @@
-//! What the page shows: level, passes, a call to count, the text of an embedder's language.
+//! Options of the page: level, passes, a call to count, the text of an embedder's language.
 
 use brolga_opt::OptLevel;
 
 /// How many statements a counted call may run unless [`Options::steps`] says otherwise: about half a minute of the interpreter.
 pub const DEFAULT_STEPS: u64 = 200_000_000;
 
-/// What the page shows.
+/// Options of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The level of optimisation.
     pub level: OptLevel,
-    /// The options of the passes. What they say about dumps does not matter.
+    /// The options of the passes. Those of dumps have no effect.
     pub passes: brolga_opt::Options,
     /// A call to count the executions of rows in, as text: `fib(20)`.
     pub call: Option<String>,
@@ -24,7 +24,7 @@ pub struct Options {
 /// A text that a program was made from.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The text.
     pub text: String,

@@ -32,7 +32,7 @@ pub trait Parts {
     type Source;
     /// Serves calls while there is no code.
     type Interpreter;
-    /// The code: its entry, what it calls, its debug data. Whoever has it keeps it.
+    /// The code: its entry, its references, its debug data. A holder keeps it in memory.
     type Code: Code;
     /// Names the tiers of code.
     type Tier: Copy;

@@ -11,7 +11,7 @@
 //!
 //! **Nothing is missed.** Things go from left to right, and who is short looks from left to right: first he tries, then he looks at what is
 //! held, then whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
-//! leaves the place to its left, and until it has come to the place to its right. What had left each place when he looked there is seen
+//! leaves the place to its left, and until it has come to the place to its right. Code that had left each place at that look is seen
 //! at a later one. So an error means that all that he saw is held by those who do not give it up.
 //!
 //! | who | counts as moving |

@@ -194,7 +194,7 @@ pub struct Func {
     pub level: Level,
     /// Arguments and results.
     pub sig: Signature,
-    /// What a call of the function does at most; `None` if nobody has found out. Who gives the function another meaning
+    /// The most that a call of the function does; `None` if it is not known. Who gives the function another meaning
     /// resets it.
     pub summary: Option<Summary>,
     /// Whether its definition asks that its body be put in the place of calls, or that it not be. Of a low function it says nothing.
@@ -432,7 +432,7 @@ impl Func {
         self.insts.len()
     }
 
-    /// What an instruction does.
+    /// The operation of an instruction.
     #[inline]
     pub fn op(&self, inst: Inst) -> Op {
         self.insts[inst].op
@@ -769,12 +769,12 @@ impl Func {
         self.root_maps.remove(&inst)
     }
 
-    /// What calls of a callee do at most, if that is known.
+    /// The effects of calls of a callee, if they are known.
     pub fn callee_effects(&self, callee: Callee) -> Option<Effects> {
         Some(self.callee_summaries[callee]?.effects)
     }
 
-    /// What is known of calls of a callee and of their arguments.
+    /// The summary of a callee and its arguments.
     pub fn callee_summary(&self, callee: Callee) -> Option<Summary> {
         self.callee_summaries[callee]
     }

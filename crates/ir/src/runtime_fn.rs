@@ -16,8 +16,8 @@
 //! | region | lets collections continue without the thread, or ends that |
 //! | args | takes an array of objects and its length; gives an object, or null with an exception recorded |
 //!
-//! The throwing entries record an exception in the thread and do not come back. What they are given is what the message
-//! needs: the address of a symbol's record, a string, or a number.
+//! The throwing entries record an exception in the thread and do not come back. Their arguments are the parts of the message:
+//! the address of a symbol's record, a string, or a number.
 
 use crate::types::Type;
 use std::fmt;
@@ -47,7 +47,7 @@ macro_rules! runtime_fns {
                 match self { $(RuntimeFn::$variant => &[$(Type::$result)?],)* }
             }
 
-            /// What kind of thing it does.
+            /// The kind of the routine.
             pub fn kind(self) -> RuntimeKind {
                 match self { $(RuntimeFn::$variant => RuntimeKind::$kind,)* }
             }

@@ -1,4 +1,4 @@
-//! What a real Julia prints is read and verified: the shared programs, and spellings of one construct each.
+//! Output of a real Julia is read and verified: the shared programs, and spellings of one construct each.
 //!
 //! The programs lie beside the project in `shared/julia`; without them the test of them shows nothing. Programs that are refused stand in a
 //! list with their reason, which may only get shorter.
@@ -27,7 +27,7 @@ fn programs() -> Vec<PathBuf> {
     all
 }
 
-/// What is wrong with a text, if anything.
+/// The fault of a text, if any.
 fn refusal(name: &str, text: &str) -> Option<String> {
     let source = SourceFile::new(name, text).expect("a text of usual size");
     let (unit, found) = read(&source, &Context::new());
@@ -197,7 +197,7 @@ fn conditions_that_may_be_no_bool() {
              1 ─      goto #3 if not x\n2 ─      return 1\n3 ─      return 2\n) => Int64\n"
         ));
     }
-    // What is never a `Bool` stays an error.
+    // A condition that is never a `Bool` stays an error.
     let text = "# signature: f(x::Int64)::Int64\nCodeInfo(\n1 ─      goto #3 if not x\n2 ─      return 1\n3 ─      return 2\n) => Int64\n";
     assert!(refusal("t", text).is_some());
 }

@@ -24,7 +24,7 @@
 //! Cost: one step for each six bits of the index; 16 bytes for a symbol where all of a page are used, 1 KiB for the first of a page. Memory follows the
 //! most names that the session had at a time, not those that it ever had.
 //!
-//! Not covered: instruction fetch. Whoever emitted the symbol made its bytes fetchable first.
+//! Not covered: instruction fetch. The symbol's bytes were made fetchable before it was emitted.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;

@@ -50,9 +50,9 @@ pub type Foreign = Arc<dyn std::error::Error + Send + Sync>;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Whoever materialized them said so.
+    /// The materializer reported it.
     Reported(Foreign),
-    /// Whoever materialized them dropped the responsibility, or its task, without a word.
+    /// The materializer dropped the responsibility, or its task, without a word.
     Abandoned,
     /// The code that materialized them panicked. Here is its message, if it was a text and the panic ended the task.
     Panicked(Option<Arc<str>>),
@@ -336,7 +336,7 @@ pub enum Error {
         /// The symbols.
         symbols: Vec<Name>,
     },
-    /// Whoever makes symbols waits, on a thread or to continue, for something that needs them.
+    /// A materializer waits, on a thread or to continue, for something that needs its own symbols.
     #[error("needed while they are made: {}", List(symbols))]
     Cycle {
         /// The symbols to materialize.

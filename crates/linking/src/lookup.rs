@@ -40,7 +40,7 @@ enum Receiver<T: Target> {
 }
 
 impl<T: Target> Ticket<T> {
-    /// Whoever waits for the promise.
+    /// A ticket for a thread that waits for the promise.
     pub(crate) fn promise(promise: Arc<Promise<Answer<T>>>) -> Self {
         Ticket(Receiver::Promise(promise))
     }

@@ -314,7 +314,7 @@ fn redirects_in_two_threads() {
         let second = main.redirect(entry, &targets[1]).expect("redirected");
         let first = other.join().expect("no panic");
         assert!(first != second, "one of them was the first");
-        // Whoever was first in the tables was overtaken by the other.
+        // The other thread was in the tables first.
         let leads_to = word.load(Ordering::SeqCst); // M2
         assert_eq!(leads_to, if first { 2 } else { 1 });
     });

@@ -104,7 +104,7 @@ pub trait Host<T: Target>: Send + Sync {
         let _ = (session, labels);
     }
 
-    /// Symbols failed that nobody was waiting for. Whoever looks them up later is told too.
+    /// Symbols failed that nobody was waiting for. Later look-ups are told too.
     fn unheard(&self, failure: &Failure) {
         let _ = failure;
     }
@@ -518,7 +518,7 @@ impl<T: Target> Session<T> {
         if !tasks.is_empty() {
             fenced(|| self.0.dispatcher.dispatch_all(tasks));
         }
-        // Whoever continues inside of the waker may wait for what this step has begun, so that is queued by now.
+        // A continuation inside of the waker may wait for what this step has begun, so that is queued by now.
         for waker in wakers {
             fenced(|| waker.wake());
         }

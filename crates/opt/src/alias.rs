@@ -47,7 +47,7 @@ pub(crate) enum Alias {
     Must,
 }
 
-/// What an address is computed from.
+/// The root of an address computation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Root {
     /// The start of a stack slot.
@@ -96,7 +96,7 @@ impl Location {
     }
 }
 
-/// What is known about the addresses of a function.
+/// Facts about the addresses of a function.
 #[derive(Debug)]
 pub(crate) struct Aliases {
     /// By value: its number in `addresses` from 1; 0 for a value that is its own root.

@@ -148,7 +148,7 @@ fn goes_back(func: &Func) -> bool {
     })
 }
 
-/// What runs on high IR, before `lower`.
+/// The passes on high IR, before `lower`.
 static HIGH: &[Row] = &[
     step(O1, "union-split", &UNION_SPLIT),
     step(O1, "inline", &INLINE),
@@ -172,7 +172,7 @@ static HIGH: &[Row] = &[
     step(O1, "late dce", &DCE),
 ];
 
-/// What runs on low IR, after `lower`.
+/// The passes on low IR, after `lower`.
 static LOW: &[Row] = &[
     step(O1, "inst-simplify", &INST_SIMPLIFY),
     step(O2, "sccp", &SCCP),
@@ -239,7 +239,7 @@ pub struct Order {
     pub first: &'static str,
     /// The label of the other.
     pub then: &'static str,
-    /// What would be lost otherwise.
+    /// The reason for its place.
     pub because: &'static str,
 }
 

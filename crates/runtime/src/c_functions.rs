@@ -1,6 +1,6 @@
 //! C functions of Julia's run time and of `utf8proc`, for programs that name them where no library has them.
 //!
-//! What they compute is said in `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention.
+//! Their semantics is that of `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention.
 
 use brolga_ir::{hashing, unicode};
 

@@ -247,7 +247,7 @@ impl Emitter<'_> {
         let mut before = None;
         for (n, &block) in order.iter().enumerate() {
             if let Some(before) = before {
-                // Whoever comes only from there finds in registers what was in them at its end.
+                // A block with this one predecessor finds in registers the values at its end.
                 let is_only_way = self.ways[block.as_u32() as usize] == 1
                     && func.block_successors(before).any(|next| next == block);
                 if !is_only_way {

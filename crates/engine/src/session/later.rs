@@ -1,4 +1,4 @@
-//! What a redefinition could not do at once: functions of other dylibs that have inlined what was replaced, and cannot be recompiled.
+//! Deferred recompilation: functions of other dylibs that have inlined a replaced body and cannot be recompiled at once.
 //!
 //! ```text
 //!   redefine base ── top, elsewhere, is being compiled, and that waits for the redefinition ──► its cell leads to a stub again
@@ -7,7 +7,7 @@
 //!
 //! What is redefined is in force before anybody else is looked at, so there is no way back; and to wait for such a function would be to
 //! wait for oneself. So its cell gets a version instead, with a source that recompiles the function at its next call, from what is true
-//! then. What is being compiled meanwhile is not published: that version does not take it. If the function cannot be recompiled, the
+//! then. A compilation under way meanwhile is not published: that version does not take it. If the function cannot be recompiled, the
 //! call throws the reason, and the next one asks again.
 //!
 //! A function for which the new definition has another type is no concern of this: it keeps what it has, in code and in the tables, and

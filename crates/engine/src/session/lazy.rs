@@ -129,7 +129,7 @@ impl MaterializationUnit<Native> for Stub {
         let label = Label { dylib, symbol: self.symbol };
         let entered = self.shared.cells.enter(label, owner, self.is_eager.then_some(self.body));
         let (code, address) = Code::enter_cell(&self.shared.placed, entered);
-        // Whoever removed the unit meanwhile has told those who wait.
+        // The remover of the unit has told those who wait.
         if responsibility.attach(code).is_err() {
             return;
         }

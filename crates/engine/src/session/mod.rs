@@ -134,7 +134,7 @@ use plan::lock;
 use scope::Scope;
 use unit::Shared;
 
-/// What is known of a dylib beside what the session's tables have.
+/// The session's own facts about a dylib, beside its tables.
 struct Home {
     linking: linking::Dylib<Native>,
     scope: Arc<Scope>,
@@ -165,7 +165,7 @@ pub struct Session {
     inner: Arc<Inner>,
 }
 
-/// What a session has done and holds.
+/// Statistics of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SessionStats {
@@ -248,13 +248,13 @@ impl Session {
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// The names and types of the programs that this session reads; modules that are built for it use them. What is named in it stays as long as the session:
+    /// The names and types of the programs that this session reads; modules that are built for it use them. Names and types made directly in it stay as long as the session:
     /// a module with names that nobody else uses is built in a [view](Context::view) of it.
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }
 
-    /// What compiled code belongs to: its constants, C symbols and output.
+    /// The run time of the compiled code: its constants, C symbols and output.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.inner.shared.jit.runtime()
     }
@@ -302,7 +302,7 @@ impl Session {
 
     /// Forgets what was noted of a dylib that is closed.
     fn forget_dylib(&self, id: DylibId) {
-        // What it holds is foreign, and dropped without the lock.
+        // Its content is foreign, and dropped without the lock.
         let home = lock(&self.inner.homes).remove(&id);
         drop(home);
         self.inner.inlined.forget_all(id, u64::MAX);
@@ -330,7 +330,7 @@ impl Session {
         self.inner.inlined.take_log()
     }
 
-    /// What the session has done and holds.
+    /// Statistics.
     pub fn stats(&self) -> SessionStats {
         let shared = &self.inner.shared;
         let (symbols, units, lookups, waiting) = self.inner.linking.counts();

@@ -15,7 +15,7 @@
 //!
 //! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
 //! otherwise not changed; nothing else is shared. A thread whose component needs others does those that nobody has begun, and
-//! waits for the rest. Whoever is waited for waits for nobody above it, so somebody always continues.
+//! waits for the rest. A thread that is waited for waits for nobody above it, so one always continues.
 //!
 //! Functions are optimised on demand. Lowering, placing of roots and code generation look at one function alone.
 //!

@@ -15,9 +15,9 @@ pub enum Workers {
     Pool(usize),
     /// The same, with a limit to what may be queued, or that ask before they work.
     PoolWith(PoolOptions),
-    /// Whoever waits, at once.
+    /// The threads that wait, at once.
     Caller,
-    /// Whoever waits, in an order that depends on nothing but this seed.
+    /// The thread that waits, in an order that depends on nothing but this seed.
     Seeded(u64),
     /// Whatever runs tasks for the embedder. A [`Pool`] whose last handle may be dropped in a heap scope needs
     /// [`PoolOptions::leave`].

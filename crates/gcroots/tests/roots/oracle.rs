@@ -2,7 +2,7 @@
 //!
 //! It shares no code with placement and knows nothing of liveness. It walks one path after the other, with a coin for every
 //! branch. Objects are numbers. At a safepoint everything dies that is not found from the words of the linked frames (or those that the safepoint's map lists), from
-//! permanent objects, or through immutable fields of what is found. Whoever touches a dead object afterwards was not rooted.
+//! permanent objects, or through immutable fields of what is found. An instruction that touches a dead object afterwards had an unrooted operand.
 //!
 //! Its strict rules:
 //!

@@ -10,7 +10,7 @@ use crate::op::{Access, Op, Ordering, Region};
 use crate::runtime_fn::{RuntimeFn, RuntimeKind};
 use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, StaticBound, Type, TypeKind, Types, decl};
 
-/// What an instruction of a verified function does.
+/// The effects of an instruction of a verified function.
 pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
     const PURE: Effects = Effects::PURE;
     const PINNED: Effects = Effects { pinned: true, ..Effects::PURE };
@@ -89,7 +89,7 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::TypeOf => PURE.unchecked(true),
         Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
         Op::WriteBarrier => PURE.writing(Regions::TASK),
-        // Whoever stops the thread here may look at all that it wrote; what it reads may be read earlier.
+        // The thread that stops this one here may look at all that it wrote; its reads may happen earlier.
         Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },
     }
 }
@@ -254,7 +254,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// What the table of builtins says.
+    /// The effects in the table of builtins.
     fn coarse(&self, op: Builtin) -> Effects {
         if op.calls() {
             return Effects::ANY;

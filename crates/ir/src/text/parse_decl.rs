@@ -150,7 +150,7 @@ pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
     Ok(Signature { span, callee, params, result, vars, inlining })
 }
 
-/// What stands in front of `where`; its variables come behind those of an outer one.
+/// The expression in front of `where`; its variables come behind those of an outer one.
 fn without_where<'a>(mut expr: Expr<'a>, vars: &mut Vec<Expr<'a>>) -> Expr<'a> {
     while let ExprKind::Where(inner, own) = expr.kind {
         vars.extend(own);

@@ -1,4 +1,4 @@
-//! What stands in parentheses and brackets: tuples, named tuples, array literals.
+//! Lists in parentheses and brackets: tuples, named tuples, array literals.
 //!
 //! In an array a blank separates as well: `[1 -2]` has two elements, `[1 - 2]` and `[1-2]` have one. Rows are separated
 //! by semicolons and equally long; a single column is a vector.

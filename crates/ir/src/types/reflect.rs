@@ -1,4 +1,4 @@
-//! What the fields of a `DataType` say, by the names of all versions of Julia that programs were printed by.
+//! The fields of a `DataType`, by the names of all versions of Julia that programs were printed by.
 //!
 //! | field | value |
 //! |---|---|
@@ -14,7 +14,7 @@ use crate::names::Name;
 
 use super::{DeclKind, FieldRepr, Type, TypeKind, Types};
 
-/// What a field of a `DataType` holds.
+/// The value of a field of a `DataType`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeField {
     /// A number of a primitive type, by its bits.

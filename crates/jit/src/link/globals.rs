@@ -41,7 +41,7 @@ pub enum GlobalError {
     /// No unit knows a variable of this name.
     #[error("no unit knows a global variable `{name}`")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The scope is one of another runtime than the variables.

@@ -354,7 +354,7 @@ impl Dispatcher for Pool {
             lock(&shared.threads).running += 1;
             // Without one it continues nevertheless: others may wait for what it is in the middle of.
             shared.has_permit();
-            // Whoever is one too many now sleeps, and shall look; or will look when it is done.
+            // A worker too many sleeps now, and shall look; or will look when it is done.
             shared.queue.rouse();
         }
         Ok(())

@@ -97,7 +97,7 @@ impl<P: Parts> Event<P> for Define<P> {
 
 /// Gives the symbol of a ready unit back to a source, as if it had not been looked up. The ready definition is dismissed.
 ///
-/// Whoever looks finds the one or the other: there is no step in which the symbol is not defined.
+/// A look-up finds the one or the other: there is no step in which the symbol is not defined.
 pub struct Renew<P: Parts> {
     /// The symbol, the only one of its unit.
     pub label: Label,
@@ -298,7 +298,7 @@ impl<P: Parts> Machine<P> {
         unit: UnitId<P>,
         state: State<P>,
     ) -> Version<P> {
-        // Whoever brings it holds it, so this does not fail.
+        // The caller holds it, so this does not fail.
         self.names.retain(label.symbol);
         let version =
             self.entries.insert(Entry { label, flags, unit, state, named: true, users: SmallVec::new() });

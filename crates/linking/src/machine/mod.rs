@@ -24,7 +24,7 @@
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
 //!
 //! When the session is stopped, events that bring something new are taken if they are *begun*: if they belong to what was begun before, or to
-//! the end. Whoever makes the event says so in it.
+//! the end. The maker of the event says so in it.
 //!
 //! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
 //! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `places` (the table of dylibs), `intake` (names and identifiers from outside), `emit` (emission), `undertaking` (what the end waits for), `graph` and
@@ -202,7 +202,7 @@ pub struct Effects<P: Parts> {
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
     /// Slots to set.
     pub slots: SmallVec<[SlotStore<P>; 1]>,
-    /// Lookups that are done. Whoever is woken by an answer is woken when the work is queued.
+    /// Lookups that are done. A waiter is woken by an answer when the work is queued.
     pub answers: Vec<(P::Ticket, Answer<P>)>,
     /// Generators to ask.
     pub asks: Vec<Ask<P>>,

@@ -48,13 +48,13 @@ enum Work {
 }
 
 impl Doer {
-    /// Whoever materializes a unit.
+    /// The doer that materializes a unit.
     #[must_use]
     pub fn unit<P: Parts>(unit: UnitId<P>) -> Doer {
         Doer(Work::Unit(unit.parts()))
     }
 
-    /// Whoever answers a question.
+    /// The doer that answers a question.
     #[must_use]
     pub fn request<P: Parts>(request: RequestId<P>) -> Doer {
         Doer(Work::Request(request.parts()))

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An element's address is raw: the collector does not know it. Every access names the `Memory` that keeps it alive:
-//! `gc_loaded(memory, address)`. What is stored into an element is stored into the `Memory`, whose barrier it is.
+//! `gc_loaded(memory, address)`. A store into an element is a store into the `Memory`, whose barrier it is.
 //!
 //! The elements of a `Memory` never move and their number never changes: their address is in the region `immutable`, their number in
 //! `length`. What an array says of itself changes as it grows, and is in `header`; the part of it that is its length is in `size`. `length`
@@ -222,7 +222,7 @@ impl Lowering<'_> {
     /// Writes a value of the element's type.
     pub(super) fn store_element(&mut self, element: &Element, val: &Val) -> Step<()> {
         let FieldRepr::BitsUnion { selector: payload } = element.shape.repr else {
-            // What is made for it is made before its address is taken.
+            // The objects that it needs are made before its address is taken.
             let val = match element.shape.repr {
                 FieldRepr::Pointer => self.any(val)?,
                 _ => val.clone(),

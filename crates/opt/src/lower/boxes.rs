@@ -16,7 +16,7 @@
 //! | a union of pointer-free types | that of the member, chosen by the selector |
 //!
 //! **Tests.** An object is of a concrete type if its tag says so; a singleton, `nothing` above all, is compared by its address.
-//! Every other question is answered by the run time. What is known of the object beforehand decides which members of a union
+//! Every other question is answered by the run time. The known type of the object decides which members of a union
 //! are asked for.
 //!
 //! A boxed value never changes, so reading it back is a load of immutable memory. A value that is unboxed and boxed again is

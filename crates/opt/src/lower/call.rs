@@ -95,7 +95,7 @@ fn holds_in_low_ir(effects: &Effects, data: &CalleeData) -> bool {
     in_registers && (effects.reads | effects.writes).is_empty()
 }
 
-/// What becomes of the low arguments: of each what becomes of the argument that it is a part of. An exception may hold any.
+/// The fate of the low arguments: of each the fate of the argument that it is a part of. An exception may hold any.
 fn leaf_flow(effects: &Effects, args: &ArgFlow, sig: &NativeSignature) -> ArgFlow {
     if !effects.nothrow {
         return ArgFlow::ANY;
@@ -168,7 +168,7 @@ impl Lowering<'_> {
         self.call_declared(id, args)
     }
 
-    /// What the last argument of a method collects, which may not be what it declares.
+    /// The tuple that the last argument of a method collects, which may not be the declared type.
     fn collected(&mut self, ty: Type, rest: &[Val]) -> Step<Val> {
         let exact = self.tuple_type(rest)?;
         if self.types.is_concrete(exact) {

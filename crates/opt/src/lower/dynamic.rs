@@ -15,7 +15,7 @@
 //!     return box f(Int64, String…)(x, rest)
 //! ```
 //!
-//! Whoever calls it has seen that the objects are of the declared types, and keeps them alive.
+//! Its caller has seen that the objects are of the declared types, and keeps them alive.
 
 use super::addr::Addr;
 use super::error::{At, LowerError, LowerErrors, Refusal};

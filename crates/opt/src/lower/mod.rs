@@ -19,7 +19,7 @@
 //! at the ends of the predecessors. Unreachable blocks are dropped.
 //!
 //! **Types are tested where they are claimed**: a row may say more of its result than the operation does, and an operand of an `invoke` may
-//! be of a wider type than its parameter. What the types of operands and the tests on the way prove is not tested again (`crate::claims`).
+//! be of a wider type than its parameter. Types of operands and tests on the way that prove a claim save its test (`crate::claims`).
 //!
 //! **Safepoints.** One at every loop head (the target of an edge that goes back in reverse postorder, so every cycle has
 //! one) and one at the entry of every function that calls compiled code, so that recursion has one. A function that
@@ -33,7 +33,7 @@
 //!
 //! **Dropped** because nothing depends on it natively: coverage, loop notes, `donotdelete`, finalizers.
 //!
-//! Cost: one visit of each statement and φ edge. What a statement becomes is bounded by its operands and the limits named in
+//! Cost: one visit of each statement and φ edge. The lowered form of a statement is bounded by its operands and the limits named in
 //! `abi`, `identity` and `aggregate`. Recursion follows the nesting of types only.
 //!
 //! | file | what it lowers |
@@ -98,7 +98,7 @@ use std::rc::Rc;
 use value::Val;
 use walk::PendingPhi;
 
-/// What is chosen about lowering.
+/// Options of lowering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Whether safepoints are placed. Without them a thread cannot be stopped inside compiled code.
@@ -194,10 +194,10 @@ impl<'a> Unit<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 
-/// What a step of lowering gives.
+/// The result of a step of lowering.
 type Step<T> = Result<T, Reported>;
 
-/// What is known of a high value.
+/// Facts about a high value.
 #[derive(Clone, Copy, Debug, Default)]
 enum Known {
     /// Nothing: it was not reached yet.
@@ -247,7 +247,7 @@ struct Lowering<'a> {
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
     catches: FxHashMap<Inst, Rc<CatchSlots>>,
     upsilons: FxHashMap<Inst, Vec<Inst>>,
-    /// What was tested on the way to each block of the high function.
+    /// The tests on the way to each block of the high function.
     tests: Tests,
     /// Whether compiled code is called.
     calls: bool,

@@ -9,7 +9,7 @@
 //!
 //! The outcome is known on a way if the condition is a constant there: a φ gets one, or it is computed in the block from constants and
 //! such φ; or if a branch on the way tested the same condition. The ways that lead to one target share one copy of
-//! the block, which ends in a jump to it. What the block computes exists twice then, and `ssa_repair` mends the uses.
+//! the block, which ends in a jump to it. The values of the block exist twice then, and `ssa_repair` mends the uses.
 //!
 //! Not threaded: through heads of loops, where a way around the test is another loop; through blocks with what must not be
 //! copied (calls, fences, what belongs to the task) or with too much of it; from `enter`. A block takes part in one rewrite of a run at most.
@@ -55,7 +55,7 @@ const MAX_STEPS: u32 = 4;
 /// Branches above a way that may have tested the same condition.
 const MAX_ABOVE: usize = 8;
 
-/// What may be copied in all: an eighth of the function, and this.
+/// The limit of copies: an eighth of the function, and this.
 const MIN_GROWTH: usize = 64;
 
 /// Whether a block branches on a flag that is a φ of its own and gets a constant, or on the contrary of one: a quick look for a second run.
@@ -166,7 +166,7 @@ fn threads(func: &mut Func, cx: &PassCx<'_>, block: Block) -> [(Vec<Block>, Bloc
     [(yes, targets[0]), (no, targets[1])]
 }
 
-/// What a condition is in a block that was entered on this way.
+/// The value of a condition in a block that was entered on this edge.
 fn outcome(func: &mut Func, cx: &PassCx<'_>, cond: Value, way: (Block, Block)) -> Option<bool> {
     let value = constant_on(func, cx, cond, way, MAX_STEPS)?;
     func.as_bits(value).map(|bits| bits != 0)
@@ -217,7 +217,7 @@ fn is_undefined(func: &Func, value: Value) -> bool {
     matches!(func.as_const(value), Some(Const::Undef(_)))
 }
 
-/// What a branch on the way has shown a condition to be.
+/// The value of a condition as a branch on the way has shown it.
 fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block)) -> Option<bool> {
     // Only truth values are tested.
     if !matches!(func.ty(cond), Type::I8 | Type::BOOL) {

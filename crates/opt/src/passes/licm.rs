@@ -112,7 +112,7 @@ fn returns(effects: &Effects) -> bool {
 struct LoopFacts {
     memory: PrimaryMap<Loop, Memory>,
     aliases: Aliases,
-    /// What writes memory in a loop and those inside it; `None` if there is too much of it to look at each.
+    /// The writers of memory in a loop and those inside it; `None` if there are too many to look at each.
     writers: PrimaryMap<Loop, Option<Vec<Inst>>>,
     /// By block: the outermost loop whose first round always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,

@@ -240,7 +240,7 @@ fn speaks_again(func: &Func, cfg: &Cfg, tree: &DomTree, handlers: &Handlers, ent
     let mut seen: EntitySet<Block> = EntitySet::new();
     let mut open: Vec<Block> = cfg.succs(home).to_vec();
     while let Some(block) = open.pop() {
-        // Whoever comes back to the handler is in it again.
+        // A return to the handler is in it again.
         if block == handler || !seen.insert(block) {
             continue;
         }

@@ -127,7 +127,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         }
     }
 
-    /// What a reference element refers to; `None` while it is undefined.
+    /// The referent of a reference element; `None` while it is undefined.
     pub fn element(self, index: usize) -> Result<Option<Obj<'a, 'h>>, ObjectError> {
         let elements = self.elements()?;
         if elements.element.repr != FieldRepr::Pointer {
@@ -404,7 +404,7 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
 
 /// Copies all elements into a new `Memory` of `capacity` elements, from `start` on.
 fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize) {
-    // What a race made inconsistent is left out.
+    // Elements that a race made inconsistent are left out.
     let count = old.length.min(old.capacity.saturating_sub(old.start)).min(capacity - start);
     let stride = old.stride();
     let at = |position: usize| MEMORY_ELEMENTS + position * stride;

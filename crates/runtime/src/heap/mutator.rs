@@ -164,7 +164,7 @@ impl Mutator {
     }
 
     /// Until the result is dropped, the thread finds no code but behind entries of its own: code that is retired meanwhile does not wait for
-    /// it, unless a frame lies there. Whoever wants to know that looks at them.
+    /// it, unless a frame lies there: the retiring thread looks at them.
     pub(crate) fn stay(&self) -> Option<Stay<'_, Retired>> {
         // Outside, nothing waits for it.
         self.participant.is_inside().then(|| {

@@ -1,4 +1,4 @@
-//! What compiled code calls in the heap, beside what it does itself (`abi.rs`).
+//! Routines of the heap that compiled code calls, beside its own instructions (`abi.rs`).
 //!
 //! | routine | safepoint | result |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! What compiled code calls to do things with objects.
+//! Routines for objects that compiled code calls.
 //!
 //! | routine | safepoint | result |
 //! |---|---|---|
@@ -410,7 +410,7 @@ mod tests {
         .unwrap();
     }
 
-    /// What compiled code would be: it gives its second argument, or throws it if it is a string.
+    /// A stand-in for compiled code: it gives its second argument, or throws it if it is a string.
     extern "C" fn second_or_throw(thread: &Thread, args: *const *mut u8, count: i64) -> *mut u8 {
         assert_eq!(count, 3);
         // SAFETY: the caller passes as many words as it says.

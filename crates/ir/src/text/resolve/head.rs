@@ -375,7 +375,7 @@ fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
     }
 }
 
-/// What stands inside `:( … )` and `$(QuoteNode( … ))`.
+/// The expression inside `:( … )` and `$(QuoteNode( … ))`.
 fn unquote<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
     let mut expr = expr;
     while let ExprKind::Quote(inner) | ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) =

@@ -71,7 +71,7 @@ use types::TypeVar;
 pub struct Call {
     /// The call's place in its source.
     pub span: Span,
-    /// What is called: a function, or an object.
+    /// The callee: a function, or an object.
     pub callee: Term,
     /// The arguments.
     pub args: Vec<Term>,
@@ -84,11 +84,11 @@ pub struct Check {
     pub span: Span,
     /// The call.
     pub call: Call,
-    /// What it must do.
+    /// The expected outcome.
     pub outcome: Outcome,
 }
 
-/// What a check expects of its call.
+/// The expected outcome of a check's call.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// It returns this.
@@ -97,7 +97,7 @@ pub enum Outcome {
     Throws(Type),
 }
 
-/// What a source holds.
+/// The content of a source.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// Functions and globals.

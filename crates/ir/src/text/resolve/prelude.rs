@@ -2,7 +2,7 @@
 //!
 //! Printed IR says `Dict{String, Int64}` and declares nothing. `prelude.jlir` has such declarations in the text form of this IR, one a line. A
 //! line is read when a name in it is looked up and unknown, with what it names in turn; so a program has the types that it uses and no more.
-//! What a text declares itself comes first.
+//! A declaration of the text itself comes first.
 //!
 //! Some types changed when `Memory` came. A line that ends in `# until 1.10` or `# since 1.11` holds for texts without or with that name.
 //!

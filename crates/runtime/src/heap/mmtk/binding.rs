@@ -144,7 +144,7 @@ impl Collection<Vm> for Vm {
             }
         };
         let thread = std::thread::Builder::new().name(format!("collector {number}")).spawn(run);
-        // Whoever starts mmtk counts them.
+        // The starter of mmtk counts them.
         if let Ok(thread) = thread {
             WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }

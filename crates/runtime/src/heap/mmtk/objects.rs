@@ -32,7 +32,7 @@ pub(super) const TAG: usize = TAG_BYTES;
 /// The object at an address that mmtk gave.
 pub(super) fn at(address: Address) -> Object {
     let pointer = std::ptr::NonNull::new(address.to_mut_ptr::<u8>());
-    // SAFETY: mmtk gives addresses of memory that it manages for us, which are not null. Whoever asks keeps O1.
+    // SAFETY: mmtk gives addresses of memory that it manages for us, which are not null. The caller keeps O1.
     unsafe { Object::from_pointer(pointer.unwrap_or(std::ptr::NonNull::dangling())) }
 }
 
