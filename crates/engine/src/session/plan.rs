@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use brolga_gcroots::Lowering as Roots;
+use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::defined::test_module;
@@ -35,7 +36,6 @@ use brolga_opt::lower::{self, lower, lower_beside};
 use brolga_opt::osr::{Exit, leave_loops};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, optimize, optimize_replaceable};
-use brolga_runtime::heap::DEFAULT_ABI;
 
 use super::profile::Profile;
 use super::scope::declaration;
@@ -72,6 +72,8 @@ pub(crate) struct Plan {
     level: OptLevel,
     options: brolga_opt::Options,
     roots: Roots,
+    /// The heap on which the code runs.
+    heap: &'static HeapAbi,
     /// The counts of an earlier tier, for the passes.
     advice: Option<Arc<Profile>>,
     /// Functions whose callers may come to call others instead.
@@ -91,6 +93,7 @@ impl Plan {
         level: OptLevel,
         options: brolga_opt::Options,
         roots: Roots,
+        heap: &'static HeapAbi,
         advice: Option<Arc<Profile>>,
         replaceable: BTreeSet<FuncId>,
     ) -> Plan {
@@ -118,6 +121,7 @@ impl Plan {
             level,
             options,
             roots,
+            heap,
             advice,
             replaceable,
             components,
@@ -148,7 +152,7 @@ impl Plan {
                 self.pipeline(low.map_err(Error::from)?)?
             }
         };
-        Ok(place(&self.module.cx, low, &self.options, self.roots, &DEFAULT_ABI)?)
+        Ok(place(&self.module.cx, low, &self.options, self.roots, self.heap)?)
     }
 
     /// As [`Plan::placed`], with loops that can be left, and these.
@@ -166,7 +170,7 @@ impl Plan {
         let low = lower_beside(&self.module, &beside, &leaving.func, &options).map_err(Error::from)?;
         let mut low = self.pipeline(low)?;
         leaving.mark_questions(&mut low);
-        Ok((place(cx, low, &self.options, self.roots, &DEFAULT_ABI)?, leaving.exits))
+        Ok((place(cx, low, &self.options, self.roots, self.heap)?, leaving.exits))
     }
 
     fn pipeline(&self, func: Func) -> Result<Func, Arc<Error>> {

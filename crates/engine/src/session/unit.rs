@@ -224,7 +224,8 @@ impl Loaded {
                 && (whole.is_eager || !whole.behind_cells.contains(&module[*id].symbol(&module.cx)))
         };
         let others = module.funcs().map(|(id, _)| id).filter(|id| !is_known(id)).collect();
-        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, advice, others);
+        let heap = shared.jit.runtime().heap().abi();
+        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, heap, advice, others);
         Loaded { stage, plan, whole, names, profile, types: BTreeMap::new(), known: OnceLock::new() }
     }
 
