@@ -25,10 +25,11 @@ const BY_ADDRESS: [&str; 1] = ["same_id([1], [1]) == false"];
 
 type Define = fn(Definitions<'static>) -> Definitions<'static>;
 
-const KINDS: [(&str, Define); 4] = [
+const KINDS: [(&str, Define); 5] = [
     ("eager", |program| program),
     ("lazy", |program| program.lazy()),
     ("tiered", |program| program.tiered(2).rounds(3)),
+    ("interpreted", |program| program.interpreted(2).rounds(3)),
     ("replaceable", |program| program.replaceable()),
 ];
 
