@@ -321,7 +321,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         struct Back<'a>(&'a Heap, &'a Mutator, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                self.0.go_on(self.1, self.2);
+                self.0.resume(self.1, self.2);
                 self.1.in_scope.set(true);
             }
         }
