@@ -393,7 +393,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let bytes = ty.size_with_length(|| content.len() as u64);
         let object = self.heap.allocate(self.mutator, ty, bytes)?;
         object.set_word_at(LENGTH, content.len() as u64);
-        // SAFETY: the object has room for length, content and a zero byte, and nobody else knows it yet.
+        // SAFETY: the object has room for length, content and a zero byte, and no other code has a reference to it yet.
         unsafe { object.fill_new(STRING_BYTES, content) };
         Ok(self.add_root(object))
     }
