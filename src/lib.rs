@@ -31,10 +31,12 @@ pub use brolga_engine::{
 pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
+#[cfg(feature = "gdb")]
+pub use brolga_jit::GdbInterface;
 pub use brolga_jit::{
-    Activation, CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, GdbInterface, Handle,
-    JitDump, LookupError, Mapping, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams, Symbolized,
-    Text, TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
+    Activation, CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, Handle, JitDump,
+    LookupError, Mapping, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams, Symbolized, Text,
+    TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};

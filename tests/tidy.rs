@@ -3,6 +3,7 @@
 //! | rule | where the list is |
 //! |---|---|
 //! | crates depend on what the arrows allow, and on nothing else | `arrows` in ARCHITECTURE.md |
+//! | a package has what the registry asks for | here |
 //! | `unsafe` stands in the listed files only; crates without one forbid it | `unsafe` in ARCHITECTURE.md |
 //! | a folder does not name what it must not know | `absences` in ARCHITECTURE.md |
 //! | files of a crate do not import each other in cycles, but for those listed | `cycles` in ARCHITECTURE.md |
@@ -137,6 +138,35 @@ fn crates_depend_on_what_the_arrows_allow() {
         }
     }
     hold("The arrows between crates (a new one is a decision: write it into ARCHITECTURE.md):", &broken);
+}
+
+#[test]
+fn packages_can_be_published() {
+    let mut broken = Vec::new();
+    for dir in package_dirs() {
+        let manifest = format!("{dir}Cargo.toml");
+        let text = read(&manifest);
+        let keys = manifest_keys(&text);
+        if keys.contains(&("package".to_owned(), "publish".to_owned())) {
+            continue;
+        }
+        let fields =
+            ["description", "keywords", "categories", "license", "repository", "rust-version", "version"];
+        for field in fields.iter().filter(|field| !keys.iter().any(|(s, k)| s == "package" && k == *field)) {
+            broken.push(format!("{manifest}: `{field}` is missing"));
+        }
+        for line in text.lines().filter(|line| line.contains("path = \"crates/")) {
+            if !line.contains("version = ") {
+                broken.push(format!("{manifest}: `{line}` has a path without a version"));
+            }
+        }
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            if !root().join(&dir).join(licence).exists() {
+                broken.push(format!("{manifest}: its package has no {licence}; link the one of the root"));
+            }
+        }
+    }
+    hold("What the registry asks of each package (`publish = false` excepts one):", &broken);
 }
 
 #[test]

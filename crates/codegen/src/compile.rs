@@ -4,24 +4,24 @@
 //!   Function ──limits──> budget ──> Context::compile ──> CompiledFunction
 //!                │          │        (behind a fence)        ▲
 //!                │          └ too costly for backtracking: single-pass register allocation
-//!                └ baseline: single_pass/mod.rs ─────────────┘ or, if it has something that is not made there, as above
+//!                └ baseline: single_pass/mod.rs ─────────────┘ or, for instructions it does not support, as above
 //! ```
 //!
 //! The result names no Cranelift type, so it can go to a linker in this process, to an object file or into a cache.
 //! It refers to others by [`Symbol`]s; no address is ever inside the bytes.
 //!
 //! **The fence.** Cranelift can panic on IR that its verifier accepts (a missing lowering rule, an impossible register
-//! constraint). Such a panic is caught, the context with its unknown state is thrown away, and the caller gets
-//! [`CompileError::Panicked`] with the message. The message also reaches the process's panic hook, which by default
-//! prints it: the hook is global to the process and belongs to the embedder, so it is left alone. In a build with
-//! `panic = "abort"` there is no fence.
+//! constraint). Such a panic is caught, the context is discarded because its state is unknown, and the caller gets
+//! [`CompileError::Panicked`] with the message. The message also reaches the panic hook, which prints it by default; the
+//! hook is global to the process and belongs to the embedder, so it is not changed. In a build with `panic = "abort"`
+//! there is no fence.
 //!
 //! **Limits.** Cranelift cannot be interrupted, so time is bounded by size: a function over a limit is refused before
 //! work starts. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
 //!
-//! **Budget.** Backtracking register allocation is more than linear in four ways: in the values live at once, in loops, in how deep they are
-//! nested, and in blocks. One walk in layout order counts them; above the budget the function gets single-pass allocation, which costs
-//! about the same for every instruction. Measured, in µs for each instruction:
+//! **Budget.** Backtracking register allocation is superlinear in four quantities: values live at once, loops, their
+//! nesting depth, and blocks. One walk in layout order estimates them. A function above the budget gets single-pass
+//! allocation, whose cost per instruction is nearly constant. Measured, in µs per instruction:
 //!
 //! | shape                                | backtracking | single pass | budget used |
 //! |--------------------------------------|--------------|-------------|-------------|
@@ -32,7 +32,7 @@
 //! | 3,000 conditions in a row            | 6.5          | 2.2         | 0.8         |
 //! | 30,000                               | 30           | 2.4         | 7.5         |
 //!
-//! Cost: compiling is nearly all Cranelift's; what is done here is one walk for the estimate and copies of the outputs.
+//! Cost: Cranelift takes nearly all of the time. This file adds one walk for the estimate and copies of the outputs.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -53,20 +53,19 @@ use crate::counters;
 use crate::isa::{HostIsa, Tier};
 use crate::single_pass::SinglePass;
 
-/// A signature whose parameters take more words is refused. Cranelift's own limit is that of the bytes of arguments on the stack,
-/// 64 KiB, above which it panics.
+/// The most words that a signature's parameters may take. Cranelift panics above 64 KiB of arguments on the stack.
 pub const MAX_PARAM_WORDS: usize = 4096;
 
 /// The budget of backtracking register allocation; the unit is one block.
 const ALLOCATION_BUDGET: u64 = 8_000;
-/// The share of a value that is live everywhere.
+/// The cost of a value that is live in the whole function.
 const LIVE_VALUE_COST: u64 = 16;
-/// The share of a loop.
+/// The cost of a loop.
 const LOOP_COST: u64 = 8;
-/// The share of a loop around an average instruction: live ranges are split at each level.
+/// The cost of each loop around an average instruction: live ranges are split at each level.
 const NESTING_COST: u64 = 32;
-/// With more loops around an average instruction Cranelift's mid-end does not run, whose cost is in proportion to them. It is above
-/// `ALLOCATION_BUDGET / NESTING_COST`, so these functions are oversized as well.
+/// With more loops than this around an average instruction, Cranelift's mid-end is skipped, because its cost is
+/// proportional to the nesting. Above `ALLOCATION_BUDGET / NESTING_COST`, so these functions are oversized too.
 const MAX_NESTING: u64 = 256;
 
 /// Why a function could not be compiled.
@@ -77,19 +76,19 @@ pub enum CompileError {
     TooLarge {
         /// The function.
         name: String,
-        /// The counted things.
+        /// The kind of thing that was counted, in the plural.
         what: &'static str,
-        /// How much.
+        /// The count.
         count: u64,
-        /// How much is allowed.
+        /// The largest count allowed.
         limit: u64,
     },
-    /// Cranelift refused the function. A defect of lowering: it must only give what Cranelift can do.
+    /// Cranelift refused the function. A defect of lowering, which must emit only what Cranelift supports.
     #[error("code generator refused `{name}`: {reason}")]
     Refused {
         /// The function.
         name: String,
-        /// Cranelift's words.
+        /// Cranelift's message.
         reason: String,
     },
     /// Cranelift panicked. A defect of Cranelift or of lowering; the process is unharmed.
@@ -100,7 +99,7 @@ pub enum CompileError {
         /// The panic's message.
         message: String,
     },
-    /// The machine code uses a relocation or library routine that no linker of ours knows.
+    /// The machine code uses a relocation or library routine that none of our linkers supports.
     #[error("code of `{name}` needs {what}, which cannot be linked")]
     Unlinkable {
         /// The function.
@@ -138,7 +137,7 @@ pub struct CompileOptions {
     pub listing: bool,
 }
 
-/// Compiles functions one after the other. Scratch memory is kept between functions; one compiler per thread.
+/// Compiles functions one at a time and keeps scratch memory between them. Each thread has its own.
 pub struct Compiler {
     context: Context,
     single_pass: SinglePass,
@@ -157,8 +156,8 @@ impl Compiler {
         Compiler { context: Context::new(), single_pass: SinglePass::default(), limits }
     }
 
-    /// Compiles `func`. An external name `u0:N` in it means `symbols[N]`. The function is left in an unspecified state;
-    /// clear it before building the next one in it.
+    /// Compiles `func`, in which the external name `u0:N` means `symbols[N]`. Leaves `func` in an unspecified state:
+    /// clear it before reuse.
     pub fn compile(
         &mut self,
         name: &str,
@@ -176,9 +175,9 @@ impl Compiler {
         }
         let cost = (options.tier == Tier::Optimised).then(|| allocation_cost(func));
         let oversized = cost.is_some_and(|cost| cost.total > ALLOCATION_BUDGET);
-        let has_halves = cost.is_some_and(|cost| cost.nesting <= MAX_NESTING) && !oversized;
+        let runs_mid_end_apart = cost.is_some_and(|cost| cost.nesting <= MAX_NESTING) && !oversized;
         let target = match cost {
-            // The mid-end walks the loops around each value that it places.
+            // The mid-end walks all loops around each value that it places.
             Some(cost) if cost.nesting > MAX_NESTING => isa.for_tier(Tier::Baseline),
             _ if oversized => isa.for_oversized(),
             _ => isa.for_tier(options.tier),
@@ -187,10 +186,11 @@ impl Compiler {
         std::mem::swap(&mut self.context.func, func);
         self.context.set_disasm(options.listing);
         let context = &mut self.context;
-        // Nothing outside the context is touched by a compile, and after a panic the context is replaced.
+        // Unwind safety: a compilation modifies nothing but the context, which is replaced after a panic.
         let fenced = catch_unwind(AssertUnwindSafe(|| {
             let plane = &mut ControlPlane::default();
-            let target = if has_halves {
+            // The mid-end runs by itself so that `keep_in_register` sees its result.
+            let target = if runs_mid_end_apart {
                 context.optimize(&**target, plane).map_err(|failed| describe(&failed))?;
                 counters::keep_in_register(context);
                 isa.behind_mid_end()
@@ -215,7 +215,7 @@ impl Compiler {
         result
     }
 
-    /// Nothing if the function has something that Cranelift is needed for.
+    /// Generates code in a single pass. `None` if the function has something that only Cranelift supports.
     fn compile_in_one_pass(
         &mut self,
         name: &str,
@@ -231,7 +231,7 @@ impl Compiler {
             return Err(CompileError::Refused { name: name.to_string(), reason: errors.to_string() });
         }
         let single_pass = &mut self.single_pass;
-        // It begins again with each function, whatever became of the last one.
+        // Unwind safety: `compile` resets all state, so nothing of a function that panicked reaches the next one.
         let fenced =
             catch_unwind(AssertUnwindSafe(|| single_pass.compile(name, func, symbols, features).ok()));
         fenced.map_err(|payload| CompileError::Panicked {
@@ -267,7 +267,10 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let compiled = self.context.take_compiled_code();
         let Some(compiled) = compiled else {
-            return Err(CompileError::Refused { name: name.to_string(), reason: "no code came out".into() });
+            return Err(CompileError::Refused {
+                name: name.to_string(),
+                reason: "no code was generated".into(),
+            });
         };
         let buffer = &compiled.buffer;
         let frame_bytes = buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset);
@@ -338,9 +341,9 @@ impl Compiler {
     }
 }
 
-/// The offsets that tagged calls return to, by tag.
+/// The return offsets of tagged calls, by tag.
 fn return_offsets(buffer: &MachBufferFinalized<Final>) -> BTreeMap<u32, u32> {
-    // Whatever else a call became carries the tag too, in front of it.
+    // The other instructions of a lowered call carry the tag as well, at the position before them.
     let behind = buffer.debug_tags().filter(|tags| tags.pos == MachDebugTagPos::Post);
     let numbered = |tags: MachBufferDebugTagList<'_>| match tags.tags {
         [DebugTag::User(number)] => Some((*number, tags.offset)),
@@ -349,7 +352,7 @@ fn return_offsets(buffer: &MachBufferFinalized<Final>) -> BTreeMap<u32, u32> {
     behind.filter_map(numbered).collect()
 }
 
-/// Cranelift counts from the stack pointer, which is as far below the frame pointer as the map spans.
+/// Frame maps relative to the frame pointer. Cranelift's offsets are relative to the stack pointer, `span` bytes below.
 fn frame_maps(buffer: &MachBufferFinalized<Final>) -> Vec<FrameMap> {
     let map = |(return_offset, span, map): &(u32, u32, UserStackMap)| {
         let words = map.entries().map(|(_, offset)| offset as i32 - *span as i32).collect();
@@ -358,7 +361,7 @@ fn frame_maps(buffer: &MachBufferFinalized<Final>) -> Vec<FrameMap> {
     buffer.user_stack_maps().iter().map(map).collect()
 }
 
-/// Adds `symbol` unless it is there already, and gives its index. Few routines occur in one function.
+/// The index of `symbol`, which is added if absent. A linear search is enough: a function uses few routines.
 fn intern(symbols: &mut Vec<Symbol>, symbol: Symbol) -> u32 {
     let at = symbols.iter().position(|s| *s == symbol).unwrap_or_else(|| {
         symbols.push(symbol);
@@ -367,7 +370,7 @@ fn intern(symbols: &mut Vec<Symbol>, symbol: Symbol) -> u32 {
     at as u32
 }
 
-/// The run-time routine behind one of Cranelift's library calls; `None` for those that our settings rule out.
+/// The run-time routine that implements a Cranelift library call; `None` for calls that our settings rule out.
 fn libcall_routine(call: LibCall) -> Option<&'static str> {
     Some(match call {
         LibCall::CeilF32 => "brolga_ceil_f32",
@@ -399,18 +402,21 @@ fn slot_bytes(func: &Function) -> usize {
 struct AllocationCost {
     /// In the unit of [`ALLOCATION_BUDGET`].
     total: u64,
-    /// How many loops there are around an average instruction.
+    /// The number of loops around an average instruction.
     nesting: u64,
 }
 
-/// The estimate of the module's header. The loops around an average instruction are counted in the same way, from heads to back edges. The number of values live at an average instruction is the distance from each
-/// definition to the last use, summed up and divided by the length. Back edges are counted as loops but not followed: a
-/// value that lives around a loop counts up to its last use, which is enough to tell thousands from dozens.
+/// Estimates the cost by one walk in layout order; see **Budget** in the file's header.
+///
+/// The number of values live at an average instruction is the sum of the distances from each definition to its last use,
+/// divided by the length of the function. The number of loops around an average instruction is computed in the same way
+/// from the distances between loop headers and back edges. Back edges are not followed: a value live around a loop counts
+/// up to its last use in layout order, which is enough to tell thousands from dozens.
 fn allocation_cost(func: &Function) -> AllocationCost {
     const UNDEFINED: u32 = u32::MAX;
     let mut defined = vec![UNDEFINED; func.dfg.num_values()];
     let mut last_use = vec![0u32; func.dfg.num_values()];
-    // Where blocks that were passed begin.
+    // The start positions of the blocks visited so far. An edge to one of them is a back edge.
     let mut starts = vec![None; func.dfg.num_blocks()];
     let (mut position, mut blocks, mut loops, mut looping) = (0u32, 0u64, 0u64, 0u64);
     for block in func.layout.blocks() {
@@ -446,7 +452,7 @@ fn allocation_cost(func: &Function) -> AllocationCost {
     AllocationCost { total, nesting }
 }
 
-/// Words that the parameters take in the widest signature of a function or of its calls.
+/// The largest number of parameter words in the signatures of a function and its callees.
 fn param_words(func: &Function) -> usize {
     let words = |signature: &Signature| {
         signature.params.iter().map(|param| param.value_type.bytes().div_ceil(8) as usize).sum()
@@ -511,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_function_is_an_error_with_the_verifier_text_and_the_compiler_goes_on() {
+    fn a_refused_function_is_an_error_with_the_verifier_text_and_the_compiler_stays_usable() {
         let mut compiler = Compiler::default();
         let mut ill_typed = build(&Signature::new([Abi::I64], [Abi::I32]), |b| {
             let x = b.block_params(b.current_block().unwrap())[0];
@@ -526,15 +532,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_cranelift_is_an_error_and_the_compiler_goes_on() {
+    fn a_panic_in_cranelift_is_an_error_and_the_compiler_stays_usable() {
         // Converting to an 8-bit integer passes the verifier and reaches an `unreachable!` on x86-64.
-        let mut cursed = build(&Signature::new([Abi::F64], [Abi::I8]), |b| {
+        let mut unsupported = build(&Signature::new([Abi::F64], [Abi::I8]), |b| {
             let x = b.block_params(b.current_block().unwrap())[0];
             let narrow = b.ins().fcvt_to_sint(types::I8, x);
             b.ins().return_(&[narrow]);
         });
         let mut compiler = Compiler::default();
-        let result = compiler.compile("f", &mut cursed, vec![], &isa(), OPTIMISED);
+        let result = compiler.compile("f", &mut unsupported, vec![], &isa(), OPTIMISED);
         if cfg!(target_arch = "x86_64") {
             assert!(matches!(result, Err(CompileError::Panicked { .. })), "{result:?}");
         }
@@ -620,7 +626,7 @@ mod tests {
         })
     }
 
-    /// `count` empty loops in each other.
+    /// `count` nested empty loops.
     fn nest(count: usize) -> Function {
         build(&Signature::new([Abi::I64], []), |b| {
             let stop = b.block_params(b.current_block().unwrap())[0];
@@ -642,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn what_backtracking_is_slow_on_gets_single_pass_allocation() {
+    fn shapes_that_are_slow_to_backtrack_on_get_single_pass_allocation() {
         let oversized = |mut func: Function, tier| {
             let options = CompileOptions { tier, listing: false };
             let compiled = Compiler::default().compile("f", &mut func, vec![], &isa(), options);

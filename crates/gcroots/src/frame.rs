@@ -1,20 +1,20 @@
-//! Frames: where the root slots lie, where a frame is linked, and where it is taken off again.
+//! GC frames: the layout of root slots, and where a frame is pushed and popped (shrink wrapping).
 //!
 //! ```text
 //!   +0    4 × number of words                a stack slot; its words:
-//!   +8    the frame that was innermost       │ argument words │ tracked slots │ stored roots │
+//!   +8    the previous frame                 │ argument words │ tracked slots │ stored roots │
 //!   +16   words                                one area, shared    one each       coloured
 //! ```
 //!
-//! **Pushing.** A frame is linked in front of the first thing that needs it: in the nearest block that dominates all of them,
-//! out of every loop. Blocks that are [doomed](crate::flow) count on their own: each highest doomed dominator with such
-//! things links the frame for itself, unless it is linked already. Words are null when a frame is linked, but for those that
-//! are stored before the first safepoint.
+//! **Pushing.** The frame is pushed before its first use, in the nearest block that dominates all uses and is outside of every
+//! loop. [Doomed](crate::flow) blocks are treated separately: each highest doomed dominator with uses pushes the frame
+//! itself, unless it is pushed already. A push sets the words to null, except those that are stored before the first
+//! safepoint.
 //!
-//! Dead words become null in front of calls, as [`nulls`](crate::nulls) says, where the frame is linked.
+//! While the frame is linked, dead words become null before calls ([`nulls`](crate::nulls)).
 //!
-//! **Popping.** In front of each return, and on each edge that leaves what the push dominates. Nothing pops on the way to an
-//! exception: who catches it goes back to the frame that was innermost there.
+//! **Popping.** Before each return, and on each edge that leaves the region dominated by the push. There are no pops on the way
+//! to an exception: the handler restores the frame that was innermost at the entry of its function.
 //!
 //! ```text
 //!   1 ─ goto #3 if not %1            1 ─ goto #3 if not %1
@@ -24,11 +24,12 @@
 //!   3 ─ return                       3 ─ return
 //! ```
 //!
-//! **Functions that catch exceptions**, and those with tracked slots (which keep what was stored from one end of the function
-//! to the other), link their frame at the entry. A handler first makes the frame that was innermost at the entry innermost
-//! again, because what was thrown through took nothing off.
+//! **Functions that catch exceptions**, and those with tracked slots (whose contents live in the whole function), push their
+//! frame at the entry. A handler first restores the innermost frame of its function, because the functions that the
+//! exception left did not pop theirs.
 //!
-//! Invariant: no path links a frame that is linked. Every edge out of what a push dominates, and back to it, pops.
+//! Invariant: no path pushes a frame that is linked. Every edge that leaves the region dominated by a push, or returns to
+//! its block, pops.
 
 use crate::bases::Bases;
 use crate::flow::{Flow, is_safepoint};
@@ -43,19 +44,19 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Context, Func, Inst, Op, Slot, Type, Value};
 use cranelift_entity::SecondaryMap;
 
-/// Bytes in front of the words of a linked frame.
+/// Bytes before the words of a linked frame.
 const LINKS: u32 = 16;
 
 /// The words of a function's frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) slot: Slot,
-    /// Bytes in front of the words.
+    /// Bytes before the words.
     header: u32,
 }
 
 impl Frame {
-    /// A frame of so many words, which is linked or found by maps.
+    /// A frame of `words` words.
     pub(crate) fn new(func: &mut Func, words: u32, lowering: Lowering) -> Frame {
         let header = match lowering {
             Lowering::Linked => LINKS,
@@ -69,22 +70,22 @@ impl Frame {
         self.header + 8 * word
     }
 
-    /// How a word is accessed, from the start of the frame.
+    /// The access of a word, relative to the start of the frame.
     pub(crate) fn access(self, word: u32) -> Access {
         access(self.offset(word) as i32, Region::Frame)
     }
 }
 
-/// Something that needs the frame to be linked.
+/// An instruction before which the frame must be linked.
 #[derive(Clone, Copy)]
 struct FrameUse {
     block: Block,
     at: Inst,
-    /// The first word behind those that it touches.
+    /// The number of words that the frame must have for it.
     words: u32,
 }
 
-/// Where a frame is linked.
+/// A place where the frame is linked.
 struct Push {
     block: Block,
     before: Inst,
@@ -95,7 +96,7 @@ pub(crate) fn access(offset: i32, region: Region) -> Access {
     Access { offset, region, align_log2: 3 }
 }
 
-/// The decisions of placement, as the frame needs them.
+/// The results of root placement that determine the frame.
 pub(crate) struct Plan<'a> {
     pub(crate) bases: &'a Bases,
     pub(crate) slots: &'a Slots,
@@ -105,7 +106,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) nulls: &'a [Null],
 }
 
-/// Links, fills and takes off the frame. `None`: the function needs none.
+/// Emits pushes, stores and pops of the frame. `None` if the function needs none.
 pub(crate) fn build(
     func: &mut Func,
     cx: &Context,
@@ -159,7 +160,7 @@ pub(crate) fn build(
     frame
 }
 
-/// Stores the roots.
+/// Emits the stores of roots.
 pub(crate) fn fill(func: &mut Func, plan: &Plan<'_>, frame: Frame) {
     for store in &plan.slots.stores {
         let value = plan.bases.roots[store.root as usize].0;
@@ -169,7 +170,7 @@ pub(crate) fn fill(func: &mut Func, plan: &Plan<'_>, frame: Frame) {
     }
 }
 
-/// Where to link the frame.
+/// The places where the frame is pushed, without two on one path.
 fn pushes(
     func: &Func,
     uses: &[FrameUse],
@@ -190,7 +191,8 @@ fn pushes(
             places.push(place);
             continue;
         }
-        // A loop without end is entered from a block that may return: it is linked there, and nowhere twice.
+        // An infinite loop is entered from a block that may return. Its push is outside the loop, so it is merged with the
+        // normal one.
         normal_place = match normal_place {
             None => Some(place),
             Some(other) => {
@@ -214,7 +216,7 @@ fn pushes(
     places
 }
 
-/// The point that dominates all uses, out of all loops.
+/// The nearest point that dominates all uses and is outside of all loops.
 fn point(func: &Func, uses: &[FrameUse], tree: &DomTree, loops: &Loops) -> Option<Push> {
     let mut block = uses.first()?.block;
     for u in uses {
@@ -248,12 +250,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The words that are stored between the push and the first safepoint behind it, of the stores in the push's block.
+    /// The words that stores in the push's block initialise before the first safepoint after the push.
     fn stored_first(&self, slots: &Slots, push: &Push, stores: &[Store]) -> Vec<bool> {
         let mut stored = vec![false; push.words as usize];
         let from = slots.position(push.before);
-        let behind = std::iter::successors(Some(push.before), |&i| self.func.next_inst(i));
-        let first = behind.into_iter().find(|&i| is_safepoint(self.func, self.cx, i));
+        let mut rest = std::iter::successors(Some(push.before), |&i| self.func.next_inst(i));
+        let first = rest.find(|&i| is_safepoint(self.func, self.cx, i));
         let until = first.map_or(u32::MAX, |i| slots.position(i));
         let mut store = |word: u32| {
             if let Some(stored) = stored.get_mut(word as usize) {
@@ -265,7 +267,7 @@ impl Builder<'_> {
                 store(s.word);
             }
         }
-        // The argument words of a call are stored in front of it.
+        // The argument words of a call are stored before it.
         if let Some(call) = first.filter(|&i| matches!(self.func.op(i), Op::CallArgs(_))) {
             (0..self.func.args(call).len() as u32).for_each(store);
         }
@@ -282,7 +284,7 @@ impl Builder<'_> {
         let mut word = 0;
         while word < push.words {
             let first = frame.access(word);
-            // Two at a time where they are aligned.
+            // Two words with one vector store where they are aligned.
             if first.offset % 16 == 0 && !is_stored(word) && !is_stored(word + 1) {
                 let nulls = at.func.bits(types, Type::V128, 0);
                 at.ins(Op::Store(first), &[base, nulls], &[]);
@@ -319,7 +321,7 @@ impl Builder<'_> {
         at.ins(Op::Store(link), &[thread, previous], &[]);
     }
 
-    /// Takes the frame off wherever control leaves what the push dominates.
+    /// Emits a pop wherever control leaves the region dominated by the push.
     fn pops(&mut self, push: &Push, flow: &Flow, tree: &DomTree, doomed_push: bool) {
         let Some(frame) = self.frame else { return };
         let mut work = vec![push.block];
@@ -332,7 +334,7 @@ impl Builder<'_> {
             }
             let leaves = |target: Block| {
                 let outside = target == push.block || !tree.dominates(push.block, target);
-                // On the way to an exception that leaves the function nothing is popped, if nothing is linked there again.
+                // Edges to doomed blocks need no pop, unless a doomed block pushes the frame again.
                 outside && (doomed_push || flow.doom(target).is_none())
             };
             let targets = self.func.inst_blocks(end).to_vec();
@@ -349,7 +351,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Puts a block on an edge and gives its jump.
+    /// Splits an edge; returns the jump of the new block.
     fn split_edge(&mut self, from: Block, end: Inst, number: usize, to: Block) -> Inst {
         let middle = self.func.make_block();
         self.func.insert_block_after(middle, from);
@@ -365,8 +367,8 @@ impl Builder<'_> {
     }
 }
 
-/// Makes the innermost frame of the function's entry innermost again at the head of each handler: what threw may have linked frames,
-/// whether this function does or not.
+/// Restores the function's innermost frame at the head of each handler. Functions that were left by the exception may have pushed
+/// frames, even if this one has none.
 pub(crate) fn restore_in_handlers(
     func: &mut Func,
     options: &Options,
@@ -402,7 +404,7 @@ pub(crate) fn restore_in_handlers(
     }
 }
 
-/// The address of the thread, and how its word for the innermost frame is accessed.
+/// The address of the thread, and the access of its word for the innermost frame.
 fn thread_word(at: &mut Cursor<'_>, options: &Options) -> (Value, Access) {
     let thread = at.ins_value(Op::ThreadAddr, &[], Type::PTR);
     (thread, access(options.heap.gc_stack as i32, Region::Thread))

@@ -1,7 +1,7 @@
-//! Building functions from Rust: for embedders and their front ends.
+//! Builds functions from Rust: for embedders and their front ends.
 //!
-//! Every method checks what it is given and says at once what is wrong; a statement that the verifier would refuse is not
-//! added. [`Builder::finish`] runs the whole verifier, so that what comes out of it may be compiled.
+//! Every method checks its arguments and returns an error at once; a statement that the verifier would refuse is not
+//! added. [`Builder::finish`] runs the whole verifier, so a finished function can be compiled.
 //!
 //! ```
 //! use brolga_ir::{Context, Type, build::{BuildError, Builder}, intrinsic::Intrinsic};
@@ -49,14 +49,14 @@
 //! assert!(error.to_string().contains("operand 2 is `Float64`"));
 //! ```
 //!
-//! **Blocks.** The entry is there from the start. A block takes its place in the order when it is first switched to. A block
-//! is *sealed* when all jumps to it are known; sealing early gives fewer φ to clean up. Blocks that are not sealed are sealed by
-//! `finish`.
+//! **Blocks.** The entry exists from the start. A block gets its position in the layout when it is first switched to. A
+//! block is *sealed* when all jumps to it are known; sealing early creates fewer φ. `finish` seals the remaining blocks.
 //!
-//! **Variables** become values and φ (`vars`). A handler sees them as they were at its `enter`; what changes inside the
-//! protected blocks goes to it through [`Op::Upsilon`] and [`Op::PhiC`] by hand.
+//! **Variables** become values and φ (`vars`). A handler sees them as they were at its `enter`; for values that change
+//! inside the protected blocks, add [`Op::Upsilon`] and [`Op::PhiC`] by hand.
 //!
-//! **Inlining** can be asked for or forbidden, of a function and of a call ([`Builder::set_inlining`], [`Builder::set_call_inlining`]).
+//! **Inlining** can be requested or forbidden for a function and for a call ([`Builder::set_inlining`],
+//! [`Builder::set_call_inlining`]).
 
 mod error;
 mod hints;
@@ -93,8 +93,8 @@ pub struct Builder<'c> {
 }
 
 impl<'c> Builder<'c> {
-    /// A function of high IR; argument 0, the function object, is added. The name may have a module in front, as in `A.g`
-    /// ([`FunctionName::parse`]); without one it is a function of `Main`. So it is wherever a builder takes the name of a function.
+    /// A function of high IR; argument 0, the function object, is added. The name may begin with a module, as in `A.g`
+    /// ([`FunctionName::parse`]); without one the function belongs to `Main`. This holds for all names of functions here.
     pub fn high(cx: &'c Context, name: &str, params: &[(&str, Type)], result: Type) -> Self {
         let function = FunctionName::parse(&cx.names, name);
         let object = Param { name: None, ty: cx.types.function_named(function) };
@@ -108,7 +108,7 @@ impl<'c> Builder<'c> {
         Self::new(cx, Func::new(function.name, Level::High, sig))
     }
 
-    /// A method of high IR of the objects of a type: closures and other objects that are called. Argument 0 is the object.
+    /// A method of high IR of callable objects of a type, such as closures. Argument 0 is the object.
     pub fn method_of(cx: &'c Context, object: Type, params: &[(&str, Type)], result: Type) -> Self {
         let object_param = Param { name: None, ty: object };
         let named = params.iter().map(|&(text, ty)| Param { name: Some(cx.names.intern(text)), ty });
@@ -122,7 +122,7 @@ impl<'c> Builder<'c> {
         Self::new(cx, Func::new(name, Level::High, sig))
     }
 
-    /// The object that is called: argument 0 of a function of high IR.
+    /// The called object: argument 0 of a function of high IR.
     pub fn callee(&self) -> Result<Value, BuildError> {
         self.func.params().first().copied().ok_or(BuildError::NoParam(0))
     }
@@ -142,7 +142,7 @@ impl<'c> Builder<'c> {
         Builder { cx, func, at, place: Place::default(), vars, ended: SecondaryMap::new() }
     }
 
-    /// The function as far as it is built.
+    /// The function as built so far.
     pub fn func(&self) -> &Func {
         &self.func
     }
@@ -158,7 +158,7 @@ impl<'c> Builder<'c> {
         self.func.params().get(n.saturating_add(first)).copied().ok_or(BuildError::NoParam(n))
     }
 
-    /// The source line of the statements that follow; 0 for none.
+    /// Sets the source line of the statements added from now on; 0 for none.
     pub fn set_line(&mut self, line: u32) {
         self.place.line = line;
     }
@@ -170,12 +170,12 @@ impl<'c> Builder<'c> {
         self.at
     }
 
-    /// Makes a block.
+    /// Creates a block.
     pub fn create_block(&mut self) -> Block {
         self.func.make_block()
     }
 
-    /// Adds further statements to this block.
+    /// Adds statements to this block from now on.
     pub fn switch_to_block(&mut self, block: Block) -> Result<(), BuildError> {
         self.known_block(block)?;
         if self.ended[block] {
@@ -188,7 +188,7 @@ impl<'c> Builder<'c> {
         Ok(())
     }
 
-    /// Says that all jumps to the block are there.
+    /// Declares that no more jumps to the block will be added.
     pub fn seal_block(&mut self, block: Block) -> Result<(), BuildError> {
         self.known_block(block)?;
         self.vars.seal(&mut self.func, block);
@@ -220,7 +220,7 @@ impl<'c> Builder<'c> {
         let ty = self.vars.ty(variable).ok_or(BuildError::UnknownVariable(variable))?;
         match self.vars.value(&mut self.func, variable, self.at) {
             Some(value) => Ok(value),
-            // An unreachable use may read anything.
+            // An unreachable use may read any value.
             None if self.at != self.entry() && self.vars.preds(self.at).is_empty() => {
                 Ok(self.func.constant(Const::Undef(ty)))
             }
@@ -229,7 +229,7 @@ impl<'c> Builder<'c> {
     }
 
     fn entry(&self) -> Block {
-        // The constructor placed it, and nothing is removed.
+        // The constructor placed it, and blocks are never removed.
         self.func.entry().unwrap_or(self.at)
     }
 
@@ -242,7 +242,7 @@ impl<'c> Builder<'c> {
             _ if ty == Type::BOOL => Some(1),
             _ => self.cx.types.primitive(ty).map(|(bits, _)| u32::from(bits)),
         };
-        // Signed and unsigned readings of the width are both welcome.
+        // Accepts the signed and the unsigned range of the width.
         let fits = |bits: u32| bits >= 128 || (value >> (bits - 1) >= -1 && value >> bits <= 0);
         if !width.is_some_and(fits) {
             return Err(BuildError::Constant { value, ty: self.cx.types.display(ty).to_string() });
@@ -424,7 +424,7 @@ impl<'c> Builder<'c> {
         self.value(Op::New(ty), fields, ty)
     }
 
-    /// Calls the method of a function of the module that takes these operands.
+    /// Calls the method that `module` has for a named function and the types of these operands.
     pub fn call_method(&mut self, module: &Module, name: &str, args: &[Value]) -> Result<Value, BuildError> {
         let types: Vec<Type> = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
         let function = self.cx.types.function_of(name);
@@ -438,8 +438,8 @@ impl<'c> Builder<'c> {
         self.invoke(name, args, result)
     }
 
-    /// Calls the method of a named function for the types of the operands, which gives a result of this type. Whether
-    /// there is one is found out when the function becomes part of a module.
+    /// Calls the method of a named function for the types of the operands, with this result type. Its existence is checked
+    /// when the function becomes part of a module.
     pub fn invoke(&mut self, name: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
         let types = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
         let function = self.cx.types.function_of(name);
@@ -449,7 +449,7 @@ impl<'c> Builder<'c> {
         self.value(Op::Invoke(callee), &all, result)
     }
 
-    /// Calls whatever the first operand is, found at run time.
+    /// Calls the value `function`, by dispatch at run time.
     pub fn call(&mut self, function: Value, args: &[Value], result: Type) -> Result<Value, BuildError> {
         let all: Vec<Value> = [function].iter().chain(args).copied().collect();
         self.value(Op::Call, &all, result)
@@ -463,7 +463,7 @@ impl<'c> Builder<'c> {
 
     // ----- low IR -----
 
-    /// Makes a stack slot.
+    /// Creates a stack slot.
     pub fn create_slot(&mut self, size: u32, align_log2: u8) -> Slot {
         self.func.add_slot(SlotData::bytes(size, align_log2))
     }
@@ -486,7 +486,7 @@ impl<'c> Builder<'c> {
         self.statement(Op::Store(access), &[address, value], &[]).map(|_| ())
     }
 
-    /// Calls compiled code by its symbol; the operands' types are the signature's.
+    /// Calls compiled code by its symbol. The types of the operands are the parameter types.
     pub fn call_symbol(
         &mut self,
         symbol: &str,
@@ -500,7 +500,7 @@ impl<'c> Builder<'c> {
         Ok(self.func.results(inst).collect())
     }
 
-    /// Calls the run time. A call that does not come back ends the block.
+    /// Calls the run time. A call that does not return ends the block.
     pub fn call_runtime(&mut self, f: RuntimeFn, args: &[Value]) -> Result<Vec<Value>, BuildError> {
         let inst = self.statement(Op::CallRuntime(f), args, f.results())?;
         if !f.returns() {
@@ -509,7 +509,7 @@ impl<'c> Builder<'c> {
         Ok(self.func.results(inst).collect())
     }
 
-    // ----- ends of blocks -----
+    // ----- terminators -----
 
     /// Continues at the target.
     pub fn goto(&mut self, target: Block) -> Result<(), BuildError> {
@@ -521,23 +521,23 @@ impl<'c> Builder<'c> {
         self.end(Op::Branch, &[cond], &[then, other], &[]).map(|_| ())
     }
 
-    /// Ends the function.
+    /// Returns from the function.
     pub fn ret(&mut self, values: &[Value]) -> Result<(), BuildError> {
         self.end(Op::Return, values, &[], &[]).map(|_| ())
     }
 
-    /// Ends a path that is never taken to its end.
+    /// Ends a block whose end is never reached.
     pub fn unreachable(&mut self) -> Result<(), BuildError> {
         self.end(Op::Unreachable, &[], &[], &[]).map(|_| ())
     }
 
-    /// Installs an exception handler and continues at `body`; gives the token that `leave` takes.
+    /// Installs an exception handler and continues at `body`; returns the token for `leave`.
     pub fn enter(&mut self, body: Block, handler: Block) -> Result<Value, BuildError> {
         let inst = self.end(Op::Enter, &[], &[body, handler], &[Type::TOKEN])?;
         Ok(self.only_result(inst))
     }
 
-    /// The finished function, or everything that is wrong with it.
+    /// The finished function, or all violations of the verifier's rules.
     pub fn finish(mut self) -> Result<Func, BuildError> {
         self.vars.finish(&mut self.func);
         match verify_func(self.cx, &self.func) {
@@ -565,8 +565,7 @@ impl<'c> Builder<'c> {
     }
 
     fn only_result(&self, inst: Inst) -> Value {
-        // Callers have just made the instruction with one result.
-        self.func.result(inst).expect("an instruction made with one result has one")
+        self.func.result(inst).expect("callers made the instruction with one result")
     }
 
     fn end(
@@ -607,7 +606,7 @@ impl<'c> Builder<'c> {
         for &arg in args {
             self.known(arg)?;
         }
-        let known_side = match op {
+        let is_id_known = match op {
             Op::Invoke(id) | Op::CallSymbol(id) | Op::CFunction(id) => {
                 (id.as_u32() as usize) < self.func.callees().count()
             }
@@ -616,8 +615,8 @@ impl<'c> Builder<'c> {
             Op::LoopInfo(id) => (id.as_u32() as usize) < self.func.metas().count(),
             _ => true,
         };
-        if !known_side {
-            let message = "the operation names something that is not in this function".to_owned();
+        if !is_id_known {
+            let message = "the operation has an id that is not of this function".to_owned();
             return Err(BuildError::Rule { code: "structure-id", message });
         }
         let inst = self.func.make_inst(op, args, blocks, results);

@@ -1,28 +1,29 @@
-//! A function: what it computes (instructions and values) and where everything stands.
+//! A function: its instructions and values, and their layout in blocks.
 //!
 //! ```text
 //! Func ─┬─ signature      parameters and results with their types
 //!       ├─ values         argument │ result n of an instruction │ constant   (+ a type each)
 //!       ├─ instructions   Op + operands + results + blocks
-//!       ├─ order          blocks in a row, instructions in a block
+//!       ├─ order          the sequence of blocks, the sequence of instructions in each
 //!       └─ side data      callees, C signatures, stack slots, constant bytes, notes, source places
 //! ```
 //!
-//! Invariants that hold by construction: operands and results are ids of this function; a constant exists once; the
-//! results of an instruction are consecutive values. Everything else (types agree, definitions dominate uses, blocks end
-//! in terminators, …) is what the [verifier](crate::verify) checks, because passes break it for a moment.
+//! Invariants that hold by construction: a constant exists once; the results of an instruction are consecutive values. All other
+//! rules (ids are of this function, types agree, definitions dominate uses, blocks end in terminators, …) are checked by
+//! the [verifier](crate::verify), because passes break them temporarily.
 //!
 //! The first block in order is the entry; it has no predecessors. In a high function argument 0 is the function object
 //! itself (`_1` in the text), and there is one result. In a low function arguments and results are low types only.
 //!
-//! **Ids of other functions.** A function is indexed by its ids as a slice is by numbers: asking about an id that it does not have, or
-//! placing one, panics and changes nothing. What operands, targets and operations name is not asked before the verifier does, which
-//! reports ids, types and names that are not there; everything that compiles or runs functions verifies them first.
+//! **Ids of other functions.** Ids index a function as numbers index a slice: a query about an id that the function does not
+//! have, or placing one, panics and changes nothing. Ids in operands, targets and operations are not checked when they
+//! are set. The verifier reports ids, types and names that do not exist, and all functions are verified before they are
+//! compiled or run.
 //!
-//! Hints, which change how fast code is and not what it does, are in `func/hints.rs`.
+//! Hints, which affect the speed of code but not its meaning, are in `func/hints.rs`.
 //!
-//! There are no lists of uses. A pass that replaces values collects the replacements and applies them in one sweep with
-//! [`Func::replace_values`]; one that needs uses computes them.
+//! There are no use lists. A pass that replaces values collects the replacements and applies them in one sweep with
+//! [`Func::replace_values`]; a pass that needs uses computes them.
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -45,7 +46,7 @@ mod hints;
 
 pub use crate::signature::{Param, Signature};
 
-/// A function that a function calls.
+/// A callee.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum CalleeData {
     /// High: the method of a function for these argument types.
@@ -68,7 +69,7 @@ pub enum CalleeData {
     },
 }
 
-/// A C function as a function calls it.
+/// A C function with the signature of its calls.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ForeignData {
     /// Its name; `None` if the first operand is its address.
@@ -77,13 +78,13 @@ pub struct ForeignData {
     pub result: Type,
     /// The types of the arguments.
     pub params: Box<[Type]>,
-    /// How many arguments are declared before `...` in C; `None` if the function takes a fixed number.
+    /// The number of arguments declared before `...` in C; `None` if the function is not variadic.
     pub variadic_after: Option<u32>,
 }
 
 impl ForeignData {
-    /// The low types of the results of a call in low IR. A struct that comes back in registers is the tuple of the numbers in
-    /// them.
+    /// The low types of the results of a call in low IR. For a struct returned in registers, `result` is the tuple of the
+    /// registers' types.
     pub fn low_results(&self, types: &Types) -> Vec<Type> {
         match types.tuple_elements(self.result) {
             Some(numbers) => {
@@ -118,12 +119,12 @@ impl SlotData {
     }
 }
 
-/// Where objects lie that must survive a safepoint: words of a stack slot, by their distances from its start.
+/// The root slots that are live at a safepoint: words of a stack slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RootMap {
-    /// The slot.
+    /// The stack slot.
     pub slot: Slot,
-    /// Where the words begin, ascending.
+    /// The offsets of the words in bytes, ascending.
     pub offsets: Box<[u32]>,
 }
 
@@ -147,7 +148,7 @@ pub enum MetaItem {
     Pair(Name, i64),
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueDef {
     /// Argument number *n* of the function, from 0.
@@ -164,7 +165,7 @@ struct ValueData {
     ty: Type,
 }
 
-/// An instruction without its place.
+/// An instruction without its position and source place.
 #[derive(Clone, Debug)]
 struct InstData {
     op: Op,
@@ -174,12 +175,12 @@ struct InstData {
     results: u32,
 }
 
-/// Where an instruction stands in its source: bytes of the IR text and the line of the program it came from.
+/// The source of an instruction: a range of bytes in the IR text, and a line of the program from which that was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// The first byte of the statement in the IR text.
     pub start: u32,
-    /// The byte after its last.
+    /// The byte after the statement.
     pub end: u32,
     /// The line of the source program, or 0 if it is not known.
     pub line: u32,
@@ -194,10 +195,9 @@ pub struct Func {
     pub level: Level,
     /// Arguments and results.
     pub sig: Signature,
-    /// The most that a call of the function does; `None` if it is not known. Who gives the function another meaning
-    /// resets it.
+    /// An upper bound of the effects of a call; `None` if unknown. To be reset when the meaning of the function changes.
     pub summary: Option<Summary>,
-    /// Whether its definition asks that its body be put in the place of calls, or that it not be. Of a low function it says nothing.
+    /// Whether the definition requests or forbids inlining. Not used for low functions.
     pub inlining: Option<Inlining>,
     insts: PrimaryMap<Inst, InstData>,
     values: PrimaryMap<Value, ValueData>,
@@ -260,7 +260,7 @@ impl Func {
         func
     }
 
-    /// A function without blocks, with room for about as much as another one has: tables that grow step by step take longer.
+    /// A function without blocks whose tables have capacity for about the size of `other`.
     pub fn sized_like(name: Name, level: Level, sig: Signature, other: &Func) -> Self {
         let more = |count: usize| count + count / 2;
         let mut func = Self::new(name, level, sig);
@@ -274,7 +274,7 @@ impl Func {
         func
     }
 
-    /// The name of the function that it is a method of; `None` for low functions, and methods of other objects.
+    /// The name of the function that this is a method of; `None` for low functions and for methods of other objects.
     pub fn function_name(&self, cx: &Context) -> Option<FunctionName> {
         match (self.level, cx.types.kind(self.sig.params.first()?.ty)) {
             (Level::High, TypeKind::Function(name)) => Some(*name),
@@ -282,7 +282,7 @@ impl Func {
         }
     }
 
-    /// How people name it: `f`, or `A.g` if its module is not `Main`.
+    /// The name in source: `f`, or `A.g` if its module is not `Main`.
     pub fn spelled_name(&self, cx: &Context) -> String {
         match self.function_name(cx) {
             Some(function) => function.spelled(&cx.names),
@@ -290,7 +290,7 @@ impl Func {
         }
     }
 
-    /// The name that the linker knows it by.
+    /// The linker symbol.
     pub fn symbol(&self, cx: &Context) -> String {
         match self.level {
             Level::Low => cx.names.text(self.name).to_owned(),
@@ -306,8 +306,9 @@ impl Func {
         &self.params
     }
 
-    /// Makes a method that collects its last arguments one that takes exactly these instead. What collected them becomes a tuple of them, of
-    /// this type, at the entry, which must not begin with φ. Whether the method collects and has an entry.
+    /// Specializes a vararg method: the collecting parameter is replaced by the parameters `rest`, and its value by a tuple of
+    /// them, of type `tuple`, at the entry, which must not begin with φ. Returns false, without a change, if the method is not
+    /// vararg or has no entry.
     pub fn spread_rest(&mut self, rest: &[Param], tuple: Type) -> bool {
         let (true, Some(entry)) = (self.sig.vararg, self.entry()) else { return false };
         let Some(collected) = self.params.pop() else { return false };
@@ -328,13 +329,13 @@ impl Func {
         true
     }
 
-    /// Where a value comes from.
+    /// The definition of a value.
     #[inline]
     pub fn value_def(&self, value: Value) -> ValueDef {
         self.values[value].def
     }
 
-    /// The instruction that makes a value.
+    /// The instruction that defines a value; `None` for arguments and constants.
     #[inline]
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
@@ -357,7 +358,7 @@ impl Func {
         }
     }
 
-    /// How many values exist, placed or not; ids are below this.
+    /// The number of values, placed or not; ids are below this.
     #[inline]
     pub fn value_count(&self) -> usize {
         self.values.len()
@@ -368,7 +369,7 @@ impl Func {
         self.values.is_valid(value)
     }
 
-    /// The value of a constant, made if it does not exist.
+    /// The value of a constant, added if it does not exist.
     pub fn constant(&mut self, data: Const) -> Value {
         if let Some(&value) = self.const_values.get(&data) {
             return value;
@@ -390,7 +391,7 @@ impl Func {
         self.constant(Const::Bits { ty, bits })
     }
 
-    /// The constant that a value is.
+    /// The constant, if the value is one.
     #[inline]
     pub fn as_const(&self, value: Value) -> Option<&Const> {
         match self.values[value].def {
@@ -410,7 +411,7 @@ impl Func {
 
     // ----- instructions -----
 
-    /// Makes an instruction that stands nowhere yet. `blocks` are the targets of a terminator, or the blocks of a φ in
+    /// Creates an instruction that is not in a block yet. `blocks` are the targets of a terminator, or the blocks of a φ in
     /// the order of its operands.
     pub fn make_inst(&mut self, op: Op, args: &[Value], blocks: &[Block], results: &[Type]) -> Inst {
         let args = EntityList::from_slice(args, &mut self.args);
@@ -426,7 +427,7 @@ impl Func {
         self.insts.push(InstData { op, args, blocks, first_result, results: results.len() as u32 })
     }
 
-    /// How many instructions exist, placed or not; ids are below this.
+    /// The number of instructions, placed or not; ids are below this.
     #[inline]
     pub fn inst_count(&self) -> usize {
         self.insts.len()
@@ -438,8 +439,8 @@ impl Func {
         self.insts[inst].op
     }
 
-    /// Changes what an instruction does and to what; its results stay as they are. Hints go with the operation, but for those of an
-    /// `invoke` that becomes another one.
+    /// Changes the operation and the operands; the results stay. Hints are dropped if the operation changes, unless an `invoke`
+    /// becomes another `invoke`.
     pub fn set_op(&mut self, inst: Inst, op: Op, args: &[Value]) {
         let old = self.insts[inst].op;
         if old != op && !matches!((old, op), (Op::Invoke(_), Op::Invoke(_))) {
@@ -457,7 +458,7 @@ impl Func {
         self.insts[inst].args.as_slice(&self.args)
     }
 
-    /// The operands, to be changed in place.
+    /// The operands, mutable.
     #[inline]
     pub fn args_mut(&mut self, inst: Inst) -> &mut [Value] {
         self.insts[inst].args.as_mut_slice(&mut self.args)
@@ -469,13 +470,13 @@ impl Func {
         self.insts[inst].blocks.as_slice(&self.block_lists)
     }
 
-    /// The targets of a terminator or the blocks of a φ, to be changed in place.
+    /// The targets of a terminator or the blocks of a φ, mutable.
     #[inline]
     pub fn inst_blocks_mut(&mut self, inst: Inst) -> &mut [Block] {
         self.insts[inst].blocks.as_mut_slice(&mut self.block_lists)
     }
 
-    /// Gives a terminator new targets.
+    /// Replaces the targets of a terminator or the blocks of a φ.
     pub fn set_inst_blocks(&mut self, inst: Inst, blocks: &[Block]) {
         let list = &mut self.insts[inst].blocks;
         list.clear(&mut self.block_lists);
@@ -511,7 +512,7 @@ impl Func {
         data.args.push(value, &mut self.args);
     }
 
-    /// Removes the edges of a φ that `keep` refuses.
+    /// Removes the edges of a φ for which `keep` returns false. May call `keep` twice for an edge.
     pub fn retain_phi_edges(&mut self, inst: Inst, mut keep: impl FnMut(Block, Value) -> bool) {
         let edges: Vec<_> = self.phi_edges(inst).collect();
         if edges.iter().all(|&(b, v)| keep(b, v)) {
@@ -525,7 +526,7 @@ impl Func {
         }
     }
 
-    /// Makes an instruction a copy of `value`. A φ moves behind the φ that follow it, because these stand first.
+    /// Makes an instruction a copy of `value`. A φ moves after the φ that follow it, because φ come first in a block.
     pub fn replace_with_copy(&mut self, inst: Inst, value: Value) {
         let is_phi = |i: &Inst| self.op(*i) == Op::Phi;
         let following = std::iter::successors(self.next_inst(inst), |&i| self.next_inst(i));
@@ -538,8 +539,7 @@ impl Func {
         self.set_op(inst, Op::Copy, &[value]);
     }
 
-    /// Replaces every operand `v` of every placed instruction by `with(v)`, once (the replacement is not replaced in
-    /// turn).
+    /// Replaces every operand `v` of every placed instruction by `with(v)`, once: replacements are not replaced again.
     pub fn replace_values(&mut self, mut with: impl FnMut(Value) -> Value) {
         let mut block = self.entry();
         while let Some(b) = block {
@@ -554,13 +554,13 @@ impl Func {
         }
     }
 
-    /// Where the instruction stands in its source.
+    /// The source of an instruction.
     #[inline]
     pub fn place(&self, inst: Inst) -> Place {
         self.places[inst]
     }
 
-    /// Notes where an instruction stands in its source.
+    /// Sets the source of an instruction.
     pub fn set_place(&mut self, inst: Inst, place: Place) {
         let inst = self.own(inst);
         self.places[inst] = place;
@@ -568,24 +568,24 @@ impl Func {
 
     // ----- order -----
 
-    /// An instruction of this function. Tables that grow when they are written to must not grow to another function's ids.
+    /// `inst`; panics unless it is of this function. Tables that grow on writes must not grow to another function's ids.
     fn own(&self, inst: Inst) -> Inst {
         let _is_own = &self.insts[inst];
         inst
     }
 
-    /// A block of this function.
+    /// `block`; panics unless it is of this function.
     fn own_block(&self, block: Block) -> Block {
         let () = self.blocks[block];
         block
     }
 
-    /// Makes a block that stands nowhere yet.
+    /// Creates a block that is not in the order yet.
     pub fn make_block(&mut self) -> Block {
         self.blocks.push(())
     }
 
-    /// How many blocks exist, placed or not; ids are below this.
+    /// The number of blocks, placed or not; ids are below this.
     #[inline]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
@@ -611,7 +611,7 @@ impl Func {
         self.order.insert_block(self.own_block(block), None);
     }
 
-    /// Takes a block out of the order, with its instructions.
+    /// Removes a block from the order, with its instructions.
     pub fn remove_block(&mut self, block: Block) {
         self.order.remove_block(block);
     }
@@ -682,7 +682,7 @@ impl Func {
         self.order.prev_inst(inst)
     }
 
-    /// The block in which an instruction stands.
+    /// The block of an instruction; `None` if it is not placed.
     #[inline]
     pub fn inst_block(&self, inst: Inst) -> Option<Block> {
         self.order.inst_block(inst)
@@ -711,7 +711,7 @@ impl Func {
         self.order.insert_inst(self.own(inst), self.own_block(block), None);
     }
 
-    /// Puts an instruction before another; nothing happens if that stands nowhere.
+    /// Puts an instruction before another; nothing happens if that is not placed.
     pub fn insert_before(&mut self, inst: Inst, before: Inst) {
         if let Some(block) = self.order.inst_block(before) {
             let after = self.order.prev_inst(before);
@@ -719,14 +719,14 @@ impl Func {
         }
     }
 
-    /// Puts an instruction after another; nothing happens if that stands nowhere.
+    /// Puts an instruction after another; nothing happens if that is not placed.
     pub fn insert_after(&mut self, inst: Inst, after: Inst) {
         if let Some(block) = self.order.inst_block(after) {
             self.order.insert_inst(self.own(inst), block, Some(after));
         }
     }
 
-    /// Takes an instruction out of its block. Its results must not be used any more.
+    /// Removes an instruction from its block. Its results must not be used any more.
     pub fn remove_inst(&mut self, inst: Inst) {
         self.order.remove_inst(inst);
     }
@@ -753,33 +753,33 @@ impl Func {
         self.callees.iter()
     }
 
-    /// Says where the roots of a safepoint lie, if frames are found by maps instead of links. Neither text nor binary form
-    /// keeps it.
+    /// Sets the root map of a safepoint, for frames that are found by maps instead of links. Not part of the text and binary
+    /// forms.
     pub fn set_root_map(&mut self, inst: Inst, map: RootMap) {
         self.root_maps.insert(inst, map);
     }
 
-    /// Where the roots of a safepoint lie.
+    /// The root map of a safepoint.
     pub fn root_map(&self, inst: Inst) -> Option<&RootMap> {
         self.root_maps.get(&inst)
     }
 
-    /// Takes the map of a safepoint away, to give it to the instruction that takes its place.
+    /// Removes the root map of a safepoint, to be moved to the instruction that replaces it.
     pub fn take_root_map(&mut self, inst: Inst) -> Option<RootMap> {
         self.root_maps.remove(&inst)
     }
 
-    /// The effects of calls of a callee, if they are known.
+    /// The effects of calls of a callee, if known.
     pub fn callee_effects(&self, callee: Callee) -> Option<Effects> {
         Some(self.callee_summaries[callee]?.effects)
     }
 
-    /// The summary of a callee and its arguments.
+    /// The effects of calls of a callee and what it does with its arguments, if known.
     pub fn callee_summary(&self, callee: Callee) -> Option<Summary> {
         self.callee_summaries[callee]
     }
 
-    /// Notes what calls of a callee do at most.
+    /// Sets an upper bound of what calls of a callee do.
     pub fn set_callee_summary(&mut self, callee: Callee, summary: Option<Summary>) {
         let _is_own = &self.callees[callee];
         self.callee_summaries[callee] = summary;
@@ -800,7 +800,7 @@ impl Func {
         self.foreigns.iter()
     }
 
-    /// Makes a stack slot.
+    /// Adds a stack slot.
     pub fn add_slot(&mut self, data: SlotData) -> Slot {
         self.slots.push(data)
     }
@@ -839,8 +839,8 @@ impl Func {
         self.constant(Const::Aggregate { ty, fields })
     }
 
-    /// Adds constant bytes; equal bytes are stored once. The number is what
-    /// [`Address::Data`](crate::constant::Address::Data) holds.
+    /// Adds constant bytes; equal bytes are stored once. Returns the number for
+    /// [`Address::Data`](crate::constant::Address::Data).
     pub fn add_data(&mut self, bytes: &[u8]) -> u32 {
         if let Some(&number) = self.data_numbers.get(bytes) {
             return number;

@@ -1,16 +1,16 @@
 //! The operations of instructions.
 //!
 //! An instruction is an [`Op`], operands, results, and for terminators and φ a list of blocks. Everything that is not a
-//! value is part of the `Op`, which is small, copyable and comparable, so that two instructions with equal `Op`,
-//! operands and result types compute the same thing (effects apart).
+//! value is part of the `Op`, which is small, copyable and comparable: two instructions with equal `Op`, operands and
+//! result types compute the same result, effects apart.
 //!
 //! | level | operations |
 //! |---|---|
-//! | both | intrinsics, `ifelse`, φ, copies, `goto`, branches, `return`, `unreachable`, `foreigncall`, `enter`, `leave`, preserve |
-//! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, marks |
-//! | low | loads, stores, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects, vectors |
+//! | both | intrinsics, `ifelse`, φ, copies, `goto`, branches, `return`, `unreachable`, `foreigncall`, `cfunction`, `enter`, `leave`, preserve |
+//! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, static parameters, notes on loops and coverage |
+//! | low | loads, stores, atomics, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects, vectors |
 //!
-//! [`Op::level`] is the rule; the verifier holds functions to it.
+//! The table is [`Op::level`]; the verifier checks functions against it.
 
 use crate::builtin::Builtin;
 use crate::entity::{Callee, Foreign, Meta, Slot};
@@ -29,10 +29,10 @@ pub enum Level {
     Low,
 }
 
-/// The message of the exception where a high function gets to its `unreachable`.
+/// The message of the exception that a high function throws at an `unreachable`.
 pub const REACHED: &str = "control reached `unreachable`";
 
-/// The variable that `UndefVarError` names where a value is used that no path to here has defined.
+/// The variable that `UndefVarError` names when an undefined value is used.
 pub const UNDEFINED: &str = "#undef";
 
 /// An operation.
@@ -41,8 +41,8 @@ pub enum Op {
     // ----- both levels -----
     /// A primitive operation on bits, memory or the processor. Conversions take their target from the result type.
     Intrinsic(Intrinsic),
-    /// `φ`: the operand that belongs to the block from which control came. The instruction's blocks run parallel to
-    /// its operands; a predecessor that is not listed leaves the value undefined, and it is then not used.
+    /// `φ`: the operand of the predecessor from which control came. The instruction's blocks are parallel to its
+    /// operands. After a predecessor that is not listed, the value is undefined and must not be used.
     Phi,
     /// The operand itself: a statement that is a literal or another value.
     Copy,
@@ -55,14 +55,14 @@ pub enum Op {
     Branch,
     /// Ends the function with the operands as its results.
     Return,
-    /// Is never reached.
+    /// Marks a place that control never reaches.
     Unreachable,
     /// Installs an exception handler: continues at the first target; an exception continues at the second.
     Enter,
     /// Removes the handlers of the operands, which are tokens of `enter`, innermost first.
     Leave,
-    /// The address of a function of C that calls compiled code. On the high level the operand is the function object and the callee a
-    /// method; on the low level there is no operand, and the callee is a symbol.
+    /// The address of a C function that calls compiled code. On the high level the operand is the function object, and the
+    /// callee is a method; on the low level there is no operand, and the callee is a symbol.
     CFunction(Callee),
     /// Keeps the operands alive until its `gc_preserve_end`.
     GcPreserveBegin,
@@ -72,7 +72,7 @@ pub enum Op {
     // ----- high level -----
     /// A builtin function of Julia. On the low level only `ifelse` remains.
     Builtin(Builtin),
-    /// Calls the first operand, whatever it is, with the others: dispatch at run time.
+    /// Calls the first operand with the others, by dispatch at run time.
     Call,
     /// Calls a method chosen at compile time. The first operand is the function object.
     Invoke(Callee),
@@ -84,7 +84,7 @@ pub enum Op {
     Pi,
     /// `ϒ`: stores the operand, or "undefined", for the φᶜ that names this instruction.
     Upsilon,
-    /// `φᶜ`: what the ϒ executed last among the operands' instructions stored.
+    /// `φᶜ`: the value stored by the last executed ϒ among the instructions of the operands.
     PhiC,
     /// Reads a global variable.
     GetGlobal(Name),
@@ -98,7 +98,7 @@ pub enum Op {
     BoundsCheck(bool),
     /// A note about the loop that this block closes.
     LoopInfo(Meta),
-    /// Where a coverage counter would count.
+    /// The place of a coverage counter.
     CodeCoverage,
     /// The value of a static parameter, by its number from 1.
     StaticParameter(u32),
@@ -114,14 +114,15 @@ pub enum Op {
     AtomicLoad(Ordering),
     /// Writes the second operand to memory at the first, atomically.
     AtomicStore(Ordering),
-    /// Replaces memory at the first operand by what the operation makes of it and the second; gives the old value.
+    /// Replaces memory at the first operand by the operation's result for the old value and the second operand; returns the
+    /// old value.
     AtomicRmw(RmwOp, Ordering),
-    /// Compares memory at the first operand with the second and replaces it by the third if they are equal; gives
+    /// Compares memory at the first operand with the second and replaces it by the third if they are equal; returns
     /// the old value.
     AtomicCas(Ordering),
     /// The address of a stack slot.
     SlotAddr(Slot),
-    /// Copies as many bytes as the third operand says from the second operand to the first; they do not overlap.
+    /// Copies memory from the second operand to the first, which do not overlap; the third is the number of bytes.
     MemCopy,
     /// Calls compiled code by its symbol.
     CallSymbol(Callee),
@@ -131,20 +132,20 @@ pub enum Op {
     Safepoint,
     /// Makes an object of this concrete struct type; its fields are zero.
     Alloc(Type),
-    /// The same in the frame of the function, where it is until the function returns or this is executed again. Nobody may refer to
-    /// it from then on. A permission: it may as well become an object of the heap.
+    /// As `Alloc`, but the object may be in the frame of the function. It lives until the function returns or this
+    /// instruction is executed again, and no reference may outlive it. Lowering may allocate it on the heap instead.
     AllocStack(Type),
     /// The type object of the operand, an object.
     TypeOf,
     /// Tells the collector that the further operands were stored into the first, an object.
     WriteBarrier,
-    /// The second operand, an address that is valid for as long as the first, an object, is alive.
+    /// The second operand, an address that is valid while the first, an object, is alive.
     GcLoaded,
-    /// The address of the operand, an object. It is no use of it: who needs it alive preserves it.
+    /// The address of the operand, an object. It does not keep the object alive; `GcPreserveBegin` does.
     PointerFromObjref,
     /// Calls an entry point of the run time that takes an array of objects.
     CallArgs(RuntimeFn),
-    /// The address of the structure of the running thread.
+    /// The address of the current thread's structure.
     ThreadAddr,
     /// An intrinsic lane by lane; see [`lanes`](crate::lanes).
     Lanes(Intrinsic, Lanes),
@@ -172,7 +173,7 @@ pub struct Access {
 /// Kinds of memory, which do not overlap except where they say so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Region {
-    /// Memory behind a `Ptr`: also the insides of objects, so it overlaps `Field` and `Element`.
+    /// Memory behind a `Ptr`, including the inside of objects, so it overlaps `Field` and `Element`.
     Raw,
     /// Stack slots whose address never leaves the function.
     Slot,
@@ -184,16 +185,16 @@ pub enum Region {
     Immutable,
     /// Elements of `Memory`.
     Element,
-    /// The header of an `Array`: where its elements are, its `Memory`, its size. An integer there is a size, and never negative.
+    /// The header of an `Array`: the address of its elements, its `Memory`, its size. Integers in it are sizes, never negative.
     Header,
     /// Root slots and the links between GC frames.
     Frame,
     /// The thread structure.
     Thread,
-    /// How many elements a `Memory` has and how many bytes a `String`: never changes, and is from 0 to [`Region::LONGEST`].
-    /// Elements without a size may be more; their number is in `Immutable`.
+    /// The number of elements of a `Memory` and of bytes of a `String`: never changes, from 0 to [`Region::LONGEST`].
+    /// There may be more elements of size zero; their number is in `Immutable`.
     Length,
-    /// The part of `Header` with the size of an array of one dimension whose elements have a size: from 0 to [`Region::LONGEST`].
+    /// The size of an array with one dimension and elements of nonzero size, in its header: from 0 to [`Region::LONGEST`].
     Size,
 }
 
@@ -213,7 +214,7 @@ impl Region {
         Region::Size,
     ];
 
-    /// More bytes than this no address space has.
+    /// An upper bound of the size of objects in bytes: no address space is larger.
     pub const LONGEST: i64 = (1 << 62) - 1;
 
     /// The name in low IR text.
@@ -346,7 +347,7 @@ impl RmwOp {
 }
 
 impl Op {
-    /// The only level on which the operation may stand; `None` for operations of both.
+    /// The only level that has the operation; `None` for operations of both.
     pub fn level(self) -> Option<Level> {
         match self {
             Op::Intrinsic(_)

@@ -1,16 +1,16 @@
-//! Materialization: what is promised, and by whom.
+//! Materialization: units of definitions, and the obligation to produce them.
 //!
 //! ```text
-//!   dyn MaterializationUnit ── somebody looks ──► Responsibility ── resolve ──► Resolved ── emit ──► (done)
-//!                                                     │ drop, panic, fail           │
-//!                                                     └─────────────► failed ◄──────┘
+//!   dyn MaterializationUnit ── a lookup ──► Responsibility ── resolve ──► Resolved ── emit ──► (done)
+//!                                                 │ drop, panic, fail         │
+//!                                                 └────────────► failed ◄─────┘
 //! ```
 //!
-//! [`Responsibility::complete`] is both steps in one, which can be taken back if what was linked to is not there any more.
+//! [`Responsibility::complete`] is both steps in one; it can be repeated if a definition that the code is linked to is gone.
 //!
-//! The obligation is a value that is consumed by keeping it. Resolving twice, emitting what is not resolved and forgetting do
-//! not compile or are failures; nothing strands a lookup. When the unit was removed meanwhile, every operation says so, and
-//! giving up does nothing.
+//! The obligation is a value, consumed by fulfilling it. To resolve twice or to emit without resolving does not compile, and a
+//! dropped obligation fails its symbols, so every lookup gets an answer. After the removal of the unit all operations return an
+//! error, except that failing does nothing.
 
 use crate::dispatch::{priority, when_caught};
 use crate::error::{Cause, Error};
@@ -24,7 +24,7 @@ use crate::machine::{
 use crate::session::{Definition, Dependence, Group, Live, Session, Unit};
 use crate::target::Target;
 
-/// Definitions that are made when somebody looks. Bring your own program representation.
+/// Definitions that are materialized on the first lookup, from a program representation of your choice.
 pub trait MaterializationUnit<T: Target>: Send {
     /// The symbols that it will define. Read once, when it is defined.
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
@@ -34,12 +34,13 @@ pub trait MaterializationUnit<T: Target>: Send {
         None
     }
 
-    /// A symbol of it has given way to another definition. Called just before the unit is materialized or dropped.
+    /// Tells the unit that another definition overrides one of its symbols. Called just before the unit is materialized or
+    /// dropped.
     fn discard(&mut self, symbol: Symbol) {
         let _ = symbol;
     }
 
-    /// Makes the definitions. May keep the responsibility and finish elsewhere, later.
+    /// Materializes the definitions. May keep the responsibility and finish later, on any thread.
     fn materialize(self: Box<Self>, responsibility: Responsibility<T>);
 }
 
@@ -64,7 +65,7 @@ impl<T: Target, F: FnOnce(Responsibility<T>) + Send> MaterializationUnit<T> for 
     }
 }
 
-/// A unit that `materialize` makes.
+/// A unit that `materialize` materializes.
 pub fn unit<T: Target>(
     symbols: impl IntoIterator<Item = (Symbol, SymbolFlags)>,
     materialize: impl FnOnce(Responsibility<T>) + Send + 'static,
@@ -84,7 +85,7 @@ pub fn absolute<T: Target>(symbols: impl IntoIterator<Item = (Symbol, SymbolFlag
     NewUnit { symbols: flags, initializer: None, source: Source::Absolute(addresses) }
 }
 
-/// A unit in hand: fails when it is dropped open.
+/// The obligation for a unit. Fails the unit if it is dropped open.
 struct Duty<T: Target> {
     session: Session<T>,
     unit: UnitId<Live<T>>,
@@ -126,7 +127,7 @@ impl<T: Target> Responsibility<T> {
         Responsibility { duty: Duty { session, unit, open: true } }
     }
 
-    /// Somebody else has it now, or nobody.
+    /// Gives the obligation away without failing the unit: it was removed, or is materialized later.
     pub(crate) fn put_off(mut self) {
         self.duty.open = false;
     }
@@ -153,25 +154,26 @@ impl<T: Target> Responsibility<T> {
         Ok(self.definitions()?.into_iter().map(|own| (own.label.symbol, own.flags)).collect())
     }
 
-    /// The same, as the versions that it makes; without addresses.
+    /// As [`Responsibility::symbols`], with the versions of the symbols; without addresses.
     ///
     /// # Errors
     /// The unit was removed.
     pub fn definitions(&self) -> Result<Vec<Definition<T>>, Error> {
-        let asked = Requested { unit: self.duty.unit, wanted_only: false };
-        Ok(self.duty.session.step(asked)?.0)
+        let event = Requested { unit: self.duty.unit, wanted_only: false };
+        Ok(self.duty.session.step(event)?.0)
     }
 
-    /// Those of its symbols that somebody waits for now.
+    /// The symbols of the unit that lookups wait for now.
     ///
     /// # Errors
     /// The unit was removed.
     pub fn requested(&self) -> Result<Vec<Symbol>, Error> {
-        let asked = Requested { unit: self.duty.unit, wanted_only: true };
-        Ok(self.duty.session.step(asked)?.0.into_iter().map(|own| own.label.symbol).collect())
+        let event = Requested { unit: self.duty.unit, wanted_only: true };
+        Ok(self.duty.session.step(event)?.0.into_iter().map(|own| own.label.symbol).collect())
     }
 
-    /// Looks up what the unit refers to, in its dylib's link order. In a task, prefer [`Session::lookup_then`].
+    /// Looks up symbols that the unit refers to, in its dylib's link order. In a task, prefer
+    /// [`Responsibility::lookup_then`], which does not block.
     ///
     /// # Errors
     /// The unit was removed.
@@ -186,9 +188,9 @@ impl<T: Target> Responsibility<T> {
         Ok(self.duty.session.lookup_for(owner, order, wants, until))
     }
 
-    /// Looks up what the unit refers to, in its dylib's link order, and continues in a task with the responsibility and what
-    /// was found, in the order of the wants. Symbols that cannot be had fail the unit, with that as the cause; so do symbols that wait
-    /// for this unit in the same way. Who wants nothing continues at once.
+    /// Looks up symbols that the unit refers to, in its dylib's link order, and calls `then` in a task with the
+    /// responsibility and the definitions, in the order of `wants`. If a symbol is missing or fails, the unit fails with that as
+    /// the cause; so it does if a symbol waits for this unit in the same way. With no wants, `then` is called at once.
     pub fn lookup_then(
         self,
         wants: Vec<Want>,
@@ -201,7 +203,7 @@ impl<T: Target> Responsibility<T> {
         });
     }
 
-    /// As [`Responsibility::lookup_then`], also if symbols cannot be had.
+    /// As [`Responsibility::lookup_then`], but `then` also receives errors.
     pub fn lookup_answer(
         self,
         wants: Vec<Want>,
@@ -211,7 +213,7 @@ impl<T: Target> Responsibility<T> {
         if wants.is_empty() {
             return then(self, Ok(Vec::new()));
         }
-        // A unit that was removed has nothing to continue with.
+        // The unit was removed: there is nothing to fulfil or to fail.
         let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
         let session = self.duty.session.clone();
         let owner = Some(Doer::unit(self.duty.unit));
@@ -219,9 +221,9 @@ impl<T: Target> Responsibility<T> {
             .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }
 
-    /// Does the rest of what the unit needs: at once, or in another task, when the dispatcher would rather do the same part of several
-    /// units together ([`Dispatcher::takes_rest`](crate::Dispatcher::takes_rest)). `weight` is how much it is, in statements.
-    pub fn go_on(self, weight: u32, rest: impl FnOnce(Responsibility<T>) + Send + 'static) {
+    /// Calls `rest`, the remaining work on the unit: at once, or in another task if the dispatcher batches such work of several
+    /// units ([`Dispatcher::takes_rest`](crate::Dispatcher::takes_rest)). `weight` is its size in statements.
+    pub fn continue_with(self, weight: u32, rest: impl FnOnce(Responsibility<T>) + Send + 'static) {
         let session = self.duty.session.clone();
         let dispatcher = session.dispatcher();
         if !dispatcher.takes_rest(weight) {
@@ -232,10 +234,11 @@ impl<T: Target> Responsibility<T> {
         dispatcher.dispatch_rest(task);
     }
 
-    /// Makes it responsible for symbols that were invented on the way; says which. Weak ones that exist are not claimed.
+    /// Adds symbols to the responsibility that materialization has introduced. Returns those that were added: weak ones that
+    /// exist already are not.
     ///
     /// # Errors
-    /// Strong ones exist, or the unit was removed.
+    /// A strong symbol exists already, or the unit was removed.
     pub fn claim(
         &self,
         symbols: impl IntoIterator<Item = (Symbol, SymbolFlags)>,
@@ -253,7 +256,7 @@ impl<T: Target> Responsibility<T> {
         Ok(Responsibility::new(self.duty.session.clone(), unit))
     }
 
-    /// Hands symbols back, to be made by `unit`: at once when somebody waits for one, else when somebody looks.
+    /// Hands symbols back, to be materialized by `unit`: at once if a lookup waits for one of them, else on the next lookup.
     ///
     /// # Errors
     /// As [`Responsibility::delegate`].
@@ -268,7 +271,7 @@ impl<T: Target> Responsibility<T> {
     /// Hands over code, which lives as long as the unit.
     ///
     /// # Errors
-    /// The unit was removed; here is the code.
+    /// The unit was removed; returns the code.
     pub fn attach(&self, code: T::Code) -> Result<(), T::Code> {
         self.duty.attach(code)
     }
@@ -284,7 +287,7 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(Resolve { unit: self.duty.unit, addresses: addresses.into_iter().collect() })
     }
 
-    /// Gives all symbols that have none yet their addresses. When it is refused, the unit has failed.
+    /// Gives all remaining symbols their addresses. On an error the unit has failed.
     ///
     /// # Errors
     /// As [`Responsibility::resolve_some`].
@@ -301,11 +304,13 @@ impl<T: Target> Responsibility<T> {
         }
     }
 
-    /// Hands over code, gives all symbols their addresses, and says that the memory is final and all of it needs `needs`; in one step.
-    /// When it is refused, the unit has failed or was removed, unless a version that it needs has lost its name meanwhile: then
-    /// nothing has changed, nobody has seen an address, and here is the responsibility, to be kept with what there is now.
-    /// If something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`; if for another reason, they do when what
-    /// failed has been removed or replaced.
+    /// Hands over code, resolves all symbols and emits the unit, all of which depends on `needs`; in one step.
+    ///
+    /// Returns the responsibility if a version in `needs` has lost its name meanwhile: nothing has changed then, no lookup has
+    /// seen an address, and the caller can link again. On any other error the unit has failed or was removed.
+    ///
+    /// If a dependence fails before the unit is ready, later lookups materialize `again`: at once if the failure may pass,
+    /// otherwise after the failed symbol was removed or replaced.
     pub fn complete(
         mut self,
         code: T::Code,
@@ -323,8 +328,8 @@ impl<T: Target> Responsibility<T> {
         None
     }
 
-    /// Gives up for a reason that may pass. The cause reaches every lookup that waits for it now; later ones find `again`, which makes
-    /// the symbols that it is responsible for.
+    /// Fails the unit for a reason that may pass. Lookups that wait now get the cause; later ones materialize `again`, which defines the
+    /// same symbols.
     pub fn fail_for_now(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -335,8 +340,9 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(FailForNow { unit, cause, again, passes: true });
     }
 
-    /// Gives up because of `cause`. If that is the failure of other symbols, it stands until one of them is removed or replaced: lookups behind that find
-    /// `again`, which makes the symbols that it is responsible for. If it may pass, they do at once.
+    /// Fails the unit because of `cause`. If that is the failure of other symbols, it holds until one of them is removed or
+    /// replaced; lookups after that materialize `again`, which defines the same symbols. If the cause may pass, the next lookup
+    /// does.
     pub fn fail_until_changed(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -347,7 +353,7 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(FailForNow { unit, cause, again, passes: false });
     }
 
-    /// Gives up. The cause reaches every lookup that waits for it, now or later.
+    /// Fails the unit. Every lookup of its symbols, now or later, gets the cause.
     pub fn fail(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
         self.duty.fail(Cause::of(cause));
     }
@@ -363,20 +369,21 @@ impl<T: Target> Resolved<T> {
     /// Hands over code, which lives as long as the unit.
     ///
     /// # Errors
-    /// The unit was removed; here is the code.
+    /// The unit was removed; returns the code.
     pub fn attach(&self, code: T::Code) -> Result<(), T::Code> {
         self.duty.attach(code)
     }
 
-    /// The memory is final, and all of it needs `needs`. When it is refused, the unit has failed.
+    /// Declares the memory final; all symbols depend on `needs`. On an error the unit has failed.
     ///
     /// # Errors
-    /// Something that it needs is missing, failed or replaced; or the unit was removed.
+    /// A dependence is missing, failed or replaced; or the unit was removed.
     pub fn emit(self, needs: impl IntoIterator<Item = Dependence<T>>) -> Result<(), Error> {
         self.emit_all(needs.into_iter().collect(), None)
     }
 
-    /// As [`Resolved::emit`]; if something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`.
+    /// As [`Resolved::emit`]. If a dependence fails for a reason that may pass before the unit is ready, later lookups materialize
+    /// `again`.
     ///
     /// # Errors
     /// As [`Resolved::emit`].
@@ -392,8 +399,8 @@ impl<T: Target> Resolved<T> {
         let groups = if needs.is_empty() {
             Vec::new()
         } else {
-            let asked = Requested { unit: self.duty.unit, wanted_only: false };
-            let symbols = self.duty.session.step(asked)?.0.into_iter().map(|own| own.label.symbol).collect();
+            let event = Requested { unit: self.duty.unit, wanted_only: false };
+            let symbols = self.duty.session.step(event)?.0.into_iter().map(|own| own.label.symbol).collect();
             vec![Group { symbols, needs }]
         };
         self.duty.open = false;
@@ -401,7 +408,7 @@ impl<T: Target> Resolved<T> {
         self.duty.session.step(Emit { unit, groups, again })
     }
 
-    /// The memory is final; symbols in a group need what the group needs, others nothing.
+    /// Declares the memory final. The symbols of a group depend on its `needs`; symbols in no group depend on nothing.
     ///
     /// # Errors
     /// As [`Resolved::emit`].
@@ -410,7 +417,7 @@ impl<T: Target> Resolved<T> {
         self.duty.session.step(Emit { unit: self.duty.unit, groups, again: None })
     }
 
-    /// Gives up.
+    /// Fails the unit, as [`Responsibility::fail`].
     pub fn fail(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
         self.duty.fail(Cause::of(cause));
     }

@@ -1,21 +1,26 @@
-//! The session: one lock around the machine, and what is done when it is released.
+//! The session: one lock around the machine, and the effects performed after it is released.
 //!
 //! ```text
 //!   handle ── event ──► lock ── step ── boards ── unlock ──► slots, answers, tasks, wakers, drops, code to free ──► reply
 //! ```
 //!
-//! The lock is held for one step, microseconds. Boards are written inside it: they mirror the tables. Everything else of the
-//! effects is done outside, by the thread that made the step: it calls user code (wakers, dispatchers, destructors), which
-//! may make further steps. Slots are stored to outside as well, so two threads may store to one slot in the wrong order; a
-//! store has a number, and one that comes late is left out (`slot.rs`). One question is asked inside: whoever makes a change
-//! (`Dylib::change`) may look there, for the last time, whether he still wants it.
+//! The lock is held for one step, a few microseconds. Boards mirror the tables, so they are written under the lock. All
+//! other effects run after the release, on the thread that made the step, because they call user code (wakers,
+//! dispatchers, destructors), which may make further steps. Stores to slots run outside the lock as well, so two threads
+//! may store to one slot in the wrong order; stores are numbered, and a late one is dropped (`slot.rs`). One callback runs
+//! under the lock: the condition of `Dylib::change`, which decides with the final tables whether the change is made.
 //!
-//! Ending: no more work is taken, but from those who are in the middle of some: what a task of the session (the continuation of a lookup is one), a
-//! responsibility, a generator's request, an opening or the end itself
-//! looks up and defines is taken until everything was deinitialised. Openings and closings under way in other threads ([`Session::undertake`]) are
-//! waited for. Tasks are drained (one that waits for a responsibility that its holder neither keeps nor
-//! drops keeps the session waiting, and so do continuations that look things up again and again); opened dylibs are deinitialised, the youngest first, and what that has begun is drained; everything is
-//! removed, and what was not ready fails; code is handed to the host, whose grace period it is.
+//! [`Session::end`], in order:
+//!
+//! 1. New work is refused, except on behalf of work that has begun: lookups and definitions by tasks of the session (continuations of
+//!    lookups are tasks), responsibilities, generators' requests, openings and the end itself are accepted until
+//!    everything is deinitialised.
+//! 2. It waits for openings and closings on other threads ([`Session::undertake`]).
+//! 3. The tasks are drained. A task that waits for a responsibility whose holder neither fulfils nor drops it blocks the
+//!    end, and so does a continuation that starts lookups for ever.
+//! 4. Opened dylibs are deinitialised, the latest first, and the tasks that this started are drained.
+//! 5. Everything is removed, and symbols that are not ready fail. Code is handed to the host, which frees it after its
+//!    own grace period.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -43,7 +48,7 @@ use crate::slot::SlotCell;
 use crate::sync::{Mutex, lock};
 use crate::target::Target;
 
-/// The machine's parts, for a target.
+/// The types that the machine is instantiated with for a target.
 pub struct Live<T>(PhantomData<fn() -> T>);
 
 impl<T: Target> Parts for Live<T> {
@@ -56,7 +61,7 @@ impl<T: Target> Parts for Live<T> {
     type Board = Arc<Shown<T>>;
 }
 
-/// Ready symbols of a dylib. Handles read it; nobody else can.
+/// The ready symbols of a dylib, which only handles can read.
 pub struct Shown<T> {
     pub(crate) board: Board,
     target: PhantomData<fn() -> T>,
@@ -70,7 +75,7 @@ impl<T> Shown<T> {
 
 /// A symbol that a lookup found.
 pub type Definition<T> = Found<Live<T>>;
-/// A version of a symbol: what a name leads to until it is removed or replaced.
+/// A version of a symbol: the definition that a name leads to until it is removed or replaced.
 pub type Version<T> = machine::Version<Live<T>>;
 /// A unit to define in a dylib.
 pub type Unit<T> = NewUnit<Live<T>>;
@@ -83,39 +88,40 @@ pub type Answer<T> = machine::Answer<Live<T>>;
 
 /// The embedder's side of a session. No lock is held in any call.
 pub trait Host<T: Target>: Send + Sync {
-    /// Nothing in the session leads to this code any more; running threads may. The order is that in which it shall be freed.
+    /// Takes code that nothing in the session leads to; threads may still run it. To be freed in this order.
     fn retire(&self, code: Vec<T::Code>) {
         drop(code);
     }
 
-    /// This code was removed, and those who refer to it stay ([`Dependants::Tombstone`]): make the references trap. It is retired behind that.
+    /// Makes references to this code trap: it was removed, and its dependants stay ([`Dependants::Tombstone`]). The code is
+    /// retired afterwards.
     fn entomb(&self, code: &T::Code) {
         let _ = code;
     }
 
-    /// `user`, which is ready, refers to `removed`, which was removed under it.
+    /// Reports that `user`, which is ready, refers to `removed`, which was removed.
     fn orphaned(&self, user: Name, removed: Name) {
         let _ = (user, removed);
     }
 
-    /// These labels do not lead anywhere any more: they were removed, or gave way. They may have been defined again since
-    /// ([`Session::is_defined`]). Called before what they led to is retired.
+    /// Reports labels that lost their definitions: removed, or weak and overridden. They may have been defined again since
+    /// ([`Session::is_defined`]). Called before the former definitions are retired.
     fn unnamed(&self, session: &Session<T>, labels: &[Label]) {
         let _ = (session, labels);
     }
 
-    /// Symbols failed that nobody was waiting for. Later look-ups are told too.
+    /// Reports symbols that failed while no lookup was waiting for them. Later lookups get the failure too.
     fn unheard(&self, failure: &Failure) {
         let _ = failure;
     }
 }
 
-/// A host that drops code at once and says nothing: for code that handles keep alive, and for tests.
+/// A host that drops code at once and ignores reports: for code that handles keep alive, and for tests.
 pub struct PlainHost;
 
 impl<T: Target> Host<T> for PlainHost {}
 
-/// A host that drops code when every thread that was pinned by `crossbeam_epoch::pin` at that moment has been unpinned.
+/// A host that drops code when every thread that `crossbeam_epoch::pin` had pinned at retirement is unpinned.
 pub struct EpochHost;
 
 impl<T: Target> Host<T> for EpochHost {
@@ -135,7 +141,7 @@ pub(crate) struct Inner<T: Target> {
 }
 
 impl<T: Target> Drop for Inner<T> {
-    /// The last handle is gone: whatever is there is removed, as at the end, but nothing is deinitialised.
+    /// Removes everything, as [`Session::end`] does, but deinitialises nothing.
     fn drop(&mut self) {
         let mut machine = lock(&self.machine);
         machine.step(Stop { entirely: true });
@@ -152,12 +158,13 @@ impl<T: Target> Drop for Inner<T> {
                 Some(Delivered::Heard) | None => {}
             }
         }
-        let_go(&*self.host, effects.dropped, effects.retired, effects.garbage);
+        release(&*self.host, effects.dropped, effects.retired, effects.garbage);
     }
 }
 
-/// Drops what the tables had, and hands code to the host. Where the embedder's code panics, the rest is done nevertheless.
-fn let_go<T: Target>(
+/// Drops objects removed from the tables, and hands code to the host. A panic in one of the embedder's functions does not
+/// prevent the other calls.
+fn release<T: Target>(
     host: &dyn Host<T>,
     dropped: Vec<(Box<dyn MaterializationUnit<T>>, Vec<Symbol>)>,
     retired: Vec<T::Code>,
@@ -172,13 +179,14 @@ fn let_go<T: Target>(
     fenced(move || drop(garbage));
 }
 
-/// A handle to a session. See the file's header.
+/// A handle to a session.
 ///
-/// **Dropping.** A session ends by [`Session::end`]. One whose last handle is dropped without that is taken down in the same way, but for what needs a caller:
-/// its opened dylibs are not deinitialised. Dylibs, trackers, lookups, responsibilities, requests and tasks that are queued or run are handles: a thread that
-/// waits for a lookup is answered first, and a task in flight is finished. A handle stored inside of the session (in a generator, a unit, a continuation)
-/// keeps it; [`Session::downgrade`] and [`Dylib::downgrade`](crate::Dylib::downgrade) are for these. The last handle may be dropped by any thread, a task's too: code goes to the host
-/// on that thread.
+/// **Dropping.** A session ends by [`Session::end`]. A session whose last handle is dropped without that is taken down in
+/// the same way, but its opened dylibs are not deinitialised, which needs a caller. Dylibs, trackers, lookups,
+/// responsibilities, requests, and queued or running tasks are handles too: a thread that waits for a lookup is answered
+/// first, and a running task finishes. A handle stored inside the session (in a generator, a unit, a continuation) keeps
+/// it alive; store [`Session::downgrade`] or [`Dylib::downgrade`](crate::Dylib::downgrade) there. The last handle may be
+/// dropped on any thread, including a task's; code goes to the host on that thread.
 pub struct Session<T: Target>(Arc<Inner<T>>);
 
 impl<T: Target> Clone for Session<T> {
@@ -187,11 +195,11 @@ impl<T: Target> Clone for Session<T> {
     }
 }
 
-/// A handle that does not keep the session.
+/// A handle that does not keep the session alive.
 pub struct WeakSession<T: Target>(Weak<Inner<T>>);
 
 impl<T: Target> WeakSession<T> {
-    /// The session, if somebody still has it.
+    /// The session, unless its last handle was dropped.
     #[must_use]
     pub fn upgrade(&self) -> Option<Session<T>> {
         self.0.upgrade().map(Session)
@@ -217,19 +225,19 @@ impl<T: Target> Session<T> {
         Session(Arc::new(Inner { names, machine, dispatcher, host, openings: Openings::default() }))
     }
 
-    /// The number that its identifiers carry.
+    /// The number that identifiers of this session carry.
     #[must_use]
     pub fn id(&self) -> SessionId {
         lock(&self.0.machine).id()
     }
 
-    /// A handle that does not keep the session: for what the session itself keeps.
+    /// A handle that does not keep the session alive, for objects that the session itself owns.
     #[must_use]
     pub fn downgrade(&self) -> WeakSession<T> {
         WeakSession(Arc::downgrade(&self.0))
     }
 
-    /// The symbol of `text`, for as long as the result is there or the symbol is in a table.
+    /// The symbol of `text`, valid while the result exists or the symbol is in a table.
     #[must_use]
     pub fn symbol(&self, text: &str) -> SymbolRef {
         self.0.names.hold(text)
@@ -241,7 +249,7 @@ impl<T: Target> Session<T> {
         SymbolScope::new(&self.0.names)
     }
 
-    /// The symbol of `text`, for the life of the session. Names that come and go are better had by [`Session::symbol`] or [`Session::scope`].
+    /// The symbol of `text`, for the life of the session. For temporary names use [`Session::symbol`] or [`Session::scope`].
     #[must_use]
     pub fn intern(&self, text: &str) -> Symbol {
         self.0.names.intern(text)
@@ -253,30 +261,31 @@ impl<T: Target> Session<T> {
         &self.0.names
     }
 
-    /// The address that a label leads to now, if it has been resolved; of a [`Definition`], if it is that version still. Starts nothing.
+    /// The address that a label leads to now, if it is resolved; for a [`Definition`], only if it is still that version.
+    /// Starts no compilation.
     #[must_use]
     pub fn leads_to(&self, at: impl Into<Dependence<T>>) -> Option<T::Address> {
         self.step(Leads(at.into()))
     }
 
-    /// Whether a label leads anywhere, ready or not. Starts nothing.
+    /// Whether a label has a definition, ready or not. Starts no compilation.
     #[must_use]
     pub fn is_defined(&self, label: Label) -> bool {
         self.step(IsDefined(label))
     }
 
-    /// Gives a symbol that is ready back to a source, as if nobody had looked it up, and lets go of what was ready: for what
-    /// can be made again. `false` if the symbol leads elsewhere than to `address`, is not alone in its unit, or is used by others.
+    /// Evicts the code of a ready symbol: `unit` will materialize it again when it is next looked up. `false` if the symbol does
+    /// not lead to `address`, is not alone in its unit, or has dependants.
     pub fn renew(&self, label: Label, address: T::Address, unit: impl Into<Unit<T>>) -> bool
     where
         T::Address: PartialEq,
     {
         let renewed = self.step(Renew { label, address, unit: unit.into() });
-        // A refused unit is dropped here, behind the lock.
+        // A refused unit is dropped here, after the lock is released.
         renewed.is_ok()
     }
 
-    /// Who is busy with initialisers.
+    /// Threads that wait for initialisers on other threads.
     pub(crate) fn openings(&self) -> &Openings {
         &self.0.openings
     }
@@ -287,12 +296,12 @@ impl<T: Target> Session<T> {
         &*self.0.dispatcher
     }
 
-    /// Looks symbols up in dylibs, the first that has a symbol wins.
+    /// Looks symbols up in dylibs; the first dylib that has a symbol wins.
     pub fn lookup(&self, order: Vec<Link>, wants: Vec<Want>, until: Until) -> Lookup<T> {
         self.lookup_with(order, wants, until, LookupKind::Static, Priority::Normal)
     }
 
-    /// The same, with all there is to say.
+    /// [`Session::lookup`] with all options.
     pub fn lookup_with(
         &self,
         order: Vec<Link>,
@@ -309,7 +318,7 @@ impl<T: Target> Session<T> {
         Lookup::new(self.clone(), query, promise, None)
     }
 
-    /// As [`Session::lookup`], for somebody who does not continue without the answer once he awaits it.
+    /// As [`Session::lookup`], for `owner`, which is blocked on the answer once it awaits it.
     pub(crate) fn lookup_for(
         &self,
         owner: Doer,
@@ -327,8 +336,8 @@ impl<T: Target> Session<T> {
         Lookup::new(self.clone(), query, promise, doer)
     }
 
-    /// Looks symbols up, and hands the answer to `then`, in a task. Lookups of the task belong to this lookup: if this one was begun before the
-    /// session ends, it is finished.
+    /// Looks symbols up and passes the answer to `then`, in a task. Lookups by that task count as part of this lookup: if
+    /// this one began before the session ends, they are accepted.
     pub fn lookup_then(
         &self,
         order: Vec<Link>,
@@ -340,7 +349,7 @@ impl<T: Target> Session<T> {
         self.lookup_then_for(None, order, wants, until, priority, then);
     }
 
-    /// As [`Session::lookup_then`], for somebody who continues in the task.
+    /// As [`Session::lookup_then`], for `owner`, whose work continues in the task.
     pub(crate) fn lookup_then_for(
         &self,
         owner: Option<Doer>,
@@ -357,16 +366,16 @@ impl<T: Target> Session<T> {
         self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
     }
 
-    /// Whether this thread is in the middle of something of the session.
+    /// Whether this thread is executing work of the session.
     pub(crate) fn is_within(&self) -> bool {
         dispatch::is_within(self.address())
     }
 
-    /// Does something that is finished before the session ends: [`Session::end`] waits for it, and what this thread looks up and defines
-    /// meanwhile is taken. Openings and closings of dylibs are such things by themselves.
+    /// Runs `work` to completion before the session ends: [`Session::end`] waits for it, and this thread's lookups and
+    /// definitions are accepted meanwhile. Opening and closing a dylib does this by itself.
     ///
     /// # Errors
-    /// The session has ended, and nothing is done.
+    /// The session has ended; `work` was not run.
     pub fn undertake<R>(&self, work: impl FnOnce() -> R) -> Result<R, Error> {
         let by = current().id();
         self.step(Undertake { by, begun: self.is_within() })?;
@@ -375,7 +384,7 @@ impl<T: Target> Session<T> {
         Ok(dispatch::within(SessionDoer { session: self.address(), doer }, work))
     }
 
-    /// The identity of the session.
+    /// Identifies the session among those of the process.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -388,9 +397,9 @@ impl<T: Target> Session<T> {
         self.step(LinkOrder::Own(dylib))
     }
 
-    /// Ends the session; see the file's header. Dylibs that were opened are handed to `deinitialize`, which may look symbols up. Must
-    /// not be called by a task. Openings and closings of other threads are waited for, if they do not wait for this one.
-    /// Nothing happens the second time.
+    /// Ends the session. Passes each opened dylib to `deinitialize`, which may look symbols up. Waits for openings and
+    /// closings on other threads, unless they wait for this one. Must not be called by a task. A second call does
+    /// nothing.
     pub fn end(&self, mut deinitialize: impl FnMut(DylibId)) {
         if !self.step(Stop { entirely: false }) {
             return;
@@ -405,12 +414,12 @@ impl<T: Target> Session<T> {
         self.step(Stop { entirely: true });
         self.0.dispatcher.drain();
         let dylibs = self.step(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
-        // All of them close at once, so nothing has a name that could keep anything, and handles keep what they call.
+        // All dylibs close in one step, so no name keeps a definition; handles keep the code that they call.
         let closed = self.step(Close { dylibs, dependants: Dependants::Keep, stay_open: false });
-        debug_assert!(closed.is_ok(), "to keep is never refused");
+        debug_assert!(closed.is_ok(), "`Dependants::Keep` is never refused");
     }
 
-    /// How many versions of symbols, units, and lookups there are, and how many units wait for others.
+    /// The numbers of symbol versions, units, lookups, and units that wait for others.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize, usize) {
         lock(&self.0.machine).counts()
@@ -422,7 +431,7 @@ impl<T: Target> Session<T> {
         lock(&self.0.machine).name(label)
     }
 
-    /// Checks the tables. For tests: visits everything.
+    /// Checks the invariants of all tables; for tests.
     ///
     /// # Errors
     /// The first inconsistency.
@@ -430,7 +439,7 @@ impl<T: Target> Session<T> {
         lock(&self.0.machine).check()
     }
 
-    /// Runs one event, and what it entails.
+    /// Runs one event and performs its effects.
     pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
         dispatch::tell_if_caught();
         let (reply, effects) = {
@@ -441,7 +450,8 @@ impl<T: Target> Session<T> {
         reply
     }
 
-    /// Runs an event, then, if nothing speaks against it and `agree` says so, a change; and what they entail. Between them nothing comes.
+    /// Runs an event and then, if `change` is possible and `agree` returns true, `change`; both under one lock. Performs their
+    /// effects afterwards.
     pub(crate) fn step_if(
         &self,
         first: impl Event<Live<T>>,
@@ -459,7 +469,7 @@ impl<T: Target> Session<T> {
             _ => None,
         };
         drop(machine);
-        // A refused change is dropped without the lock.
+        // A refused change runs destructors of the embedder, so it is dropped after the lock is released.
         drop(change);
         self.perform(before);
         may?;
@@ -468,7 +478,7 @@ impl<T: Target> Session<T> {
         reply.map(|()| true).map_err(|(error, _)| error)
     }
 
-    /// Writes what belongs to a step itself.
+    /// Writes to the boards, under the lock.
     fn publish<R>((reply, mut effects): (R, Effects<Live<T>>)) -> (R, Effects<Live<T>>) {
         for (shown, symbol, address) in effects.publish.drain(..) {
             shown.board.set(symbol, address.map(Address::to_word));
@@ -476,7 +486,7 @@ impl<T: Target> Session<T> {
         (reply, effects)
     }
 
-    /// Does what a step entails. The embedder's code is part of that; where it panics, the rest is done nevertheless.
+    /// Performs the effects of a step. A panic in one of the embedder's functions does not prevent the other effects.
     fn perform(&self, effects: Effects<Live<T>>) {
         for store in effects.slots {
             store.slot.store(store.serial, store.target);
@@ -506,7 +516,7 @@ impl<T: Target> Session<T> {
             let responsibility = Responsibility::new(self.clone(), work.unit);
             let (unit, source, lost) = (work.unit, work.source, work.lost);
             tasks.push(self.task(work.priority, Some(Doer::unit(unit)), move || {
-                // It may have been removed while it was queued, or nobody may want it any more.
+                // The unit may have been removed, or lost its last lookup, while it was queued.
                 let begun = responsibility.session().step(Begin { unit, source, lost });
                 let Some((mut source, lost)) = begun else { return responsibility.put_off() };
                 for symbol in lost {
@@ -518,7 +528,7 @@ impl<T: Target> Session<T> {
         if !tasks.is_empty() {
             fenced(|| self.0.dispatcher.dispatch_all(tasks));
         }
-        // A continuation inside of the waker may wait for what this step has begun, so that is queued by now.
+        // A waker may run a continuation that waits for tasks of this step, so these are queued first.
         for waker in wakers {
             fenced(|| waker.wake());
         }
@@ -531,10 +541,10 @@ impl<T: Target> Session<T> {
         if !effects.unnamed.is_empty() {
             fenced(|| self.0.host.unnamed(self, &effects.unnamed));
         }
-        let_go(&*self.0.host, effects.dropped, effects.retired, effects.garbage);
+        release(&*self.0.host, effects.dropped, effects.retired, effects.garbage);
     }
 
-    /// A task of `work`, which is done for `doer`, if anybody is known to wait for it.
+    /// A task that runs `work` on behalf of `doer`, if that is known.
     pub(crate) fn task(
         &self,
         priority: Priority,
@@ -545,7 +555,7 @@ impl<T: Target> Session<T> {
     }
 }
 
-/// The undertaking of a thread, until this is dropped.
+/// Marks the thread as executing work of the session until dropped; see [`Session::undertake`].
 struct UnderWay<'a, T: Target> {
     session: &'a Session<T>,
     by: ThreadId,
@@ -558,12 +568,12 @@ impl<T: Target> Drop for UnderWay<'_, T> {
     }
 }
 
-/// Every symbol required.
+/// Wants that require every symbol.
 pub fn required(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
     symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect()
 }
 
-/// Every symbol only if it is there.
+/// Wants for symbols that may be missing.
 pub fn weak(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
     symbols.into_iter().map(|symbol| Want { symbol, need: Need::Weak }).collect()
 }

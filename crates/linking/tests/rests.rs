@@ -21,9 +21,9 @@ fn in_parts(symbol: Symbol, number: u64, weight: u32, log: &Log) -> Unit<Words> 
     let log = Arc::clone(log);
     unit([(symbol, E)], move |duty: Responsibility<Words>| {
         note(&log, 'a', number);
-        duty.go_on(weight, move |duty| {
+        duty.continue_with(weight, move |duty| {
             note(&log, 'b', number);
-            duty.go_on(weight, move |duty| {
+            duty.continue_with(weight, move |duty| {
                 note(&log, 'c', number);
                 duty.resolve([(symbol, number)]).expect("resolved").emit([]).expect("emitted");
             });
@@ -112,7 +112,7 @@ fn rests_of_a_thread_that_waits_are_done_by_others() {
             // The first ones, whose rests come first, wait for the last ones.
             let others = symbols[at + 1..].to_vec();
             main.define(unit([(symbol, E)], move |duty: Responsibility<Words>| {
-                duty.go_on(1, move |duty| {
+                duty.continue_with(1, move |duty| {
                     let found = duty.lookup(others, Until::Ready).expect("in force").wait().expect("ready");
                     let sum = found.iter().map(|found| found.address.expect("ready")).sum::<u64>() + 1;
                     duty.resolve([(symbol, sum)]).expect("resolved").emit([]).expect("emitted");

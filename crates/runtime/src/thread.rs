@@ -182,7 +182,7 @@ impl HeapEntry<'_> {
         let left = mutator.left.borrow().get(self.left).copied();
         if let Some(paused) = left {
             mutator.left.borrow_mut().truncate(self.left);
-            self.heap.go_on(mutator, paused);
+            self.heap.resume(mutator, paused);
         }
     }
 }
@@ -383,7 +383,7 @@ impl Thread {
         struct Back<'a>(&'a Thread, &'a Heap, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                self.1.go_on(&self.0.mutator, self.2);
+                self.1.resume(&self.0.mutator, self.2);
             }
         }
         if self.in_scope() {

@@ -31,8 +31,8 @@ impl SinglePass {
                 for &result in results {
                     check(func.dfg.value_type(result))?;
                 }
-                if places::is_remade(opcode) {
-                    self.places.set_remade(func.dfg.first_result(inst));
+                if places::is_rematerialized(opcode) {
+                    self.places.set_rematerialized(func.dfg.first_result(inst));
                 }
                 catches |= matches!(opcode, Opcode::TryCall | Opcode::TryCallIndirect);
                 self.count_operands(func, inst)?;
@@ -72,6 +72,6 @@ pub(super) fn has_effect(opcode: Opcode) -> bool {
     opcode.is_terminator()
         || opcode.is_call()
         || opcode.can_store()
-        || (opcode.other_side_effects() && !places::is_remade(opcode))
+        || (opcode.other_side_effects() && !places::is_rematerialized(opcode))
         || (opcode.can_trap() && !opcode.can_load())
 }

@@ -268,7 +268,7 @@ impl Emitter<'_> {
         while let Some(inst) = insts.next() {
             let data = &func.dfg.insts[inst];
             let opcode = data.opcode();
-            if places::is_remade(opcode) || !self.is_wanted(inst, opcode) {
+            if places::is_rematerialized(opcode) || !self.is_wanted(inst, opcode) {
                 continue;
             }
             if let Some(&behind) = insts.peek()

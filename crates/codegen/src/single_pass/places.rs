@@ -1,23 +1,23 @@
-//! Where values are: in a register, in their word of the frame, or made again wherever they are used.
+//! Register allocation of the single pass: a value is in a register, in its word of the frame, or rematerialized.
 //!
 //! ```text
-//!   rbp + 16 …      arguments that the caller passed on the stack: they stay there
+//!   rbp + 16 …      arguments passed on the stack by the caller: they stay there
 //!   rbp             the caller's rbp
-//!   rbp − 8 …       callee-saved registers, if exceptions may arrive; stack slots; words of values
+//!   rbp − 8 …       callee-saved registers, if the function has handlers; stack slots; words of values
 //!   rsp             multiple of 16
 //! ```
 //!
 //! | value | is kept |
 //! |---|---|
-//! | a constant, an address of the frame or of a symbol, the thread | nowhere: its instruction is made again at each use |
-//! | used in other blocks than its own, or a block's parameter | in its word from the beginning; registers are copies |
-//! | used in its own block only | in a register, and in a word if the register is wanted for something else or a call is made |
+//! | a constant, an address of the frame, a pinned register | nowhere: its instruction is emitted again at each use |
+//! | used in blocks other than its own, or a block's parameter | in its word from its definition on; registers are copies |
+//! | used in its own block only | in a register; in its word after the register was evicted or a call was made |
 //!
-//! So at the end of a block nothing has to be saved, and at the start of one nothing is in a register, unless the block is only reached
-//! from the one in front of it.
+//! So the end of a block saves nothing. At the start of a block all registers are empty, unless its only predecessor is the
+//! block before it.
 //!
-//! rax, rcx, rdx, rsi, rdi, r8 to r10 and xmm0 to xmm14 hold values; all are lost by calls. r11 and xmm15 hold nothing for longer than
-//! one instruction. r15 is the thread. Those that a callee has to keep are not touched.
+//! rax, rcx, rdx, rsi, rdi, r8 to r10 and xmm0 to xmm14 hold values; all are clobbered by calls. r11 and xmm15 are scratch
+//! within one instruction. r15 is the thread. Callee-saved registers are not used.
 //!
 //! Cost: a few comparisons for each operand; a register is found by two operations on masks.
 
@@ -33,7 +33,7 @@ pub(super) struct Reg(u8);
 impl Reg {
     /// The value of [`Info::reg`] for no register.
     const NONE: Reg = Reg(u8::MAX);
-    /// For one instruction only.
+    /// xmm15, scratch within one instruction.
     pub(super) const SCRATCH_FLOAT: Reg = Reg(16 + 15);
 
     const fn bit(self) -> u32 {
@@ -44,12 +44,12 @@ impl Reg {
         self.0 >= 16
     }
 
-    /// As a general register, which it must be.
+    /// The general register; `self` must be one.
     pub(super) const fn gpr(self) -> Gpr {
         Gpr(self.0 & 15)
     }
 
-    /// As a vector register, which it must be.
+    /// The vector register; `self` must be one.
     pub(super) const fn xmm(self) -> Xmm {
         Xmm(self.0 & 15)
     }
@@ -72,21 +72,21 @@ const INTS: u32 = 0b0111_1100_0111;
 /// xmm0 to xmm14.
 const FLOATS: u32 = 0x7fff << 16;
 
-/// Facts about a value.
+/// The state of a value.
 #[derive(Clone, Copy, Debug)]
 struct Info {
-    /// Uses that no code has been made for yet.
+    /// The remaining uses: those in code that is not emitted yet.
     uses: u32,
-    /// Its word, as a distance from rbp; 0 if it has none.
+    /// Its word, as an offset from rbp; 0 if it has none.
     home: i32,
     reg: Reg,
-    /// Whether somebody uses it.
+    /// Whether it has any use.
     is_used: bool,
-    /// Whether it is made again wherever it is used.
-    is_remade: bool,
-    /// Whether it has its word from the beginning.
+    /// Whether its instruction is emitted again at each use.
+    is_rematerialized: bool,
+    /// Whether it is live across blocks, and so in its word from its definition on.
     crosses: bool,
-    /// Whether its word holds it since a register was taken away.
+    /// Whether it was spilled to its word, or passed on the stack.
     is_spilled: bool,
 }
 
@@ -95,7 +95,7 @@ const UNKNOWN: Info = Info {
     home: 0,
     reg: Reg::NONE,
     is_used: false,
-    is_remade: false,
+    is_rematerialized: false,
     crosses: false,
     is_spilled: false,
 };
@@ -108,44 +108,44 @@ pub(super) enum Operand {
     Mem(Mem),
 }
 
-/// Where all values of a function are.
+/// The places of all values of a function.
 #[derive(Default)]
 pub(super) struct Places {
     infos: Vec<Info>,
     /// The values in the registers, by number.
     holds: Vec<Option<Value>>,
-    /// Those that hold something.
+    /// The registers that hold a value, as a mask.
     occupied: u32,
-    /// Those that the present instruction uses.
+    /// The registers that the current instruction uses, as a mask.
     locked: u32,
-    /// The register that is taken away next, if one has to be.
-    hand: u32,
-    /// Bytes of the frame so far.
+    /// The last evicted register: victims are chosen in turn.
+    last_victim: u32,
+    /// The size of the frame so far, in bytes.
     frame: u32,
-    /// The most bytes that are below the frame at any time.
+    /// The most bytes pushed below the frame at any time.
     below: u32,
-    /// Words that nothing is in any more.
+    /// Words of the frame that are free again.
     free: Vec<i32>,
-    /// Distances of stack slots from rbp.
+    /// Offsets of stack slots from rbp.
     pub(super) slots: Vec<i32>,
 }
 
 impl Places {
-    /// Forgets everything.
+    /// Resets all state for a function.
     pub(super) fn clear(&mut self, func: &Function) {
         self.infos.clear();
         self.infos.resize(func.dfg.num_values(), UNKNOWN);
         self.holds.clear();
         self.holds.resize(32, None);
-        (self.occupied, self.locked, self.hand) = (0, 0, 0);
+        (self.occupied, self.locked, self.last_victim) = (0, 0, 0);
         (self.frame, self.below) = (0, 0);
         self.free.clear();
         self.slots.clear();
     }
 
-    // ----- what is known ahead -----
+    // ----- facts found before code is emitted -----
 
-    /// Counts a use.
+    /// Counts a use, `is_elsewhere` if it is in another block than the definition.
     pub(super) fn count_use(&mut self, value: Value, is_elsewhere: bool) {
         let info = self.info_mut(value);
         info.uses += 1;
@@ -153,17 +153,17 @@ impl Places {
         info.crosses |= is_elsewhere;
     }
 
-    /// Says that a value has its word from the beginning.
+    /// Marks a value as live across blocks.
     pub(super) fn set_crosses(&mut self, value: Value) {
         self.info_mut(value).crosses = true;
     }
 
-    /// Says that a value is made again at each use.
-    pub(super) fn set_remade(&mut self, value: Value) {
-        self.info_mut(value).is_remade = true;
+    /// Marks a value as rematerialized.
+    pub(super) fn set_rematerialized(&mut self, value: Value) {
+        self.info_mut(value).is_rematerialized = true;
     }
 
-    /// Says that the caller has passed a value on the stack.
+    /// Records that the caller passed a value on the stack, at `home`.
     pub(super) fn set_passed(&mut self, value: Value, home: i32) {
         let info = self.info_mut(value);
         (info.home, info.is_spilled) = (home, true);
@@ -188,28 +188,28 @@ impl Places {
 
     // ----- the frame -----
 
-    /// Reserves bytes of the frame; gives their distance from rbp.
+    /// Reserves bytes of the frame; returns their offset from rbp.
     pub(super) fn reserve(&mut self, bytes: u32, align: u32) -> i32 {
         self.frame = (self.frame + bytes).next_multiple_of(align);
         -(self.frame as i32)
     }
 
-    /// How large the frame is.
+    /// The size of the frame in bytes.
     pub(super) fn frame(&self) -> u32 {
         self.frame.next_multiple_of(16)
     }
 
-    /// Says that so many bytes are pushed below the frame for a while.
+    /// Records that `bytes` are pushed below the frame temporarily.
     pub(super) fn push(&mut self, bytes: u32) {
         self.below = self.below.max(bytes);
     }
 
-    /// How far an activation reaches down.
+    /// The stack bytes of an activation below rbp.
     pub(super) fn extent(&self) -> u32 {
         self.frame() + self.below.next_multiple_of(16)
     }
 
-    /// The word of a value.
+    /// The word of a value, reserved on first use.
     pub(super) fn home(&mut self, value: Value) -> Mem {
         if self.info(value).home == 0 {
             let home = match self.free.pop() {
@@ -228,17 +228,17 @@ impl Places {
         Some(self.info(value).reg).filter(|&reg| reg != Reg::NONE)
     }
 
-    /// Keeps a register until the end of the instruction.
+    /// Protects a register from eviction until the end of the instruction.
     pub(super) fn lock(&mut self, reg: impl Into<Reg>) {
         self.locked |= reg.into().bit();
     }
 
-    /// Ends an instruction.
+    /// Ends an instruction: its registers may be evicted.
     pub(super) fn unlock(&mut self) {
         self.locked = 0;
     }
 
-    /// Forgets a use of a value, and the value with the last one.
+    /// Counts a use as done. The last one frees the register and the word.
     pub(super) fn release(&mut self, value: Value) {
         let info = self.info_mut(value);
         info.uses = info.uses.saturating_sub(1);
@@ -254,7 +254,7 @@ impl Places {
         }
     }
 
-    /// Nothing is in a register any more. All that is needed has to be in its word.
+    /// Empties all registers. Values that are still needed must be in their words.
     pub(super) fn forget_registers(&mut self) {
         let mut occupied = std::mem::take(&mut self.occupied);
         while occupied != 0 {
@@ -271,8 +271,8 @@ impl Places {
         self.occupied &= !reg.bit();
     }
 
-    /// A register for something, which the instruction keeps.
-    fn take(&mut self, asm: &mut Asm, is_float: bool) -> Step<Reg> {
+    /// A locked register, after evicting its value if none is free.
+    fn allocate(&mut self, asm: &mut Asm, is_float: bool) -> Step<Reg> {
         let candidates = if is_float { FLOATS } else { INTS } & !self.locked;
         if candidates == 0 {
             return Err(Unsupported);
@@ -281,10 +281,10 @@ impl Places {
         let number = if free != 0 {
             free.trailing_zeros()
         } else {
-            // In turn, so that what was loaded last is not taken away first.
-            let behind = candidates & !(2u32 << self.hand).wrapping_sub(1);
-            self.hand = if behind != 0 { behind } else { candidates }.trailing_zeros();
-            self.hand
+            // In turn, so that the value loaded last is not evicted first.
+            let later = candidates & !(2u32 << self.last_victim).wrapping_sub(1);
+            self.last_victim = if later != 0 { later } else { candidates }.trailing_zeros();
+            self.last_victim
         };
         let reg = Reg(number as u8);
         self.evict(asm, reg)?;
@@ -292,17 +292,17 @@ impl Places {
         Ok(reg)
     }
 
-    /// A general register for a value in between.
+    /// A general register for an intermediate value.
     pub(super) fn temporary(&mut self, asm: &mut Asm) -> Step<Gpr> {
-        Ok(self.take(asm, false)?.gpr())
+        Ok(self.allocate(asm, false)?.gpr())
     }
 
-    /// A vector register for a value in between.
+    /// A vector register for an intermediate value.
     pub(super) fn temporary_float(&mut self, asm: &mut Asm) -> Step<Xmm> {
-        Ok(self.take(asm, true)?.xmm())
+        Ok(self.allocate(asm, true)?.xmm())
     }
 
-    /// Takes this register, whatever is in it.
+    /// Locks this register, after evicting its value.
     pub(super) fn claim(&mut self, asm: &mut Asm, reg: Gpr) -> Step {
         let reg = Reg::from(reg);
         if self.locked & reg.bit() != 0 {
@@ -315,24 +315,24 @@ impl Places {
 
     fn evict(&mut self, asm: &mut Asm, reg: Reg) -> Step {
         if let Some(value) = self.holds[reg.0 as usize] {
-            self.save(asm, value, reg);
+            self.spill(asm, value, reg);
             self.info_mut(value).reg = Reg::NONE;
             self.empty(reg);
         }
         Ok(())
     }
 
-    /// Sees to it that a value is somewhere else as well as in its register.
-    fn save(&mut self, asm: &mut Asm, value: Value, reg: Reg) {
+    /// Stores a value to its word, unless it is there already or is rematerialized.
+    fn spill(&mut self, asm: &mut Asm, value: Value, reg: Reg) {
         let info = self.info(value);
-        if !info.is_remade && !info.crosses && !info.is_spilled {
+        if !info.is_rematerialized && !info.crosses && !info.is_spilled {
             let home = self.home(value);
             store(asm, home, reg);
             self.info_mut(value).is_spilled = true;
         }
     }
 
-    /// In front of a call: saves what is needed behind it. `used` are the operands of the call.
+    /// Before a call: spills the values that have uses after it. `used` are the operands of the call.
     pub(super) fn save_around(&mut self, asm: &mut Asm, used: &[Value]) {
         let mut occupied = self.occupied;
         while occupied != 0 {
@@ -341,7 +341,7 @@ impl Places {
             if let Some(value) = self.holds[number as usize] {
                 let now = used.iter().filter(|&&other| other == value).count();
                 if self.info(value).uses as usize > now {
-                    self.save(asm, value, Reg(number as u8));
+                    self.spill(asm, value, Reg(number as u8));
                 }
             }
         }
@@ -349,7 +349,7 @@ impl Places {
 
     // ----- operands and results -----
 
-    /// A value in a register, which the instruction keeps.
+    /// A value in a locked register.
     pub(super) fn use_reg(&mut self, asm: &mut Asm, func: &Function, value: Value) -> Step<Reg> {
         if let Some(reg) = self.register_of(value) {
             self.lock(reg);
@@ -358,7 +358,7 @@ impl Places {
         if let Some(reg) = self.fixed(func, value) {
             return Ok(reg.into());
         }
-        let reg = self.take(asm, is_float(func.dfg.value_type(value)))?;
+        let reg = self.allocate(asm, is_float(func.dfg.value_type(value)))?;
         self.fetch(asm, func, value, reg)?;
         self.hold(value, reg);
         Ok(reg)
@@ -372,12 +372,12 @@ impl Places {
         Ok(self.use_reg(asm, func, value)?.xmm())
     }
 
-    /// The register that always holds a value.
+    /// The fixed register that a value is always in, if any: the thread, the frame or the stack pointer.
     fn fixed(&self, func: &Function, value: Value) -> Option<Gpr> {
-        if !self.info(value).is_remade {
+        if !self.info(value).is_rematerialized {
             return None;
         }
-        match remade(func, value)?.opcode() {
+        match definition(func, value)?.opcode() {
             Opcode::GetPinnedReg => Some(R15),
             Opcode::GetFramePointer => Some(RBP),
             Opcode::GetStackPointer => Some(RSP),
@@ -390,15 +390,15 @@ impl Places {
         self.fixed(func, value) == Some(RSP)
     }
 
-    /// Brings a value into a register, which becomes no place of it. Leaves the flags as they are.
+    /// Copies a value into a register, which does not become its place. Preserves the flags.
     pub(super) fn fetch(&mut self, asm: &mut Asm, func: &Function, value: Value, reg: Reg) -> Step {
         if let Some(from) = self.register_of(value) {
             copy(asm, reg, from);
             return Ok(());
         }
         let info = *self.info(value);
-        if info.is_remade {
-            return self.remake(asm, func, value, reg);
+        if info.is_rematerialized {
+            return self.rematerialize(asm, func, value, reg);
         }
         if !info.crosses && !info.is_spilled {
             return Err(Unsupported);
@@ -408,8 +408,8 @@ impl Places {
         Ok(())
     }
 
-    fn remake(&self, asm: &mut Asm, func: &Function, value: Value, reg: Reg) -> Step {
-        let data = remade(func, value).ok_or(Unsupported)?;
+    fn rematerialize(&self, asm: &mut Asm, func: &Function, value: Value, reg: Reg) -> Step {
+        let data = definition(func, value).ok_or(Unsupported)?;
         match *data {
             InstructionData::UnaryImm { imm, .. } => asm.mov_imm(reg.gpr(), imm.bits()),
             InstructionData::UnaryIeee32 { imm, .. } => {
@@ -428,18 +428,18 @@ impl Places {
         Ok(())
     }
 
-    /// The constant that a value is.
+    /// The value as an integer constant, if it is one.
     pub(super) fn constant(&self, func: &Function, value: Value) -> Option<i64> {
-        if !self.info(value).is_remade {
+        if !self.info(value).is_rematerialized {
             return None;
         }
-        match *remade(func, value)? {
+        match *definition(func, value)? {
             InstructionData::UnaryImm { imm, .. } => Some(imm.bits()),
             _ => None,
         }
     }
 
-    /// A value as the right operand of an operation of that width.
+    /// A value as the right operand of an operation of width `width`.
     pub(super) fn operand(
         &mut self,
         asm: &mut Asm,
@@ -450,7 +450,7 @@ impl Places {
         if let Some(constant) = self.constant(func, value) {
             let imm = match width {
                 Width::B64 => i32::try_from(constant).ok(),
-                // The bits above the width do not count.
+                // The bits above the width are ignored.
                 _ => Some(constant as i32),
             };
             if let Some(imm) = imm {
@@ -458,16 +458,20 @@ impl Places {
             }
         }
         let info = *self.info(value);
-        if info.reg == Reg::NONE && (info.crosses || info.is_spilled) && !info.is_remade && info.uses == 1 {
+        if info.reg == Reg::NONE
+            && (info.crosses || info.is_spilled)
+            && !info.is_rematerialized
+            && info.uses == 1
+        {
             return Ok(Operand::Mem(self.home(value)));
         }
         Ok(Operand::Reg(self.use_gpr(asm, func, value)?))
     }
 
-    /// An address and a distance as an operand in memory.
+    /// The memory operand at an address plus an offset.
     pub(super) fn address(&mut self, asm: &mut Asm, func: &Function, value: Value, offset: i32) -> Step<Mem> {
-        if self.info(value).is_remade
-            && let Some(&InstructionData::StackAddr { stack_slot, offset: at, .. }) = remade(func, value)
+        if self.info(value).is_rematerialized
+            && let Some(&InstructionData::StackAddr { stack_slot, offset: at, .. }) = definition(func, value)
         {
             let slot = self.slots[stack_slot.as_u32() as usize];
             let disp = slot.checked_add(i32::from(at)).and_then(|disp| disp.checked_add(offset));
@@ -476,8 +480,8 @@ impl Places {
         Ok(Mem { base: self.use_gpr(asm, func, value)?, disp: offset })
     }
 
-    /// A register for the result of an instruction that changes its left operand, with the operand in it. `others` are operands
-    /// that have to stay.
+    /// A register for the result of an instruction that overwrites its left operand, with a copy of that operand in it.
+    /// `others` are the operands that must survive.
     pub(super) fn result_from(
         &mut self,
         asm: &mut Asm,
@@ -494,12 +498,12 @@ impl Places {
             self.lock(reg);
             return Ok(reg);
         }
-        let reg = self.take(asm, is_float(func.dfg.value_type(left)))?;
+        let reg = self.allocate(asm, is_float(func.dfg.value_type(left)))?;
         self.fetch(asm, func, left, reg)?;
         Ok(reg)
     }
 
-    /// Says that a register holds the result of an instruction.
+    /// Records that a register holds the result of an instruction.
     pub(super) fn define(&mut self, asm: &mut Asm, value: Value, reg: impl Into<Reg>) {
         let reg = reg.into();
         if !self.is_used(value) {
@@ -519,16 +523,16 @@ impl Places {
     }
 }
 
-/// The instruction by which a value is made again.
-fn remade(func: &Function, value: Value) -> Option<&InstructionData> {
+/// The instruction that defines a value, if the value is its first result.
+fn definition(func: &Function, value: Value) -> Option<&InstructionData> {
     match func.dfg.value_def(value) {
         ValueDef::Result(inst, 0) => Some(&func.dfg.insts[inst]),
         _ => None,
     }
 }
 
-/// Whether an instruction is one that is made again at each use, in place of keeping its result.
-pub(super) fn is_remade(opcode: Opcode) -> bool {
+/// Whether an instruction is rematerialized: emitted at each use instead of keeping its result.
+pub(super) fn is_rematerialized(opcode: Opcode) -> bool {
     matches!(
         opcode,
         Opcode::Iconst
@@ -545,18 +549,18 @@ pub(super) fn is_float(ty: Type) -> bool {
     ty == types::F32 || ty == types::F64
 }
 
-/// Whether values of a type fit into one register of ours.
+/// Whether values of a type fit into one register.
 pub(super) fn fits(ty: Type) -> bool {
     matches!(ty, types::I8 | types::I16 | types::I32 | types::I64 | types::F32 | types::F64)
 }
 
-/// Makes a constant by way of r11. Leaves the flags as they are.
+/// Loads a float constant through r11. Preserves the flags.
 fn float_constant(asm: &mut Asm, to: Xmm, bits: u64) {
     asm.mov_imm(R11, bits.cast_signed());
     asm.bits_to_float(to, R11);
 }
 
-/// Words are stored and loaded whole, whatever is in them.
+/// Words are stored and loaded as 64 bits, whatever the type of the value.
 pub(super) fn store(asm: &mut Asm, to: Mem, from: Reg) {
     match from.is_float() {
         true => asm.store_float(Precision::F64, to, from.xmm()),

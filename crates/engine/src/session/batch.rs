@@ -229,7 +229,7 @@ impl<'a> Batch<'a> {
 
     /// Recompiles functions that are there and have inlined what changes. `seen` is the number of the last change before they were
     /// asked for. Names those that are left out because they do not fit any more.
-    pub(super) fn make_anew(
+    pub(super) fn recompile(
         &mut self,
         hits: Vec<Hit>,
         seen: u64,
@@ -332,8 +332,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Lets all of it come into force in one step. Says under which number; nothing if it is to be prepared again, because what it was
-    /// prepared from is not so any more. `beaten` are the weak functions that were found to be there, now and when it was prepared.
-    pub(super) fn define(mut self, beaten: &mut BTreeSet<Symbol>) -> Result<Option<u64>, SessionError> {
+    /// prepared from is not so any more. `overridden` are the weak functions that were found to be there, now and when it was prepared.
+    pub(super) fn define(mut self, overridden: &mut BTreeSet<Symbol>) -> Result<Option<u64>, SessionError> {
         let (dylib, inner) = (self.dylib, &self.dylib.session.inner);
         let (linking, hidden) = (dylib.session.linking(), std::mem::take(&mut self.hidden));
         let change = linking::Change {
@@ -374,8 +374,8 @@ impl<'a> Batch<'a> {
                 hidden.iter().filter(|(body, slot)| is_there(body) && !is_there(slot)).map(|both| both.0),
             );
             let there: BTreeSet<Symbol> = self.weak.iter().copied().filter(is_there).collect();
-            let is_same = there == *beaten && busy.is_empty();
-            *beaten = there;
+            let is_same = there == *overridden && busy.is_empty();
+            *overridden = there;
             let leads_there = |(symbol, to): &(Symbol, Option<usize>)| dylib.linking.ready(*symbol) == *to;
             if is_same && self.led.iter().all(leads_there) {
                 let log = std::mem::take(&mut self.log);

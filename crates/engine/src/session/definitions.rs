@@ -68,7 +68,7 @@ impl<'t> Definitions<'t> {
     }
 
     /// Imports again if something has been defined since that was looked for.
-    pub(super) fn import_anew(&mut self) -> Result<(), SessionError> {
+    pub(super) fn refresh_imports(&mut self) -> Result<(), SessionError> {
         let Some((dylib, imported)) = &self.imported else { return Ok(()) };
         if dylib.session.inner.inlined.is_new(imported) {
             return Ok(());

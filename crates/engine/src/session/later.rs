@@ -74,7 +74,7 @@ struct Later {
 impl Materialize for Later {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         let mut kept = Vec::new();
-        self.dylib.upgrade()?.make_anew(std::slice::from_ref(&self.hit), &mut kept)?;
+        self.dylib.upgrade()?.recompile(std::slice::from_ref(&self.hit), &mut kept)?;
         match kept.pop() {
             // It has been promised that the old code is not entered.
             Some(name) => Err(SessionError::Unfit { function: name.to_string() }.into()),

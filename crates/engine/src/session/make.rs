@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Compiling holds no lock and needs nothing but the plan, so units compile side by side; between two stages a worker may take other
-//! units through the first (`go_on`). The references of the code are read from the code itself, looked up in the dylib's link order until they have
+//! units through the first (`continue_with`). The references of the code are read from the code itself, looked up in the dylib's link order until they have
 //! an address, and recorded as the needs of the unit: it is ready when all that it may call is ready.
 //!
 //! | symbol in the code | is |
@@ -86,13 +86,13 @@ pub(crate) fn compile_and_link(
         Ok(low) => low,
         Err(error) => return responsibility.fail(error),
     };
-    responsibility.go_on(low.weight(), move |responsibility| {
+    responsibility.continue_with(low.weight(), move |responsibility| {
         let output = match generate(&shared, &loaded, low) {
             Ok(output) => output,
             Err(error) => return responsibility.fail(error),
         };
         let weight = output.weight;
-        responsibility.go_on(weight, move |responsibility| {
+        responsibility.continue_with(weight, move |responsibility| {
             look_up_and_link(shared, loaded, output, responsibility);
         });
     });

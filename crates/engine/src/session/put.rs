@@ -1,17 +1,18 @@
-//! Putting definitions into a dylib: programs, promises, functions of the host.
+//! Defining functions in a dylib: programs, promises, functions of the host.
 //!
 //! ```text
-//!   prepare: who depends on it, units, cells, what callers have now ──► agree: is it so still? ──► in force ──► callers elsewhere
-//!      ▲                                                                       │ no
-//!      └───────────────────────────────────────────────────────────────────────┘
+//!   prepare: callers to recompile, units, cells ──► one step: is this still true? ──yes──► in force ──► callers in other dylibs
+//!      ▲                                                       │ no
+//!      └───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Weak functions that give way are known only when it comes to the step. The program is prepared again then, and they are functions of
-//! others for the rest of it: nobody is told of them, and nobody has their bodies in it.
+//! Preparation holds no lock, so other threads may change its inputs meanwhile. The step checks them again and fails if
+//! they have changed (`inlined.rs` lists the inputs); otherwise the whole batch comes into force in it (`batch.rs`).
+//! After the step nothing waits. Callers in other dylibs that have inlined a body are recompiled afterwards, dylib by
+//! dylib; `later.rs` holds those that cannot be recompiled at once.
 //!
-//! Nothing is locked while it is prepared, and nobody is waited for once it is in force (`inlined.rs` says what is looked at, `batch.rs` what
-//! comes into force in one step). Callers in other dylibs that have inlined a body are recompiled after that, dylib by dylib; `later.rs` is for
-//! those with whom this cannot be done at once.
+//! Only the step finds the weak functions that give way to existing definitions. The program is then prepared again with
+//! these as external functions: they are not announced, and their bodies are not inlined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -39,7 +40,7 @@ use super::target::Native;
 use super::unit::{Functions, Loaded, Pin, Stage, Whole};
 use super::{host, linking};
 
-/// How many rounds of a loop count as much as a call, if nobody says.
+/// The default number of loop iterations that count as much as one call.
 const ROUNDS: u32 = 10;
 
 const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
@@ -52,62 +53,67 @@ impl Dylib {
     /// # Errors
     /// Some are defined already; the dylib is closed; the session has ended.
     pub fn define<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
-        self.put(definitions.into(), false).map(drop)
+        self.define_with(definitions.into(), false).map(drop)
     }
 
-    /// Defines functions in the place of those that have their names. Frames that run stay in their world and call the old ones; whatever is called
-    /// from Rust from now on calls the new ones. A function that is there stays eager or lazy as it is. The result says what became of functions of other
-    /// dylibs that have taken an old one in.
+    /// Defines functions and replaces those with the same names. Running frames stay in their world and call the old
+    /// functions; later calls from Rust reach the new ones. A function that exists stays eager or lazy, as it was. The
+    /// result lists functions of other dylibs that had inlined an old body.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; some of the old ones are being compiled, and that waits for this thread; the thread is inside a scope and would have
-    /// to wait. Nothing has changed then.
+    /// As [`Dylib::define`]; an old function is being compiled by work that waits for this thread; the thread is inside a
+    /// scope and would have to wait. Nothing has changed in these cases.
     pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<Redefined, SessionError> {
-        self.put(definitions.into(), true)
+        self.define_with(definitions.into(), true)
     }
 
-    fn put(&self, mut definitions: Definitions<'_>, replace: bool) -> Result<Redefined, SessionError> {
-        let mut beaten = BTreeSet::new();
+    fn define_with(
+        &self,
+        mut definitions: Definitions<'_>,
+        replace: bool,
+    ) -> Result<Redefined, SessionError> {
+        let mut overridden = BTreeSet::new();
         loop {
-            definitions.import_anew()?;
-            if let Some(redefined) = self.try_put(&mut definitions, replace, &mut beaten)? {
+            definitions.refresh_imports()?;
+            if let Some(redefined) = self.try_define(&mut definitions, replace, &mut overridden)? {
                 return Ok(redefined);
             }
         }
     }
 
-    /// Prepares definitions and lets them come into force. Nothing if they have to be prepared again. `beaten` are the weak ones that give
-    /// way to what is there: they are functions of others for the rest of the program.
-    fn try_put(
+    /// Prepares definitions and brings them into force. `None` if they have to be prepared again. `overridden` holds the
+    /// weak functions that give way to existing definitions; they are treated as external functions.
+    fn try_define(
         &self,
         definitions: &mut Definitions<'_>,
         replace: bool,
-        beaten: &mut BTreeSet<Symbol>,
+        overridden: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
         let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
         let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
         let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
-        // Functions are compiled apart from others that may assign what they read, or give C what it calls back.
+        // Functions are compiled in separate units, but facts of the module are about all: another function may assign
+        // a global that this one reads, or pass it to C as a callback.
         module.note_facts();
         check_names(module, &own)?;
         let mut new = Batch::new(self, replace, *tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
-        let mut left = None;
+        let mut without_overridden = None;
         if is_weak && !replace {
             let symbol = |id| new.names.intern(&module[id].symbol(&module.cx));
             new.weak = own.iter().map(|&id| symbol(id)).collect();
             let gone: BTreeSet<FuncId> =
-                own.iter().copied().filter(|&id| beaten.contains(&symbol(id))).collect();
+                own.iter().copied().filter(|&id| overridden.contains(&symbol(id))).collect();
             own.retain(|id| !gone.contains(id));
-            left = (!gone.is_empty()).then(|| without_bodies(module, &gone));
+            without_overridden = (!gone.is_empty()).then(|| without_bodies(module, &gone));
         }
-        let module = left.as_mut().unwrap_or(module);
+        let module = without_overridden.as_mut().unwrap_or(module);
         let hits = new.hits(module, &own);
         let retyped = new.retyped(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
-        // Others inline the body as it was written.
+        // Callers inline the body as it was read, before any pass.
         if self.is_shared(module) {
             new.offers.offer(module, &own, is_inlinable);
         } else {
@@ -207,61 +213,61 @@ impl Dylib {
                 new.notes.add_nothing(label);
             }
         }
-        // Those of eager functions as well, which are ready then.
+        // Includes eager functions, which are compiled when they are looked up.
         let own: Vec<Symbol> =
             own.iter().map(|&id| new.names.intern(&module[id].symbol(&module.cx))).collect();
         let bodies = symbols.into_values().map(|(symbol, _)| symbol);
         let starts = starts.map(|priority| (priority, own.into_iter().chain(bodies).collect()));
-        self.bring_into_force(new, hits, (starts, retyped), beaten)
+        self.bring_into_force(new, hits, (starts, retyped), overridden)
     }
 
-    /// Lets a batch come into force, with what it changes for others: `hits`, and functions that give another type. Then looks up what is to be started.
-    /// Nothing if it has to be prepared again.
+    /// Brings a batch into force and recompiles `hits`, the functions that depend on its definitions. Then looks up the symbols in
+    /// `starts`, which compiles them. `None` if the batch has to be prepared again.
     fn bring_into_force(
         &self,
         mut new: Batch<'_>,
         hits: Vec<Hit>,
         (starts, retyped): (Option<(Priority, Vec<Symbol>)>, Vec<Retyped>),
-        beaten: &mut BTreeSet<Symbol>,
+        overridden: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
         let mut redefined = Redefined { retyped, ..Redefined::default() };
         let is_here = |hit: &Hit| new.replaces() && hit.label.dylib == self.linking.id();
         let (here, elsewhere): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(is_here);
         if !here.is_empty() {
             let seen = new.basis.seen;
-            new.make_anew(here, seen, &mut redefined.kept)?;
+            new.recompile(here, seen, &mut redefined.kept)?;
         }
-        if new.define(beaten)?.is_none() {
+        if new.define(overridden)?.is_none() {
             return Ok(None);
         }
         if let Some((priority, symbols)) = starts {
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
-        self.make_anew_elsewhere(elsewhere, &mut redefined);
+        self.recompile_elsewhere(elsewhere, &mut redefined);
         Ok(Some(redefined))
     }
 
-    /// Recompiles functions of other dylibs that have inlined what this one has defined.
-    fn make_anew_elsewhere(&self, hits: Vec<Hit>, redefined: &mut Redefined) {
+    /// Recompiles functions of other dylibs that have inlined functions of this one.
+    fn recompile_elsewhere(&self, hits: Vec<Hit>, redefined: &mut Redefined) {
         let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
         for hit in hits {
             by_dylib.entry(hit.label.dylib).or_default().push(hit);
         }
         for (id, mut hits) in by_dylib {
             let linking = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone());
-            // One that is not listed was found to be closed.
+            // A dylib leaves the list when it is found closed.
             let Some(linking) = linking else {
                 self.session.inner.inlined.forget_all(id, u64::MAX);
                 continue;
             };
             let dylib = Dylib::new(self.session.clone(), linking);
             let mut kept = Vec::new();
-            match dylib.make_anew(&hits, &mut kept) {
+            match dylib.recompile(&hits, &mut kept) {
                 Ok(()) => {}
-                // Nobody calls what is in there any more.
+                // Functions of a closed dylib are not called any more.
                 Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.session.forget_dylib(id),
-                // The definitions are in force. Callers that have inlined the former bodies are not called again as they are.
+                // The definitions are in force, so callers with the former bodies must not be called again as they are.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
                     later::put_off(&dylib, hits, redefined);
@@ -271,8 +277,9 @@ impl Dylib {
         }
     }
 
-    /// Recompiles functions of this dylib, unless somebody has done so or defined them. Names those that do not fit any more.
-    pub(super) fn make_anew(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
+    /// Recompiles functions of this dylib, except those that have been recompiled or redefined since. `kept` receives the names
+    /// of functions that no longer fit the types of their callees.
+    pub(super) fn recompile(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
         loop {
             kept.clear();
             let (hits, seen) = self.session.inner.inlined.still(hits);
@@ -281,14 +288,14 @@ impl Dylib {
             }
             let mut new = Batch::new(self, true, None);
             (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
-            new.make_anew(hits, seen, kept)?;
+            new.recompile(hits, seen, kept)?;
             if new.define(&mut BTreeSet::new())?.is_some() {
                 return Ok(());
             }
         }
     }
 
-    /// The tiers of a function beside the first.
+    /// The symbol of a function's second tier, and its interpreted body.
     pub(super) fn hot(
         &self,
         names: &SymbolScope,
@@ -299,7 +306,7 @@ impl Dylib {
         Hot { body: names.intern(&format!("{name}{HOT}")), calls, interpreted }
     }
 
-    /// Those of the functions `own` that are lazy: those that are there stay as they are.
+    /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.
     fn lazy_among(&self, module: &Module, own: &[FuncId], asked: bool, replace: bool) -> BTreeSet<FuncId> {
         let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
         let scope = scope.filter(|_| replace);
@@ -310,8 +317,8 @@ impl Dylib {
         own.iter().copied().filter(is_lazy).collect()
     }
 
-    /// Promises functions, which `make` makes when one of them is called or compiled first. They are [lazy](Definitions::lazy).
-    /// `tracker` removes them.
+    /// Promises functions: `make` builds their module when one of them is first called or compiled. They are
+    /// [lazy](Definitions::lazy). `tracker` removes them.
     ///
     /// # Errors
     /// As [`Dylib::define`]; a type has no native form.
@@ -321,10 +328,10 @@ impl Dylib {
         tracker: Option<&linking::Tracker<Native>>,
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<(), SessionError> {
-        self.put_promise(signatures, tracker, Box::new(make), false).map(drop)
+        self.promise_with(signatures, tracker, Box::new(make), false).map(drop)
     }
 
-    /// Promises functions in the place of those that have their names; as [`Dylib::redefine`].
+    /// Promises functions and replaces those with the same names, as [`Dylib::redefine`].
     ///
     /// # Errors
     /// As [`Dylib::redefine`].
@@ -334,10 +341,10 @@ impl Dylib {
         tracker: Option<&linking::Tracker<Native>>,
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<Redefined, SessionError> {
-        self.put_promise(signatures, tracker, Box::new(make), true)
+        self.promise_with(signatures, tracker, Box::new(make), true)
     }
 
-    fn put_promise(
+    fn promise_with(
         &self,
         signatures: &[Signature],
         tracker: Option<&linking::Tracker<Native>>,
@@ -348,17 +355,17 @@ impl Dylib {
         let mut declared = Module::new(cx.clone());
         let mut own = Vec::new();
         for signature in signatures {
-            // Two of one name and types are one promise.
+            // Signatures of equal name and types are one promise.
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
-        // The promise belongs to the session, and does not keep it.
+        // The session owns the promise, so a strong handle would keep the session alive for ever.
         let dylib = self.downgrade();
         let make: Make = Box::new(move || {
             let dylib = dylib.upgrade()?;
             let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
             dylib.build(module)
         });
-        // It may have to be promised more than once until it is in force.
+        // Shared because each attempt of the loop adds a promise with it.
         let make = Arc::new(Mutex::new(Some(make)));
         loop {
             let mut new = Batch::new(self, replace, tracker);
@@ -389,11 +396,11 @@ impl Dylib {
         }
     }
 
-    /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and gives an object of
-    /// the result's type, or an exception. Programs call it as any other function.
+    /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and returns an
+    /// object of the result's type or an exception. Programs call it like any other function.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; a type has no objects.
+    /// As [`Dylib::define`]; a type in the signature has no objects.
     pub fn define_host(
         &self,
         signature: &Signature,
@@ -413,8 +420,8 @@ impl Dylib {
     }
 }
 
-/// Refuses functions whose symbols are those of bodies and initialisers. Low functions alone can have such: those of high ones end with
-/// their types.
+/// Refuses functions whose symbols end like those of bodies and initialisers. Only low functions can have such symbols; those
+/// of high functions end with their types.
 fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
     let is_inner = |name: &String| [BODY, HOT, INITIALIZER].iter().any(|kind| name.ends_with(kind));
     match own.iter().map(|&id| module[id].symbol(&module.cx)).find(is_inner) {
@@ -423,7 +430,7 @@ fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
     }
 }
 
-/// The symbols of functions that are called by bare names or symbols.
+/// The symbols of the functions that `names` name, each by its bare name or its symbol.
 fn symbols_of(module: &Module, own: &[FuncId], names: &[String]) -> Result<Vec<String>, SessionError> {
     let find = |name: &String| {
         let called = |&&id: &&FuncId| {

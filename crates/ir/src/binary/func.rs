@@ -1,7 +1,7 @@
-//! Functions as bytes, both ways.
+//! Writes and reads functions in the binary form.
 //!
-//! An instruction may name later ones of the file (the operands of φ), so reading makes all instructions first and
-//! gives them their operands when all values are there.
+//! An instruction may refer to later ones (the operands of φ), so the reader creates all instructions first and sets
+//! their operands afterwards.
 
 use super::bytes::{Sink, Source};
 use super::ops::{self, Counts, Numbers};
@@ -16,7 +16,7 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The modules that programs name.
+/// The modules that programs may name.
 const MODULES: [&str; 6] = ["Main", "Base", "Core", "Checked", "Math", "Intrinsics"];
 
 const BITS: u8 = 0;
@@ -37,7 +37,7 @@ const ADDRESS_OF_BOX: u8 = 14;
 const ADDRESS_OF_GLOBAL: u8 = 15;
 const ADDRESS_OF_MODULE: u8 = 16;
 
-/// Numbers for things in the order in which they are first met.
+/// Numbers items in the order of their first use.
 struct Numbering<T> {
     order: Vec<T>,
     numbers: FxHashMap<T, u64>,
@@ -61,13 +61,13 @@ impl<T: Copy + Eq + Hash> Numbering<T> {
     }
 }
 
-/// The entities that a function uses, each kind numbered.
+/// The entities that a function uses, with a numbering for each kind.
 struct Used {
     callees: Numbering<crate::entity::Callee>,
     foreigns: Numbering<crate::entity::Foreign>,
     slots: Numbering<crate::entity::Slot>,
     metas: Numbering<crate::entity::Meta>,
-    /// Ascending, so that the parts of a constant come before it.
+    /// Ascending, so the fields of a constant come before it.
     consts: Vec<Value>,
     values: SecondaryMap<Value, u64>,
     blocks: SecondaryMap<Block, u64>,
@@ -253,7 +253,7 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, Bin
     Ok(func)
 }
 
-/// The operands and blocks of an instruction as numbers, and where they stand in the file.
+/// An instruction whose operands and blocks are not resolved yet, and its offset in the file.
 struct Pending {
     inst: Inst,
     args: Vec<u64>,
@@ -354,7 +354,7 @@ fn read_statics(tables: &Tables, source: &mut Source<'_>) -> Result<Statics, Bin
     Ok(Statics { params, patterns: tables.parts(source)? })
 }
 
-/// A count with a limit of its own.
+/// Reads a count that must not exceed `limit`.
 fn limited(source: &mut Source<'_>, limit: usize) -> Result<usize, BinaryError> {
     let count = source.count()?;
     if count > limit { source.refuse(Refusal::Count { count: count as u64 }) } else { Ok(count) }
@@ -362,7 +362,7 @@ fn limited(source: &mut Source<'_>, limit: usize) -> Result<usize, BinaryError> 
 
 // ----- constants -----
 
-/// Writes a constant; `part` gives the number of a field among the constants of the function.
+/// Writes a constant; `part` returns the number of a field among the constants of the function.
 pub(super) fn write_const(
     names: &mut Names<'_>,
     out: &mut Sink,

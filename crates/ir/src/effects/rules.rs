@@ -1,4 +1,4 @@
-//! The effects of each operation: what is true of all its uses, made sharper by what is known of this one's operands.
+//! The effects of each operation: those that hold for all its uses, refined by the operands of this one.
 
 use super::{Effects, Regions};
 use crate::builtin::Builtin;
@@ -24,7 +24,7 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::Copy | Op::SlotAddr(_) | Op::BoundsCheck(_) => PURE,
         Op::Pi => PURE.unchecked(!cx.arg_is(0, cx.result_type())),
         Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::LoopInfo(_) => CONTROL,
-        // The way to the handler leads past the region, but the handler sees what the region did.
+        // The edge to the handler bypasses the protected region, but the handler sees the region's effects.
         Op::Enter => CONTROL.reading(Regions::ALL).writing(Regions::ALL),
         Op::Leave | Op::PopException => CONTROL.reading(Regions::TASK).writing(Regions::TASK),
         Op::Upsilon => PURE.writing(Regions::TASK),
@@ -51,19 +51,19 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::MemCopy => PURE.reading(Regions::ADDRESSABLE).writing(Regions::ADDRESSABLE).unchecked(true),
         Op::CallRuntime(f) => match f.kind() {
             RuntimeKind::Throws => PURE.throwing(true).writing(Regions::TASK),
-            // An object is printed with all that it refers to.
+            // Printing an object follows its references.
             RuntimeKind::Prints => {
                 let objects = Regions::POINTABLE | Regions::HEADERS;
                 let writes = PURE.writing(Regions::OUTSIDE | Regions::TASK);
                 Effects { may_safepoint: true, ..writes.reading(objects) }
             }
             RuntimeKind::Allocates => PURE.reading(Regions::TASK).throwing(true),
-            // The elements may lie in another `Memory` afterwards.
+            // Resizing may move the elements to another `Memory`.
             RuntimeKind::Resizes => {
                 let array = Regions::HEADERS | Regions::ELEMENTS;
                 PURE.reading(array | Regions::TASK).writing(array | Regions::TASK).throwing(true)
             }
-            // Only identity may be asked of no object; anything else is not asked before a test for null.
+            // Except for the identity test, operands must not be null, so these must not move above a test for null.
             RuntimeKind::Asks => {
                 PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)
             }
@@ -74,34 +74,34 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
             RuntimeKind::Region | RuntimeKind::Args => Effects::ANY,
         },
         Op::CallArgs(_) => Effects::ANY,
-        // Which object it is shows, that it was made does not. It stays on its side of a barrier, which a collection
-        // must not separate from its store.
+        // The identity of the object is observable, its allocation is not. It must not move past a write barrier, because no
+        // collection may come between a store and its barrier.
         Op::Alloc(_) => Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) },
-        // The same; and it takes the place of the object that it made in the round before. Nobody can see that after the
-        // last access to that one, so an object without uses can go.
+        // As `Alloc`; it also overwrites the object of its last execution. That is not observable, because no access to
+        // that one can follow, so an allocation without uses is removable.
         Op::AllocStack(_) => {
             let initialized = Regions::POINTABLE | Regions::HEADERS;
-            let made = Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) };
-            Effects { effect_free: true, ..made.writing(initialized) }
+            let alloc = Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) };
+            Effects { effect_free: true, ..alloc.writing(initialized) }
         }
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
-        // The tag of no object cannot be read, so it is not read before a test for null.
+        // Reads a tag, so it must not move above a test for null.
         Op::TypeOf => PURE.unchecked(true),
         Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
         Op::WriteBarrier => PURE.writing(Regions::TASK),
-        // The thread that stops this one here may look at all that it wrote; its reads may happen earlier.
+        // The thread that stops this one may read all memory, so earlier writes must be done; loads may move past.
         Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },
     }
 }
 
 impl Effects {
-    /// Orders stronger than `monotonic` keep other accesses where they are.
+    /// Orders stronger than `monotonic` are fences for other accesses.
     fn atomic(self, order: Ordering) -> Effects {
         Effects { fence: self.fence || order > Ordering::Monotonic, ..self }
     }
 }
 
-/// One instruction with what is needed to look at its operands.
+/// An instruction with its function and types.
 struct Cx<'a> {
     func: &'a Func,
     types: &'a Types,
@@ -148,7 +148,7 @@ impl<'a> Cx<'a> {
         self.func.result(self.inst).map_or(Type::ANY, |v| self.func.ty(v))
     }
 
-    /// Whether the bounds check that operand `n` asks for is off.
+    /// Whether operand `n`, the bounds check, is false.
     fn is_unchecked(&self, n: usize) -> bool {
         match self.arg(n).map(|v| (self.func.as_bits(v), self.func.def_inst(v))) {
             Some((Some(bits), _)) => bits == 0,
@@ -160,10 +160,10 @@ impl<'a> Cx<'a> {
     fn intrinsic(&self, op: Intrinsic) -> Effects {
         let pure = Effects::PURE;
         match op.shape() {
-            // A word that is no object must not become a reference, which the collector would follow.
+            // A speculated cast could turn a word that is no object into a reference, which the collector would follow.
             Shape::Convert(Convert::Bits) => pure.unchecked(self.makes_reference()),
             Shape::IntDivide => pure.throwing(!self.divides_safely(op)),
-            // A pointer to boxed values may point at an undefined one.
+            // A pointer to boxed values may point to an undefined one.
             Shape::PtrLoad => {
                 let boxed = self.is_stored_boxed(self.types.pointee(self.arg_type(0)));
                 pure.reading(Regions::POINTABLE).unchecked(true).throwing(boxed)
@@ -182,7 +182,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Whether a word that is not the address of a permanent object becomes a reference.
+    /// Whether the cast makes a reference of a word other than the address of a permanent object.
     fn makes_reference(&self) -> bool {
         let is_reference =
             |ty: Type| matches!(ty.as_low(), Some(LowType::Ptr(class)) if class != PtrClass::Raw);
@@ -190,7 +190,7 @@ impl<'a> Cx<'a> {
         is_reference(self.result_type()) && !is_reference(self.arg_type(0)) && !is_permanent
     }
 
-    /// Division by 0 throws, and so does the one quotient that does not fit.
+    /// Whether the divisor is a constant with which no division throws: not 0, and not -1, for which one quotient overflows.
     fn divides_safely(&self, op: Intrinsic) -> bool {
         let ty = self.arg_type(1);
         let width = match ty.as_low() {
@@ -204,7 +204,7 @@ impl<'a> Cx<'a> {
 
     fn builtin(&self, op: Builtin) -> Effects {
         let effects = self.builtin_but_for_order(op);
-        // A value that looks like an order makes a fence too many, which does no harm.
+        // Conservative: a symbol operand that is not an order but has the name of one also counts.
         let ordered = (2..self.func.args(self.inst).len())
             .any(|n| self.symbol(n).and_then(Ordering::from_name).is_some_and(|o| o > Ordering::Monotonic));
         Effects { fence: effects.fence || ordered, ..effects }
@@ -241,7 +241,7 @@ impl<'a> Cx<'a> {
                 let elem = types.memory_ref_element(self.arg_type(0));
                 self.stored_element(coarse, elem, 1, 3, self.is_plain(2))
             }
-            // The array forms of old take the bounds check first.
+            // The array builtins of Julia up to 1.10 take the bounds check first.
             Builtin::Arrayref => {
                 let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
                 self.element(coarse, elem, 0, self.are_indices(2))
@@ -271,7 +271,7 @@ impl<'a> Cx<'a> {
             | Builtin::Memoryrefreplace
             | Builtin::Memoryrefsetonce
             | Builtin::MemoryrefIsassigned => Regions::ELEMENTS,
-            // An array of old is an object with a size and elements.
+            // Up to Julia 1.10 an array is one object with size and elements.
             Builtin::Arrayref | Builtin::Arrayset => Regions::ELEMENTS | Regions::FIELDS,
             Builtin::Arraylen | Builtin::Arraysize => Regions::FIELDS,
             Builtin::Getglobal
@@ -289,7 +289,7 @@ impl<'a> Cx<'a> {
             effects = effects.reading(regions);
         }
         if op.writes_memory() {
-            // Storing an array element looks at the array.
+            // Storing an array element reads the array's fields.
             let stored = if op == Builtin::Arrayset { Regions::ELEMENTS } else { regions };
             effects = effects.writing(stored);
             if op == Builtin::Arrayset {
@@ -303,44 +303,45 @@ impl<'a> Cx<'a> {
         elem.is_none_or(|ty| self.types.field_repr(ty) == FieldRepr::Pointer)
     }
 
-    /// Whether a field of a mutable object or an element of this type may hold nothing.
+    /// Whether a field of a mutable object or an element of this type may be undefined.
     fn may_be_undefined(&self, ty: Option<Type>) -> bool {
         ty.is_none_or(|ty| self.types.first_reference(ty, self.types.field_repr(ty)).is_some())
     }
 
-    /// Whether the order that operand `n` asks for is none.
+    /// Whether operand `n`, the memory order, is `:not_atomic`.
     fn is_plain(&self, n: usize) -> bool {
         self.symbol(n) == Some(Ordering::NotAtomic.name())
     }
 
-    /// Whether the operands from `first` on are positions.
+    /// Whether the operands from `first` on are `Int64`.
     fn are_indices(&self, first: usize) -> bool {
         (first..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::INT64))
     }
 
-    /// Reading an element whose bounds check is operand `check`. The other operands are such as they have to be, or not.
-    fn element(&self, coarse: Effects, elem: Option<Type>, check: usize, right: bool) -> Effects {
+    /// Reading an element whose bounds check is operand `check`. `valid`: the other operands have the expected types.
+    fn element(&self, coarse: Effects, elem: Option<Type>, check: usize, valid: bool) -> Effects {
         let unchecked = self.is_unchecked(check);
-        let nothrow = unchecked && right && !self.may_be_undefined(elem);
+        let nothrow = unchecked && valid && !self.may_be_undefined(elem);
         Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
     }
 
-    /// Writing operand `value` to an element whose bounds check is operand `check`. The other operands are such as they have to be, or not.
+    /// Writing operand `value` to an element whose bounds check is operand `check`. `valid`: the other operands have the expected
+    /// types.
     fn stored_element(
         &self,
         coarse: Effects,
         elem: Option<Type>,
         value: usize,
         check: usize,
-        right: bool,
+        valid: bool,
     ) -> Effects {
         let unchecked = self.is_unchecked(check);
-        let fits = right && elem.is_some_and(|ty| self.arg_is(value, ty));
+        let fits = valid && elem.is_some_and(|ty| self.arg_is(value, ty));
         Effects { nothrow: unchecked && fits, may_safepoint: !(unchecked && fits), ..coarse }
             .unchecked(unchecked)
     }
 
-    /// The position of the field that operand 1 names in a struct or tuple type.
+    /// The index of the field that operand 1 names in a struct or tuple type.
     fn field(&self, ty: Type) -> Option<usize> {
         let index = match self.constant(1)? {
             Const::Symbol(name) => self.types.field_index(ty, *name)?,
@@ -350,7 +351,7 @@ impl<'a> Cx<'a> {
         (index < self.types.field_count(ty)?).then_some(index)
     }
 
-    /// The position of the field that operand 1 names in a type that the run time lays out.
+    /// The index of the field that operand 1 names in a type that the run time lays out.
     fn laid_out_field(&self, ty: Type) -> Option<usize> {
         let names = self.types.laid_out_fields(ty)?;
         match self.constant(1)? {
@@ -365,7 +366,7 @@ impl<'a> Cx<'a> {
         let ty = self.arg_type(0);
         let tuple = matches!(types.kind(ty), TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. });
         let mutable = !tuple && (!types.is_concrete(ty) || types.is_mutable(ty));
-        // A field that is not atomic is not read in an order.
+        // Reading a field that is not atomic with an order throws.
         let plain =
             (2..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::BOOL) || self.is_plain(n));
         if matches!(types.nominal_kind(ty), Some(DeclKind::Opaque)) {
@@ -386,7 +387,7 @@ impl<'a> Cx<'a> {
             Some(index) => {
                 let field = types.fields(ty).and_then(|f| f.get(index));
                 let is_const = field.is_some_and(|f| f.is_const);
-                // A field may never have been given a value; a tuple's elements always are.
+                // Struct fields may be undefined; elements of tuples never are.
                 let missing = match mutable {
                     true => self.may_be_undefined(types.field_type(ty, index)),
                     false => types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f))),
@@ -420,7 +421,7 @@ impl<'a> Cx<'a> {
         if plain { Effects { nothrow: true, may_safepoint: false, ..coarse } } else { coarse }
     }
 
-    /// Making an object does not show; which object it is does, if it has an identity.
+    /// An allocation is not observable; the identity of a mutable object is.
     fn new_object(&self, ty: Type) -> Effects {
         let types = self.types;
         let mutable = !types.is_concrete(ty) || types.is_mutable(ty);
@@ -441,7 +442,7 @@ impl<'a> Cx<'a> {
             Region::Field => Effects::PURE.reading(Regions::FIELDS),
             Region::Element => Effects::PURE.reading(Regions::ELEMENTS),
             Region::Header | Region::Size => Effects::PURE.reading(Regions::HEADERS),
-            // A new object is written before anybody else can read it.
+            // An object made here is initialised by stores in this function.
             Region::Immutable if self.is_new(0) => Effects::PURE.reading(Regions::FIELDS),
             Region::Immutable => Effects::PURE,
             Region::Frame | Region::Thread => Effects::PURE.reading(Regions::TASK),
@@ -465,13 +466,13 @@ impl<'a> Cx<'a> {
         Effects::PURE.writing(regions).unchecked(!self.is_inside_slot(access, bytes))
     }
 
-    /// Whether an operand is an object that this function has made.
+    /// Whether an operand is an object allocated in this function.
     fn is_new(&self, n: usize) -> bool {
         let def = self.arg(n).and_then(|v| self.func.def_inst(v));
         def.is_some_and(|inst| matches!(self.func.op(inst), Op::Alloc(_) | Op::AllocStack(_)))
     }
 
-    /// Whether the address is that of a stack slot and all bytes lie in it.
+    /// Whether the access is inside the bounds of a stack slot.
     fn is_inside_slot(&self, access: Access, bytes: u32) -> bool {
         let Some(Op::SlotAddr(slot)) =
             self.arg(0).and_then(|v| self.func.def_inst(v)).map(|i| self.func.op(i))

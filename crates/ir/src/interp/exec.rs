@@ -1,15 +1,15 @@
-//! Frames, control flow, exceptions: the loop that runs statements.
+//! The interpreter's main loop: frames, control flow, exceptions.
 //!
 //! ```text
 //! step:  statement ──► Flow ─┬─ Value, Values   stored; next statement
-//!                            ├─ Undefined       noted; next statement
-//!                            ├─ Jump            φ of the target, all at once; its first other statement
+//!                            ├─ Undefined       result marked undefined; next statement
+//!                            ├─ Jump            φ of the target, in parallel; its first other statement
 //!                            ├─ Called          a frame was pushed; its return resumes here
-//!                            └─ Return          the frame goes; its caller's `Then` gets the results
-//!        exception ──► innermost handler: frames above it go, control continues at its catch block
+//!                            └─ Return          the frame is popped; its `Then` handles the results
+//!        exception ──► innermost handler: frames above it are popped, control continues at its catch block
 //! ```
 //!
-//! A token of `enter` holds a serial number, so that the same `enter` executed again is another handler.
+//! A token of `enter` has a serial number, so each execution of an `enter` is a handler of its own.
 
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
 use super::places::Place;
@@ -19,11 +19,11 @@ use crate::constant::Const;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::func::{Func, ValueDef};
 use crate::op::{Level, Op, REACHED, UNDEFINED};
-use crate::types::Type;
+use crate::types::{LowType, Type};
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
-/// How deep constants may nest; text allows less.
+/// How deep aggregate constants may nest; text allows less.
 const MAX_CONST_DEPTH: usize = 512;
 
 /// A running function.
@@ -31,26 +31,26 @@ pub(super) struct Frame<'m> {
     pub(super) id: FuncId,
     pub(super) func: &'m Func,
     block: Block,
-    /// The statement that runs, or waits for a call to return.
+    /// The current statement; in a calling frame, the call.
     inst: Option<Inst>,
     values: Vec<Option<Val>>,
-    /// The value that each ϒ stored, and when.
+    /// The value that each ϒ stored, with a serial number: φᶜ takes the latest.
     upsilons: FxHashMap<Inst, (u64, Option<Val>)>,
     /// The addresses of the stack slots.
     pub(super) slots: Vec<u64>,
     then: Then,
 }
 
-/// The action behind a call, with its results.
+/// The use of a call's results when it returns.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
-    /// They are the results of the calling statement.
+    /// They become the results of the calling statement.
     Assign,
-    /// The result replaces the old value in a place: the end of `modifyfield!` and its kin, here by name.
+    /// The result replaces the old value in a place. Ends `modifyfield!` and similar builtins, given by name.
     Modify(Box<(&'static str, Place, Val)>),
 }
 
-/// A handler in force.
+/// An installed exception handler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handler {
     frame: usize,
@@ -83,7 +83,7 @@ impl<'m> Interp<'m> {
             let next = match flow {
                 Ok(Flow::Value(val)) if self.frames.is_empty() => return Ok(vec![val]),
                 Ok(Flow::Return(vals) | Flow::Values(vals)) if self.frames.is_empty() => return Ok(vals),
-                Ok(flow) => self.settle(flow),
+                Ok(flow) => self.apply_flow(flow),
                 Err(stop) => Err(stop),
             };
             flow = match next {
@@ -98,8 +98,8 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// Does what a statement came to. `Some` when the outermost function returned.
-    fn settle(&mut self, flow: Flow) -> Eval<Option<Vec<Val>>> {
+    /// Applies the outcome of a statement. `Some` when the outermost function returned.
+    fn apply_flow(&mut self, flow: Flow) -> Eval<Option<Vec<Val>>> {
         match flow {
             Flow::Value(val) => self.advance(Some(vec![val]))?,
             Flow::Values(vals) => self.advance(Some(vals))?,
@@ -130,7 +130,7 @@ impl<'m> Interp<'m> {
         Ok(None)
     }
 
-    /// Control goes to the innermost handler, or out.
+    /// Unwinds to the innermost handler; an error if there is none.
     fn catch(&mut self, exception: Val) -> Result<Flow, Outcome> {
         let Some(handler) = self.handlers.pop() else { return Err(Outcome::Thrown(exception)) };
         while self.frames.len() > handler.frame + 1 {
@@ -166,10 +166,10 @@ impl<'m> Interp<'m> {
         if args.len() != params.len() {
             return Err(Fault::ArgumentCount { expected: params.len(), given: args.len() }.into());
         }
-        // A claim of an `invoke` about an operand does not hold. A call from outside has no statement to blame.
-        let claims = func.level == Level::High && !self.frames.is_empty();
+        // An operand that is not of the type asserted by its `invoke` throws. A call from outside has no such statement.
+        let is_asserted = func.level == Level::High && !self.frames.is_empty();
         for (arg, param) in args.iter().zip(params) {
-            if claims && !self.is_a(arg, param.ty) {
+            if is_asserted && !self.is_a(arg, param.ty) {
                 return Err(self.type_error("typeassert", param.ty, arg.clone()));
             }
             self.check_type(arg, param.ty)?;
@@ -181,7 +181,7 @@ impl<'m> Interp<'m> {
         let Some(entry) = func.entry() else { return Err(Fault::NoTerminator.into()) };
         let mut slots = Vec::new();
         for (_, slot) in func.slots() {
-            // A slot that cannot be had ends the call as any other lack of stack does.
+            // A slot that cannot be allocated is a stack overflow.
             match self.memory.allocate(u64::from(slot.size), 1 << slot.align_log2.min(12)) {
                 Ok(address) => slots.push(address),
                 Err(_) => {
@@ -212,7 +212,7 @@ impl<'m> Interp<'m> {
         let frame = self.frames.pop()?;
         self.stack_bytes -= frame.values.len() as u64 * size_of::<Option<Val>>() as u64;
         for &address in &frame.slots {
-            // The program may have freed it, wrongly; the frame is gone all the same.
+            // A faulty program may have freed the slot already.
             let _ = self.memory.free(address);
         }
         Some(frame)
@@ -226,7 +226,7 @@ impl<'m> Interp<'m> {
         self.frames.last_mut().ok_or(Stop::Fault(Fault::NoTerminator))
     }
 
-    /// The statement that runs.
+    /// The current statement.
     pub(super) fn at(&self) -> Option<At> {
         let frame = self.frames.last()?;
         Some(At {
@@ -245,7 +245,7 @@ impl<'m> Interp<'m> {
         results.iter().zip(vals).try_for_each(|(&ty, val)| self.check_type(val, ty))
     }
 
-    /// That a value is of the type that the IR says.
+    /// A fault unless the value is of the type that the IR gives it.
     pub(super) fn check_type(&self, val: &Val, ty: Type) -> Eval<()> {
         if self.is_a(val, ty) {
             return Ok(());
@@ -254,16 +254,11 @@ impl<'m> Interp<'m> {
             .into())
     }
 
-    /// `isa`; tokens and low values are of their types only.
+    /// `isa`. Low pointers of all classes are plain addresses here, so each is an instance of the others.
     pub(super) fn is_a(&self, val: &Val, ty: Type) -> bool {
         let given = val.ty(self.types());
-        given == ty || self.types().is_subtype(given, ty) || {
-            // A pointer of any class is an address here.
-            matches!(
-                (given.as_low(), ty.as_low()),
-                (Some(crate::types::LowType::Ptr(_)), Some(crate::types::LowType::Ptr(_)))
-            )
-        }
+        let is_pointer = |ty: Type| matches!(ty.as_low(), Some(LowType::Ptr(_)));
+        given == ty || self.types().is_subtype(given, ty) || is_pointer(given) && is_pointer(ty)
     }
 
     // ----- statements -----
@@ -274,13 +269,13 @@ impl<'m> Interp<'m> {
         let (func, Some(inst)) = (frame.func, frame.inst) else { return Err(Fault::NoTerminator.into()) };
         let results = func.results(inst);
         match vals {
-            // A statement whose result nobody can name may still compute one.
+            // A statement without results in the IR may still compute one.
             Some(vals) if results.len() > 0 => {
                 if results.len() != vals.len() {
                     return Err(Fault::OperandCount { op: "result".to_owned(), given: vals.len() }.into());
                 }
                 for (value, val) in results.zip(vals) {
-                    // A claim of the row does not hold.
+                    // In high IR the row's type is an assertion.
                     if func.level == Level::High && !self.is_a(&val, func.ty(value)) {
                         return Err(self.type_error("typeassert", func.ty(value), val));
                     }
@@ -299,7 +294,7 @@ impl<'m> Interp<'m> {
         Ok(())
     }
 
-    /// Evaluates the φ of a block in parallel and stands before its first other statement.
+    /// Evaluates the φ of a block in parallel and moves to its first other statement.
     fn enter_block(&mut self, block: Block) -> Eval<()> {
         let frame = self.frame()?;
         let (func, from) = (frame.func, frame.block);
@@ -332,7 +327,7 @@ impl<'m> Interp<'m> {
         Ok(())
     }
 
-    /// Counts that a block is entered, if that is asked for.
+    /// Counts entries into a block, if that is enabled.
     fn note_entry(&mut self, func: FuncId, block: Block) {
         if let Some(entered) = &mut self.entered {
             *entered.entry((func, block)).or_insert(0) += 1;
@@ -433,7 +428,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The operand itself, which may be undefined.
+    /// The outcome of a copy: the operand, which may be undefined.
     pub(super) fn pass_on(&mut self, func: &Func, inst: Inst) -> Eval<Flow> {
         match *func.args(inst) {
             [value] => Ok(self.lookup(value)?.map_or(Flow::Undefined, Flow::Value)),
@@ -455,7 +450,7 @@ impl<'m> Interp<'m> {
 
     // ----- operands -----
 
-    /// The present value; `None` if it is undefined.
+    /// The current content of an SSA value; `None` if it is undefined.
     pub(super) fn lookup(&mut self, value: Value) -> Eval<Option<Val>> {
         let frame = self.frame()?;
         match frame.func.value_def(value) {
@@ -503,7 +498,7 @@ impl<'m> Interp<'m> {
         Ok(Some(Val::aggregate(ty, parts)))
     }
 
-    /// A constant without parts.
+    /// A constant other than an aggregate.
     pub(super) fn simple_const(&mut self, constant: &Const) -> Eval<Val> {
         Ok(match *constant {
             Const::Bits { ty, bits } => Val::bits(self.types(), ty, bits),
@@ -533,7 +528,7 @@ impl<'m> Interp<'m> {
         Fault::Operand { op: op.to_owned(), expected, given }.into()
     }
 
-    /// `ErrorException` of a builtin that is given an object of a type that it does nothing with.
+    /// `ErrorException` of a builtin for an operand of a type that it does not support.
     pub(super) fn wrong_operand(&mut self, op: &str, expected: &'static str, given: &Val) -> Stop {
         let given = self.type_text(given.ty(self.types()));
         self.message("ErrorException", &format!("{op} takes {expected}, not a value of type `{given}`"))
@@ -556,7 +551,7 @@ impl<'m> Interp<'m> {
         self.apply(f, vec![old, operand], then)
     }
 
-    /// The outcome of a call that needs no frame, for the waiting caller.
+    /// The outcome of a call that was evaluated without a frame.
     pub(super) fn returned(&mut self, val: Val, then: Then) -> Eval<Flow> {
         match then {
             Then::Assign => Ok(Flow::Value(val)),

@@ -75,7 +75,7 @@ impl<'m> Interp<'m> {
                 Ok(Flow::Value(Val::bool(value.is_some())))
             }
             Op::CFunction(_) => Err(Fault::Unsupported(
-                "a function of C that calls the program: the interpreter has no address for it".to_owned(),
+                "a C function that calls the program: the interpreter has no address for it".to_owned(),
             )
             .into()),
             Op::ForeignCall(foreign) => {

@@ -1,15 +1,15 @@
-//! Low IR: the same frames, values that are bits of low types, memory by address.
+//! Interprets the operations of low IR: values are bits of low types, memory is accessed by address.
 //!
-//! Intrinsics are those of high IR on low types; comparisons give `i8`, a checked operation gives two results. Constant
-//! addresses point at records that are made in raw memory when they are first needed:
+//! Frames and intrinsics are those of high IR; comparisons return `i8`, and checked operations have two results. A constant
+//! address refers to a record, which is created in raw memory on first use:
 //!
 //! ```text
 //! symbol, string    length as 8 bytes, then the bytes, then a zero byte
 //! data              the bytes
-//! C function        one byte that stands for it
+//! C function        one byte, whose address identifies it
 //! ```
 //!
-//! The throwing entries of the run time raise the exceptions that high IR raises, so that both levels can be compared.
+//! The throwing routines of the run time throw the same exceptions as high IR, so that tests can compare both levels.
 
 use super::Interp;
 use super::error::{Eval, Fault, Stop};
@@ -46,7 +46,7 @@ impl Addresses {
 
     /// The C function whose address this is.
     pub(super) fn function_at(&self, address: u64) -> Option<Name> {
-        // The text of a record is also kept for symbols and strings, so the function must agree.
+        // `texts` has symbols and strings too, so the address must also be the function's.
         let name = *self.texts.get(&address)?;
         (self.functions.get(&name) == Some(&address)).then_some(name)
     }
@@ -120,7 +120,7 @@ impl<'m> Interp<'m> {
                 Ok(Flow::Values(Vec::new()))
             }
             Op::CFunction(_) => Err(Fault::Unsupported(
-                "a function of C that calls the program: the interpreter has no address for it".to_owned(),
+                "a C function that calls the program: the interpreter has no address for it".to_owned(),
             )
             .into()),
             Op::CallSymbol(callee) => {
@@ -161,14 +161,14 @@ impl<'m> Interp<'m> {
             | Op::CallArgs(_)
             | Op::GcPreserveBegin
             | Op::ThreadAddr => self.no_objects("an operation on objects"),
-            _ => Err(Fault::Unsupported(format!("{op:?} has no place in low IR")).into()),
+            _ => Err(Fault::Unsupported(format!("{op:?} is not an operation of low IR")).into()),
         }
     }
 
     fn vector(&mut self, func: &Func, inst: Inst, op: Op) -> Eval<Flow> {
         let args = self.all_operands(func, inst)?;
         let bits: Vec<u128> = args.iter().map(|arg| arg.as_bits().unwrap_or(0)).collect();
-        let made = match (op, &bits[..]) {
+        let result = match (op, &bits[..]) {
             (Op::Lanes(op, lanes), bits) => lanes.eval(op, bits),
             (Op::Splat(lanes), &[x]) => Some(lanes.splat(x)),
             (Op::ExtractLane(lanes, n), &[v]) => Some(lanes.extract(v, n.into())),
@@ -176,7 +176,7 @@ impl<'m> Interp<'m> {
             (Op::LaneSelect, &[mask, yes, no]) => Some(crate::lanes::select(mask, yes, no)),
             _ => None,
         };
-        match made {
+        match result {
             Some(bits) => {
                 let ty = Type::low(self.result_type(func, inst)?);
                 Ok(Flow::Value(Val::Bits { ty, bits }))
@@ -327,7 +327,7 @@ impl<'m> Interp<'m> {
             }
             RuntimeFn::ThrowOperands => {
                 let Some(thrown) = u32::try_from(bits(0)).ok().and_then(Thrown::unpack) else {
-                    return Err(Fault::Type("the throw of nothing that is known".to_owned()).into());
+                    return Err(Fault::Type("a throw with an unknown code".to_owned()).into());
                 };
                 let mut operands = Vec::new();
                 if thrown.function.takes_symbol() {
@@ -443,20 +443,8 @@ fn rmw_bits(op: RmwOp, width: u32, old: u128, val: u128) -> u128 {
         RmwOp::Nand => !(old & val),
         RmwOp::Or => old | val,
         RmwOp::Xor => old ^ val,
-        RmwOp::Smax => {
-            if signed(old) >= signed(val) {
-                old
-            } else {
-                val
-            }
-        }
-        RmwOp::Smin => {
-            if signed(old) <= signed(val) {
-                old
-            } else {
-                val
-            }
-        }
+        RmwOp::Smax => std::cmp::max_by_key(old, val, |&bits| signed(bits)),
+        RmwOp::Smin => std::cmp::min_by_key(old, val, |&bits| signed(bits)),
         RmwOp::Umax => old.max(val),
         RmwOp::Umin => old.min(val),
     }

@@ -1,7 +1,7 @@
-//! Characters to tokens.
+//! The lexer of the text form: characters to tokens.
 //!
-//! The lexer is a position in the text and nothing else: it is `Copy`, gives one token per call, and looking ahead is
-//! lexing with a copy. Julia's printed IR has a few tokens of its own:
+//! Its only state is a position in the text. It is `Copy`, returns one token per call, and lookahead is lexing with a
+//! copy. Julia's printed IR has a few tokens of its own:
 //!
 //! | text | token |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! A `#` before a blank begins a comment to the end of the line, `#= … =#` is one inside it.
 //!
 //! Invariants: every call advances unless the end is reached; spans lie on character boundaries; nothing panics.
-//! Cost: each character is looked at a bounded number of times.
+//! Cost: each character is read a bounded number of times.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ pub(super) enum Tok<'a> {
 pub(super) struct Token<'a> {
     pub(super) tok: Tok<'a>,
     pub(super) span: Span,
-    /// A blank, a line end or the beginning of the text stands before it.
+    /// Whether a blank, a line end or the start of the text precedes it.
     pub(super) spaced: bool,
 }
 
@@ -77,7 +77,7 @@ impl Token<'_> {
         matches!(self.tok, Tok::Name(n) if n == name)
     }
 
-    /// Nothing of a statement can follow it.
+    /// Whether a statement ends before this token.
     pub(super) fn ends_statement(&self) -> bool {
         matches!(self.tok, Tok::Newline | Tok::End | Tok::Rail)
     }
@@ -97,7 +97,7 @@ pub(super) fn is_rail(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
 }
 
-/// Unicode operators of Julia: arrows and mathematical operators, without those that are letters.
+/// Julia's operators: the ASCII ones, arrows and mathematical symbols, except the symbols that Julia treats as letters.
 fn is_operator_char(c: char) -> bool {
     match c {
         _ if c.is_ascii() => OPERATOR_CHARS.contains(c),
@@ -129,8 +129,8 @@ fn is_operator_char(c: char) -> bool {
     }
 }
 
-/// Characters that can begin a name. Wider than [`ident::is_start`](crate::ident::is_start), which says what is
-/// *written* without quotes: Julia prints most symbols bare.
+/// Characters that can begin a name. A superset of [`ident::is_start`](crate::ident::is_start), which decides what the
+/// printer *writes* without quotes: Julia prints most symbols bare.
 fn begins_name(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphabetic() || c == '_';
@@ -146,7 +146,7 @@ fn continues_name(c: char) -> bool {
     begins_name(c) || c.is_ascii_digit() || c == '!'
 }
 
-/// Whether `text` is read back as one operator.
+/// Whether `text` lexes as a single operator.
 pub(super) fn is_operator(text: &str) -> bool {
     let token = Lexer::new(text, 0, text.len()).next();
     matches!(token, Ok(Token { tok: Tok::Op(op), .. }) if op.len() == text.len())
@@ -188,7 +188,7 @@ impl<'a> Lexer<'a> {
         &rest[..len]
     }
 
-    /// Blanks and comments; true if there were any.
+    /// Skips blanks and comments; true if there were any.
     fn skip_blanks(&mut self) -> bool {
         let start = self.pos;
         loop {
@@ -208,10 +208,10 @@ impl<'a> Lexer<'a> {
         self.pos > start
     }
 
-    /// The next token. After a fault the lexer stands behind what caused it.
+    /// The next token. After an error the position is past the offending text.
     pub(super) fn next(&mut self) -> Parse<Token<'a>> {
-        let fresh = self.pos == 0;
-        let spaced = self.skip_blanks() || fresh || self.src[..self.pos].ends_with('\n');
+        let at_start = self.pos == 0;
+        let spaced = self.skip_blanks() || at_start || self.src[..self.pos].ends_with('\n');
         let start = self.pos;
         let tok = self.token(start)?;
         Ok(Token { tok, span: self.span_from(start), spaced })
@@ -284,7 +284,7 @@ impl<'a> Lexer<'a> {
         Ok(Tok::Name(name))
     }
 
-    /// Skips a quoted literal on one line; gives the span between the quotes.
+    /// Skips a quoted literal, which ends on its line; returns the span between the quotes.
     fn quoted(&mut self, quote: char, unterminated: SyntaxError) -> Parse<Span> {
         let open = self.pos;
         self.pos += 1;
@@ -342,9 +342,9 @@ impl<'a> Lexer<'a> {
                 *self = exponent;
             }
         }
-        let mut behind = *self;
+        let mut suffix = *self;
         // `2.0im`: the imaginary unit is a token of its own.
-        if self.peek_char().is_some_and(begins_name) && behind.take_while(continues_name) != "im" {
+        if self.peek_char().is_some_and(begins_name) && suffix.take_while(continues_name) != "im" {
             self.take_while(continues_name);
             let text = self.src[start..self.pos].to_owned();
             return Err(Fault::new(SyntaxError::BadNumber { text }, self.span_from(start)));
@@ -404,7 +404,7 @@ impl<'a> Lexer<'a> {
         if self.peek_char().is_some_and(is_operator_char) { self.operator(start) } else { Tok::Dot }
     }
 
-    /// An operator that begins here; `start` is before its dot if it has one.
+    /// Reads the operator at the current position. `start` is the offset of its leading dot, if it has one.
     fn operator(&mut self, start: usize) -> Tok<'a> {
         let rest = self.rest();
         // `:<::Symbol` is the symbol `<` and its type.
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_bare_is_read_back() {
+    fn every_bare_identifier_lexes_as_a_name() {
         for c in ('\0'..=char::MAX).filter(|&c| c != '\'') {
             assert!(!ident::is_start(c) || begins_name(c), "{c:?}");
             assert!(!ident::is_continue(c) || continues_name(c), "{c:?}");

@@ -1,6 +1,6 @@
-//! Tokens to expressions.
+//! The expression parser of the text form: tokens to expressions.
 //!
-//! Operator precedence with one token of look-ahead; the levels are Julia's:
+//! A precedence-climbing parser with one token of lookahead. The levels are Julia's:
 //!
 //! | level | operators |
 //! |---|---|
@@ -14,15 +14,15 @@
 //! | 11, 12, 13 | `//`, shifts, `^` (right) |
 //! | 14, 15 | `::`, `where` |
 //!
-//! Calls, `T{…}`, `T[…]`, `.name` and `...` bind tighter than all of them and follow without a blank.
+//! Calls, `T{…}`, `T[…]`, `.name` and `...` bind tighter than any operator. All but `...` follow without a blank.
 //!
 //! Line ends. Inside brackets a statement continues in the next line, unless that line is recognisably something else
-//! (a guard, a header, a blank line, the end of the container): so a bracket that is never closed spoils one
-//! statement and not the file.
+//! (a guard, a header, a blank line, the end of the container). So an unclosed bracket is an error in one statement and
+//! does not affect the rest of the file.
 //!
 //! Opaque text. The arguments of `$(Expr(…))` and `$(QuoteNode(…))` may hold any Julia syntax (`MethodInstance for
 //! f(::Int64)`, `quote … end`). An argument that does not parse becomes [`ExprKind::Opaque`], up to its comma or
-//! bracket. Only the outermost such list does this, hence every token is read at most twice.
+//! bracket. Only the outermost such list does this, so every token is read at most twice.
 //!
 //! Invariants: recursion and tree height are at most [`MAX_DEPTH`]. Cost: linear.
 
@@ -33,11 +33,11 @@ use super::error::{Fault, Parse, SyntaxError};
 use super::lex::{Lexer, Tok, Token, is_rail};
 use crate::diag::Span;
 
-/// Deepest nesting of expressions. Real types nest less than ten deep; the limit keeps recursion over trees safe on
-/// small stacks.
+/// The deepest nesting of expressions. Real types nest less than ten deep; the limit bounds recursion over trees, which
+/// has to fit into small stacks.
 pub const MAX_DEPTH: u32 = 200;
 
-/// Loosest level of an operator: a whole expression.
+/// The level of a whole expression, below that of every operator.
 pub(super) const WHOLE: u8 = 0;
 const PAIR: u8 = 2;
 pub(super) const COMPARISON: u8 = 6;
@@ -48,12 +48,12 @@ const POWER: u8 = 13;
 const ANNOTATION: u8 = 14;
 const WHERE: u8 = 15;
 
-/// The tokens that may follow on the next line while a bracket is open.
+/// How a line that begins with `)` is read while a bracket is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Continuation {
-    /// A row: a line that begins with `)` closes the container.
+    /// In a row: it closes the container, not a bracket of the row.
     Row,
-    /// A declaration or signature: it may close its own bracket on a line of its own.
+    /// In a declaration or signature: it closes the bracket.
     Declaration,
 }
 
@@ -68,12 +68,13 @@ pub(super) struct Parser<'a> {
     brackets: u32,
     continuation: Continuation,
     in_opaque: bool,
-    /// At the variable of a `where` without braces: a `where` behind it belongs to the whole in front.
+    /// Whether this is the variable of a `where` without braces. A `where` after it applies to the whole expression
+    /// before it.
     pub(super) in_variable: bool,
 }
 
 impl<'a> Parser<'a> {
-    /// Begins at `start`; `end` bounds the text even inside brackets.
+    /// Begins at `start`; `end` bounds the text even inside brackets. An error has the offset at which reading stopped.
     pub(super) fn new(
         src: &'a str,
         start: usize,
@@ -96,12 +97,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Where reading stopped: nothing before this offset has to be read again.
+    /// The offset at which reading stopped; nothing before it has to be read again.
     pub(super) fn pos(&self) -> usize {
         self.lexer.pos()
     }
 
-    /// The end of the last token that was taken.
+    /// The end of the last consumed token.
     pub(super) fn last_end(&self) -> u32 {
         self.last_end
     }
@@ -110,7 +111,7 @@ impl<'a> Parser<'a> {
         &self.tok
     }
 
-    /// The token after the current one; the end if it cannot be read.
+    /// The token after the current one; [`Tok::End`] if there is a lexical error.
     pub(super) fn peek_second(&self) -> Token<'a> {
         let mut lexer = self.lexer;
         lexer.next().unwrap_or(Token { tok: Tok::End, span: Span::point(self.tok.span.end), spaced: true })
@@ -161,7 +162,7 @@ impl<'a> Parser<'a> {
         Err(Fault::new(SyntaxError::Unexpected { found, expected }, self.tok.span))
     }
 
-    /// Takes a token if it is there.
+    /// Consumes the current token if it is `tok`.
     pub(super) fn eat(&mut self, tok: &Tok<'_>) -> Parse<bool> {
         let there = self.tok.tok == *tok;
         if there {
@@ -170,7 +171,7 @@ impl<'a> Parser<'a> {
         Ok(there)
     }
 
-    /// Takes a name if it is there.
+    /// Consumes the current token if it is the name `name`.
     pub(super) fn eat_name(&mut self, name: &str) -> Parse<bool> {
         let there = self.tok.is_name(name);
         if there {
@@ -179,7 +180,7 @@ impl<'a> Parser<'a> {
         Ok(there)
     }
 
-    /// Nothing may follow but the end of the statement.
+    /// Fails unless the statement ends here.
     pub(super) fn expect_end(&self) -> Parse<()> {
         if self.tok.ends_statement() { Ok(()) } else { self.unexpected("the end of the statement") }
     }
@@ -213,12 +214,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The type behind a `::` that is already taken.
+    /// The type after a `::` that is already consumed.
     pub(super) fn ty(&mut self) -> Parse<Expr<'a>> {
         self.expr(WHERE)
     }
 
-    /// The operator at hand and its level, if it is an infix operator.
+    /// The current token and its level, if it is an infix operator.
     pub(super) fn infix(&self) -> Option<(&'a str, u8)> {
         match self.tok.tok {
             Tok::Op(op) => Some((op, level_of(op)?)),
@@ -452,19 +453,15 @@ impl<'a> Parser<'a> {
                     self.advance()?;
                     ExprKind::Symbol(sign.into())
                 } else {
-                    let mut inner = self.list('(', ')', !self.in_opaque)?;
-                    match (inner.pop(), inner.is_empty()) {
-                        (Some(one), true) => ExprKind::Quote(Box::new(one)),
-                        (Some(last), false) => {
-                            inner.push(last);
-                            let tuple = self.make(self.span_from(start), ExprKind::Tuple(inner))?;
-                            ExprKind::Quote(Box::new(tuple))
+                    let mut items = self.list('(', ')', !self.in_opaque)?;
+                    let quoted = match items.pop() {
+                        Some(only) if items.is_empty() => only,
+                        last => {
+                            items.extend(last);
+                            self.make(self.span_from(start), ExprKind::Tuple(items))?
                         }
-                        (None, _) => {
-                            let unit = self.make(self.span_from(start), ExprKind::Tuple(Vec::new()))?;
-                            ExprKind::Quote(Box::new(unit))
-                        }
-                    }
+                    };
+                    ExprKind::Quote(Box::new(quoted))
                 }
             }
             Tok::Literal(_) => ExprKind::Quote(Box::new(self.primary()?)),
@@ -557,7 +554,8 @@ impl<'a> Parser<'a> {
         Ok(self.advance()?.span)
     }
 
-    /// Takes the closing bracket. The bracket no longer counts when the token behind it is read.
+    /// Consumes the closing bracket. The depth decreases before the next token is read, because a line end there may end
+    /// the statement.
     pub(super) fn close(&mut self, open: char, close: char, at: Span) -> Parse<()> {
         if self.tok.tok == Tok::Close(close) {
             self.brackets -= 1;
@@ -574,7 +572,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// An argument; if it does not parse, its text up to the comma or bracket that ends it.
+    /// An argument. One that does not parse is opaque, up to the comma or bracket that ends it.
     fn item_or_opaque(&mut self) -> Parse<Expr<'a>> {
         let mut before = self.clone();
         self.in_opaque = true;
@@ -589,29 +587,19 @@ impl<'a> Parser<'a> {
         let start = before.tok.span.start;
         let mut open = 0;
         loop {
-            let skip = match before.tok.tok {
-                Tok::Comma | Tok::Semicolon if open == 0 => false,
-                Tok::Close(_) if open == 0 => false,
+            match before.tok.tok {
+                Tok::Comma | Tok::Semicolon | Tok::Close(_) if open == 0 => break,
                 Tok::End | Tok::Newline | Tok::Rail => {
                     return match fault {
                         Some(fault) => Err(fault),
                         None => self.unexpected("`,` or `)`"),
                     };
                 }
-                Tok::Open(_) => {
-                    open += 1;
-                    true
-                }
-                Tok::Close(_) => {
-                    open -= 1;
-                    true
-                }
-                _ => true,
-            };
-            if !skip {
-                break;
+                Tok::Open(_) => open += 1,
+                Tok::Close(_) => open -= 1,
+                _ => {}
             }
-            // A token that the lexer refuses is skipped as well: it advances over it.
+            // Skips lexical errors too: the lexer advances past them.
             while before.advance().is_err() {}
         }
         *self = before;
@@ -645,7 +633,7 @@ fn level_of(op: &str) -> Option<u8> {
     })
 }
 
-/// `-` directly before a number is part of it.
+/// The literal with its sign changed, for a `-` directly before it; `None` if it is no signed number.
 fn negated<'a>(literal: &Literal<'a>) -> Option<Literal<'a>> {
     match *literal {
         Literal::Int { negative: false, magnitude } => Some(Literal::Int { negative: true, magnitude }),

@@ -1,7 +1,7 @@
-//! How values of a type lie in memory, and in which form a value travels.
+//! Layout: how values of a type are stored in memory, and how they are passed between instructions.
 //!
-//! Fields follow the C rules of the platform: each at the next offset that its alignment allows, the whole rounded up to
-//! its largest alignment. Pointers are 64 bits wide on every target that the code generator has.
+//! Fields follow the platform's C rules: each at the next offset that its alignment allows, the size rounded up to
+//! the largest alignment. Pointers are 64 bits wide on every supported target.
 //!
 //! ```text
 //! struct Rec; a::Int8; b::Int32; c::Union{Nothing, Int16}; d::Any; end
@@ -18,11 +18,11 @@
 //! | union of at most 127 pointer-free concrete types | the largest member, then one selector byte |
 //! | anything else | a pointer to an object; null while undefined |
 //!
-//! An immutable type that contains itself cannot be inline in itself: a field is a pointer when the struct can be
-//! reached from the field's type by inline fields. The rule looks at the cycle as a whole, so that it does not matter
-//! whose layout is asked for first.
+//! An immutable type that contains itself cannot be inline in itself: a field is a pointer if the struct can be reached
+//! from the field's type through inline fields. This rule is about the whole cycle, so the result does not depend on
+//! which layout is computed first.
 //!
-//! A selector counts the members of the union in their printing order, from 0.
+//! A selector is the index of the member in the union's printing order, from 0.
 
 use super::declaration::DeclKind;
 use super::{LowType, Type, TypeKind, Types};
@@ -32,13 +32,13 @@ use std::fmt;
 pub(super) const MAX_UNION: usize = 127;
 /// The largest value that has a layout, in bytes.
 pub(super) const MAX_SIZE: u32 = 1 << 30;
-/// The largest number of different types that a value may contain without a pointer between. Printed programs stay below
-/// 20; the bound lets walks over fields recurse, and keeps the search for cycles short.
+/// The largest number of different types that a value may contain inline. Printed programs stay below 20; the bound
+/// limits recursion over fields and the search for cycles.
 pub(super) const MAX_INLINE: usize = 256;
 /// The size and alignment of a pointer.
 const POINTER: u32 = 8;
 
-/// How an instance of a type lies in memory: an inline value, or the fields of an object after its tag.
+/// The memory layout of an instance: of an inline value, or of an object's fields after its tag.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Size in bytes, a multiple of `align`.
@@ -58,7 +58,7 @@ impl Layout {
     }
 }
 
-/// Where a field lies.
+/// The position and storage of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
     /// Its type.
@@ -85,7 +85,7 @@ pub enum FieldRepr {
     Pointer,
 }
 
-/// The form in which a value of a type travels between instructions, arguments and results.
+/// The form in which a value of a type is passed: between instructions, as an argument, as a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Repr {
     /// No value of this type exists.
@@ -100,9 +100,9 @@ pub enum Repr {
     BitsUnion,
     /// A pointer to an object.
     Boxed,
-    /// A primitive type of a width that no register has.
+    /// A primitive type whose width is not that of a register.
     OddPrimitive,
-    /// A token: it is no value and has no form.
+    /// A token, which is not a value and has no form.
     Token,
 }
 
@@ -111,15 +111,15 @@ pub enum Repr {
 pub enum LayoutError {
     /// The type is abstract, a union, or stands for several types.
     NotConcrete(Type),
-    /// A declaration on the way is not yet defined.
+    /// A declaration that the type contains is not defined yet.
     Undefined(Type),
-    /// The contents belong to the run time.
+    /// The contents are laid out by the run time.
     Opaque(Type),
     /// The value would be larger than 1 GiB.
     TooLarge(Type),
     /// The type contains ever larger instances of itself.
     Unbounded(Type),
-    /// The value would contain more than 256 different types without a pointer between.
+    /// The value would contain more than 256 different types inline.
     TooNested(Type),
 }
 
@@ -145,8 +145,8 @@ impl LayoutError {
 }
 
 impl Types {
-    /// Whether bytes that lie in memory as those of a value of a type are one: each `Bool` is 0 or 1, and each selector of a union names a member.
-    /// References are not looked at, and of a type without a layout everything is a value.
+    /// Whether `bytes` are a valid value of a type in memory: each `Bool` is 0 or 1, and each selector of a union names a
+    /// member. References are not checked, and for a type without a layout all bytes are valid.
     ///
     /// Cost: linear in the fields. Recursion follows the nesting of types, which the type table bounds.
     pub fn holds(&self, ty: Type, bytes: &[u8]) -> bool {
@@ -154,7 +154,7 @@ impl Types {
             return bytes.first().is_none_or(|&byte| byte <= 1);
         }
         if let TypeKind::Union(_) = self.kind(ty) {
-            // As a field: the payload, then the selector.
+            // Stored as in a field: the payload, then the selector.
             return bytes.last().is_none_or(|&which| self.member_holds(ty, which, bytes));
         }
         let Ok(layout) = self.layout(ty) else { return true };
@@ -172,7 +172,7 @@ impl Types {
         })
     }
 
-    /// Whether bytes are a value of the member of a union that a selector names.
+    /// Whether `bytes` are a valid value of the union's member with the selector `which`.
     pub fn member_holds(&self, union: Type, which: u8, bytes: &[u8]) -> bool {
         self.members(&union).get(usize::from(which)).is_some_and(|&member| self.holds(member, bytes))
     }
@@ -184,14 +184,14 @@ impl Types {
             return done.as_ref().map_err(|&e| e);
         }
         match self.compute_layout(ty) {
-            // An undefined type may be defined later, so this answer is not kept.
+            // Not cached: the type may be defined later.
             Err(error @ LayoutError::Undefined(_)) => Err(error),
             answer => cell.get_or_init(|| answer).as_ref().map_err(|&e| e),
         }
     }
 
-    /// Size and alignment of an object of a concrete type, its tag not counted. Of types whose contents the run time lays
-    /// out only an `Array` has objects of one size: address, `Memory`, dimensions.
+    /// Size and alignment of an object of a concrete type, without its tag. Among the types that the run time lays out, only
+    /// `Array` has objects of a fixed size: address, `Memory`, dimensions.
     pub fn object_extent(&self, ty: Type) -> Result<(u32, u32), LayoutError> {
         match self.array_parts(ty) {
             Some((_, dims)) => match dims.checked_add(2).and_then(|words| words.checked_mul(POINTER)) {
@@ -202,7 +202,7 @@ impl Types {
         }
     }
 
-    /// The form in which values of `ty` travel.
+    /// The form in which values of `ty` are passed.
     pub fn repr(&self, ty: Type) -> Repr {
         if ty == Type::BOTTOM {
             return Repr::Never;
@@ -226,8 +226,8 @@ impl Types {
         }
     }
 
-    /// Whether a value of the type always refers to memory, because a `MemoryRef` lies in it: who reads one gets a place that
-    /// elements are read from. The other parts of immutable values are numbers, which zero bits are, or say that they are undefined.
+    /// Whether every value of the type contains a `MemoryRef`, whose readers dereference it without a check. All other parts of
+    /// immutable values are valid when zero: numbers, or references that read as undefined.
     pub fn always_refers_to_memory(&self, ty: Type) -> bool {
         let mut work = vec![ty];
         while let Some(ty) = work.pop() {
@@ -259,9 +259,9 @@ impl Types {
         }
     }
 
-    /// Where, in a field of a mutable object or an element, the reference lies that is null while nothing was stored there;
-    /// `None` if what is there is always something. An inline value counts as undefined while the first reference inside is
-    /// null, as in Julia. The inline fields of an immutable value are parts of it and are always there.
+    /// The offset of the reference that is null while a field of a mutable object, or an element, is undefined; `None` if it is
+    /// always defined. As in Julia, an inline value is undefined while its first reference is null. Inline fields of an
+    /// immutable value are parts of it and always defined.
     pub fn first_reference(&self, ty: Type, repr: FieldRepr) -> Option<u32> {
         match repr {
             FieldRepr::Pointer => Some(0),
@@ -284,7 +284,7 @@ impl Types {
         })
     }
 
-    /// Whether values of the type have no identity, so that they may be copied into a field.
+    /// Whether values of the type have no identity, so that they can be stored inline.
     fn is_inline_candidate(&self, ty: Type) -> bool {
         self.is_concrete(ty)
             && !self.is_mutable(ty)
@@ -322,7 +322,7 @@ impl Types {
         let mut layout = Layout { size: 0, align: 1, fields: Box::new([]), pointers: Box::new([]) };
         let mut fields = Vec::with_capacity(elements.len());
         let mut pointers = Vec::new();
-        // A tuple has many elements of few types, and what is inside of each is looked through.
+        // A tuple may have many elements of few types, and `field_extent` searches inside each type.
         let mut extents = rustc_hash::FxHashMap::default();
         for elem in elements {
             let (repr, size, align) = match extents.get(&elem) {
@@ -361,10 +361,10 @@ impl Types {
         Ok(Layout { size: 2 * POINTER, align: POINTER, fields: fields.into(), pointers: [POINTER].into() })
     }
 
-    /// How a field of type `elem` of the type `owner` is stored.
+    /// The storage, size and alignment of a field of type `elem` in the type `owner`.
     fn field_extent(&self, owner: Type, elem: Type) -> Result<(FieldRepr, u32, u32), LayoutError> {
         if let TypeKind::Union(members) = self.kind(elem) {
-            // Only pointer-free members count, so `owner` can be among them only through a cycle.
+            // A member that contains `owner` inline would make the layout infinite.
             if !members.iter().any(|&m| self.reaches(m, owner))
                 && let Some((size, align)) = self.union_extent(members)
             {
@@ -379,13 +379,12 @@ impl Types {
         Ok((FieldRepr::Inline, layout.size, layout.align))
     }
 
-    /// Whether `target` is `from` or stands, without a pointer between, inside it.
+    /// Whether `target` is `from` or is contained in it inline.
     fn reaches(&self, from: Type, target: Type) -> bool {
         self.search_inline(from, |ty| ty == target) == Some(true)
     }
 
-    /// Whether `from` or a type that stands, without a pointer between, inside it is wanted; `None` if there are too
-    /// many to tell.
+    /// Whether `from` or a type that it contains inline is `wanted`; `None` if it contains more than [`MAX_INLINE`].
     fn search_inline(&self, from: Type, wanted: impl Fn(Type) -> bool) -> Option<bool> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut inline = 0;
@@ -433,9 +432,9 @@ mod tests {
         cx.types.nominal(decl, &[]).unwrap()
     }
 
-    /// The inside of an element's type is visited once for each type, not once for each element: else this takes minutes.
+    /// Takes minutes unless the search inside an element's type runs once for each type, not once for each element.
     #[test]
-    fn long_tuples_in_long_tuples_cost_what_they_are_long() {
+    fn nested_long_tuples_cost_linear_time() {
         let cx = Context::new();
         let mut ty = declare(&cx, "Empty", false, &[]);
         for name in ["A", "B", "C", "D", "E", "F", "G", "H"] {
@@ -481,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn immutables_that_contain_each_other_point() {
+    fn immutables_that_contain_each_other_are_stored_by_pointer() {
         let cx = Context::new();
         let t = &cx.types;
         let n = |s: &str| cx.names.intern(s);

@@ -8,6 +8,7 @@
 //! | `unwind_tables.rs` | loaded code for the system's unwinder |
 
 pub(crate) mod code_map;
+#[cfg_attr(not(feature = "gdb"), expect(dead_code, reason = "jitdump needs the machine's number alone"))]
 pub(crate) mod elf;
 #[cfg(feature = "gdb")]
 pub(crate) mod gdb;

@@ -1,34 +1,45 @@
-//! The linking model as a pure machine: `step(event)` changes the tables and says what is to be done.
+//! The linking model as a pure state machine: `step(event)` changes the tables and returns the effects to perform.
 //!
 //! ```text
 //!                ┌──────────────────────── Machine ────────────────────────┐
 //!   event ──────►│ dylibs ─► entries (symbol, State) ─► units ─► trackers  │──────► (reply, Effects)
 //!                │             ▲ waiters    ports ▼                        │
-//!                │          queries         graph (what waits for what)    │
+//!                │          queries         graph of waiting units         │
 //!                └─────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! No lock, no callback, no clock, no thread: whoever owns the machine runs the effects when it has unlocked it, so user
-//! code and user destructors cannot meet the lock. Every list in the effects has a fixed order.
+//! It has no lock, callback, clock or thread. The owner of the machine performs the effects after it has released its lock, so
+//! user code and user destructors never run under the lock. Every list in the effects has a fixed order.
 //!
 //! | state of a symbol | owns | left by |
 //! |---|---|---|
 //! | never searched | | a lookup, or a dependence on it: its whole unit starts |
-//! | materializing | who waits | resolve, fail, removal |
-//! | resolved | address, who waits | emit, fail, removal |
-//! | emitted | address, who waits | the last thing that it transitively needs is emitted; or fails; removal |
+//! | materializing | waiters | resolve, fail, removal |
+//! | resolved | address, waiters | emit, fail, removal |
+//! | emitted | address, waiters | the last of its transitive dependences is emitted, or one fails; removal |
 //! | ready | address | removal, replacement |
 //! | failed | the failure with its causes | removal, replacement; being promised again, if it failed because of another symbol that was removed or replaced |
 //!
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
 //!
-//! When the session is stopped, events that bring something new are taken if they are *begun*: if they belong to what was begun before, or to
-//! the end. The maker of the event says so in it.
+//! After the session is stopped, an event that adds work is accepted only if it is *begun*: if it belongs to work that began
+//! before the stop, or to the end itself. The creator of the event sets this.
 //!
-//! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
-//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `places` (the table of dylibs), `intake` (names and identifiers from outside), `emit` (emission), `undertaking` (what the end waits for), `graph` and
-//! `forest` (waiting), `waits` (circles of threads that wait), `circles` (circles of units that do), `check` (invariants).
+//! | file | contents |
+//! |---|---|
+//! | `define`, `change` | adding definitions; changes of definitions and names in one step |
+//! | `search` | lookups |
+//! | `duty`, `emit` | operations of responsibilities; emission |
+//! | `settle` | starting units, readiness, failure |
+//! | `remove` | removal |
+//! | `redirect` | slots |
+//! | `dylibs`, `places` | links, generators, initialisers; the table of dylibs |
+//! | `intake` | checks of names and identifiers from outside |
+//! | `undertaking` | work that the end of the session waits for |
+//! | `graph`, `forest` | the graph of waiting units |
+//! | `waits`, `circles` | cycles of waiting threads; cycles of waiting units |
+//! | `check` | invariants |
 
 mod change;
 mod check;
@@ -77,9 +88,9 @@ use crate::ids::{DylibId, Key, Label, SessionId, Slab, Symbol};
 use crate::names::{Names, Released};
 use graph::{Graph, Node, Port};
 
-/// The types that the machine carries and never looks into.
+/// The types that the machine stores and never inspects.
 pub trait Parts: Sized + 'static {
-    /// Where a symbol is.
+    /// The address of a symbol.
     type Address: Copy + Debug + Send + 'static;
     /// The owner of code or data: returned when the unit is removed.
     type Code: Send + 'static;
@@ -87,23 +98,23 @@ pub trait Parts: Sized + 'static {
     type Source: Send + 'static;
     /// Something that defines missing symbols on demand.
     type Generator: Clone + Send + 'static;
-    /// Whom a lookup's answer goes to.
+    /// The receiver of a lookup's answer.
     type Ticket: Send + 'static;
-    /// Where a redirectable symbol's calls go through.
+    /// The cell that calls of a redirectable symbol go through.
     type Slot: Clone + Send + 'static;
-    /// Where ready symbols of a dylib are published.
+    /// The table in which the ready symbols of a dylib are published.
     type Board: Clone + Send + 'static;
 }
 
 /// A version of a symbol.
 pub type Version<P> = Key<Entry<P>>;
-/// A unit: what is materialized, and removed, as one.
+/// A unit: definitions that are materialized, and removed, as one.
 pub type UnitId<P> = Key<Unit<P>>;
 /// A resource tracker.
 pub type TrackerId<P> = Key<Tracker<P>>;
 /// A lookup.
 pub type QueryId<P> = Key<Query<P>>;
-/// A question to a generator.
+/// A request to a generator.
 pub type RequestId<P> = Key<Request<P>>;
 /// A definition generator in a dylib.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -111,11 +122,11 @@ pub struct GeneratorId(pub(crate) u64);
 
 /// A symbol that a lookup found.
 pub struct Found<P: Parts> {
-    /// Which one.
+    /// The symbol and its dylib.
     pub label: Label,
     /// Its flags.
     pub flags: SymbolFlags,
-    /// Its address; none when the lookup only asked for flags.
+    /// Its address; `None` if the lookup was for flags only.
     pub address: Option<P::Address>,
     /// The version that was found, for dependences and redirects.
     pub version: Version<P>,
@@ -135,16 +146,16 @@ impl<P: Parts> Debug for Found<P> {
     }
 }
 
-/// A lookup's answer: what was found, in the order of the wants.
+/// A lookup's answer: the definitions, in the order of the wants.
 pub type Answer<P> = Result<Vec<Found<P>>, Error>;
 
-/// How a unit comes to be.
+/// How a unit is materialized.
 pub enum Source<P: Parts> {
-    /// Somebody materializes it.
+    /// By the embedder.
     Work(P::Source),
     /// The addresses are known.
     Absolute(Vec<(Symbol, P::Address)>),
-    /// It has the address of another symbol, searched there. Made by [`Alias`].
+    /// It has the address of another symbol, which is searched in the link. Created by [`Alias`].
     Alias(Link, Symbol),
     /// Its address is that of a stub whose calls go through a slot.
     Slot {
@@ -152,34 +163,34 @@ pub enum Source<P: Parts> {
         stub: P::Address,
         /// The slot.
         slot: P::Slot,
-        /// The target of the slot after the first call; none when it is redirected by hand.
+        /// The target of the slot after the first call; `None` if it is only redirected explicitly.
         aliasee: Option<(Link, Symbol)>,
     },
 }
 
 /// A unit to materialize.
 pub struct Work<P: Parts> {
-    /// The unit; whoever gets this is responsible for it.
+    /// The unit; the receiver is responsible for it.
     pub unit: UnitId<P>,
     /// How it is materialized.
     pub source: P::Source,
-    /// Symbols of it that gave way to others.
+    /// Its symbols that are overridden by other definitions.
     pub lost: Vec<Symbol>,
     /// How urgent it is.
     pub priority: Priority,
 }
 
-/// A question to a generator.
+/// A request to a generator, to be started.
 pub struct Ask<P: Parts> {
     /// To be answered by [`Generated`].
     pub request: RequestId<P>,
-    /// Who is asked.
+    /// The generator.
     pub generator: P::Generator,
-    /// Where the definitions shall go.
+    /// The dylib to define symbols in.
     pub dylib: DylibId,
     /// The missing symbols.
     pub symbols: Vec<Symbol>,
-    /// Who wants it.
+    /// The kind of the lookup.
     pub kind: LookupKind,
     /// How urgent it is.
     pub priority: Priority,
@@ -189,56 +200,56 @@ pub struct Ask<P: Parts> {
 pub struct SlotStore<P: Parts> {
     /// The slot.
     pub slot: P::Slot,
-    /// The target; none arms the slot again, so that the next call asks the session.
+    /// The target; `None` arms the slot again, so the next call enters the session.
     pub target: Option<P::Address>,
     /// The store's number.
     pub serial: u64,
 }
 
-/// The work after a step, in this order. The first list belongs to the step itself: it is applied before the
-/// next step, because it mirrors the tables.
+/// The work after a step, in this order. The first list mirrors the tables, so it is applied before the next step, under the
+/// same lock.
 pub struct Effects<P: Parts> {
-    /// Ready exported symbols to publish (an address) or to take back (none).
+    /// Ready exported symbols to publish (an address) or to retract (`None`).
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
     /// Slots to set.
     pub slots: SmallVec<[SlotStore<P>; 1]>,
-    /// Lookups that are done. A waiter is woken by an answer when the work is queued.
+    /// Finished lookups. Wakers run after the tasks are queued.
     pub answers: Vec<(P::Ticket, Answer<P>)>,
     /// Generators to ask.
     pub asks: Vec<Ask<P>>,
     /// Units to materialize.
     pub work: Vec<Work<P>>,
-    /// Sources that will not be run, with what gave way to others: tell them and drop them.
+    /// Sources that will not run, with their overridden symbols: to be told about these and dropped.
     pub dropped: Vec<(P::Source, Vec<Symbol>)>,
-    /// Code that nothing leads to any more, in the order in which it shall be freed.
+    /// Unreachable code, in the order in which it is to be freed.
     pub retired: Vec<P::Code>,
-    /// Whether what still refers to that code has lost it ([`Dependants::Tombstone`]).
+    /// Whether references to the retired code remain and must trap ([`Dependants::Tombstone`]).
     pub entombs: bool,
-    /// Ready code that refers to symbols which were removed under it: (user, removed symbol).
+    /// Ready code that refers to removed symbols: (user, removed symbol).
     pub orphaned: Vec<(Label, Label)>,
-    /// Labels that led somewhere before this step and do not lead anywhere behind it.
+    /// Labels that had a definition before this step and have none after it.
     pub unnamed: Vec<Label>,
-    /// Failures at the root of this step that no lookup was told.
+    /// Root failures of this step that no lookup was waiting for.
     pub unheard: Vec<Arc<Failure>>,
-    /// Values of users that the tables held: to be dropped.
+    /// Values of the embedder that the tables held: to be dropped.
     pub garbage: Vec<Garbage<P>>,
-    /// Threads wait in the middle of tasks, and what is needed for that may be more than it was.
+    /// Whether threads that wait inside of tasks may need more units than before, so dispatchers must look again.
     pub waits_changed: bool,
-    /// Names that the tables do not hold any more: dropped last, when nothing above needs their texts.
+    /// Names that the tables do not hold any more: dropped last, because the lists above need their texts.
     pub released: Released,
 }
 
-/// A value of a user whose destructor must not run inside a step.
+/// A value of the embedder whose destructor must not run inside a step.
 pub enum Garbage<P: Parts> {
-    /// A slot whose symbol is gone.
+    /// The slot of a removed symbol.
     Slot(P::Slot),
-    /// A generator that was taken out.
+    /// A removed generator.
     Generator(P::Generator),
-    /// Where symbols of a dylib that was closed were published.
+    /// The board of a closed dylib.
     Board(P::Board),
-    /// A failure that nobody can ask for any more.
+    /// A failure that no symbol has any more.
     Failure(Arc<Failure>),
-    /// A cause that was copied into failures, or that concerned nothing.
+    /// A cause that was copied into failures, or that no symbol failed with.
     Cause(Cause),
 }
 
@@ -272,7 +283,7 @@ pub trait Event<P: Parts> {
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply;
 }
 
-/// Who waits for a symbol, and the port that other units' edges lead to.
+/// The lookups that wait for a symbol, each with the index of its want, and the port for edges of other units.
 struct Pending<P: Parts> {
     port: Port<Version<P>>,
     waiters: SmallVec<[(QueryId<P>, usize); 1]>,
@@ -313,9 +324,9 @@ pub struct Entry<P: Parts> {
     flags: SymbolFlags,
     unit: UnitId<P>,
     state: State<P>,
-    /// Whether the dylib's table leads here.
+    /// Whether the dylib's table has this version.
     named: bool,
-    /// Units that were emitted with a dependence on this; some may be gone.
+    /// Units emitted with a dependence on this; some may be removed already.
     users: SmallVec<[UnitId<P>; 1]>,
 }
 
@@ -325,7 +336,7 @@ enum Phase<P: Parts> {
         lost: Vec<Symbol>,
     },
     Materializing(Node<Version<P>>),
-    /// Somebody's responsibility no more: the entries say how it went.
+    /// Emitted or failed, as the states of the entries say; there is no responsibility any more.
     Done,
 }
 
@@ -344,19 +355,19 @@ pub struct Unit<P: Parts> {
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
-    /// The source that makes it again, if it fails for a reason that passes before it is ready; or if it has failed and stands for initialisers, or has failed because
-    /// of another unit.
+    /// The source for another attempt. Used if the unit fails before it is ready, for a reason that may pass; kept after a failure if
+    /// the unit stands for initialisers, or failed because of another unit.
     again: Option<Source<P>>,
     /// The versions that it depends on since its emission.
     uses: SmallVec<[Version<P>; 1]>,
     slot: Option<SlotRecord<P>>,
-    /// Whether it is nothing but an address of something else, or will be.
+    /// Whether it only has, or will have, the address of another symbol.
     is_alias: bool,
-    /// For an alias that waits for its aliasee's address: that.
+    /// The aliasee whose address an alias waits for.
     alias_of: Option<Version<P>>,
-    /// Lookups without which whoever makes it does not continue; some may be answered.
+    /// Lookups that its materialization is blocked on; some may be answered already.
     waits: SmallVec<[QueryId<P>; 1]>,
-    /// Lookups that whoever makes it has made for a continuation, which may be what ends it.
+    /// Lookups whose continuations may finish its materialization.
     hopes: SmallVec<[QueryId<P>; 1]>,
 }
 
@@ -369,7 +380,7 @@ pub struct Tracker<P: Parts> {
 struct Dylib<P: Parts> {
     name: Arc<str>,
     board: P::Board,
-    /// Its place in the order in which dylibs were made.
+    /// Its place in the order of creation.
     serial: u64,
     symbols: FxHashMap<Symbol, Version<P>>,
     links: Vec<Link>,
@@ -377,9 +388,10 @@ struct Dylib<P: Parts> {
     default_tracker: TrackerId<P>,
     initializers: Vec<dylibs::Initializer<P>>,
     opens: u64,
-    /// Whether it is to be deinitialised when nothing open reaches it, whatever its initialisers say.
+    /// Whether it must be deinitialised when no open dylib reaches it, even if it has no initialisers.
     was_opened: bool,
-    /// Who deinitialises it now, each thread as often as it does: a finaliser may open and close its own dylib.
+    /// The threads that deinitialise it now. A thread may be listed more than once: a finaliser may open and close its own
+    /// dylib.
     closing: Vec<std::thread::ThreadId>,
 }
 
@@ -392,41 +404,41 @@ enum Purpose<P: Parts> {
 pub struct Query<P: Parts> {
     order: Vec<Link>,
     wants: Vec<Want>,
-    /// Whether a name that was wanted is gone.
+    /// Whether a wanted symbol had been released when the lookup was made.
     is_stale: bool,
     kind: LookupKind,
     until: Until,
     priority: Priority,
     purpose: Purpose<P>,
-    /// Questions that have been answered for this lookup.
+    /// The generators and symbols whose requests for this lookup were answered.
     asked: FxHashSet<(GeneratorId, Symbol)>,
-    /// Questions without an answer yet.
+    /// Requests without an answer yet.
     asking: FxHashSet<RequestId<P>>,
-    /// Symbols that are not there yet.
+    /// The number of symbols that have not reached the wanted state.
     outstanding: usize,
     /// The symbols, when all are matched.
     versions: SmallVec<[Version<P>; 1]>,
     found: Vec<Option<Found<P>>>,
-    /// Who is known not to continue without the answer.
+    /// The work that is known to be blocked on the answer.
     owner: Option<Doer>,
 }
 
-/// A question to a generator under way.
+/// A request to a generator under way.
 pub struct Request<P: Parts> {
     generator: GeneratorId,
     symbols: Vec<Symbol>,
     queries: Vec<QueryId<P>>,
-    /// Lookups without which the generator does not continue; some may be answered.
+    /// Lookups that the generator is blocked on; some may be answered already.
     waits: SmallVec<[QueryId<P>; 1]>,
-    /// Lookups that the generator has made for a continuation, which may be what answers.
+    /// Lookups whose continuations may answer the request.
     hopes: SmallVec<[QueryId<P>; 1]>,
 }
 
-/// Whose definitions, lookups, dylibs and trackers are taken.
+/// Which definitions, lookups, dylibs and trackers are accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intake {
     All,
-    /// Those that belong to what was begun before.
+    /// Those that belong to work that began before the session was stopped, or to its end.
     Begun,
     Nothing,
 }
@@ -434,20 +446,20 @@ enum Intake {
 enum Todo<P: Parts> {
     Search(QueryId<P>),
     Aliased(UnitId<P>, Answer<P>),
-    /// A user of this unit, which has no name, is gone.
+    /// A user of this unit was removed, and the unit has no names.
     Collect(UnitId<P>),
-    /// The failure that this unit inherited has lost its name.
+    /// The symbol whose failure this unit inherited has lost its name.
     Revive(UnitId<P>),
 }
 
-/// See the file's header.
+/// The state machine.
 pub struct Machine<P: Parts> {
     session: SessionId,
     names: Arc<Names>,
     dylibs: places::Dylibs<P>,
-    /// Those that are not closed.
+    /// The dylibs that are not closed.
     by_name: FxHashMap<Arc<str>, DylibId>,
-    /// Those with openings that were not taken back.
+    /// The dylibs with more openings than closings.
     opened: BTreeSet<DylibId>,
     entries: Slab<Entry<P>>,
     units: Slab<Unit<P>>,
@@ -456,19 +468,19 @@ pub struct Machine<P: Parts> {
     requests: Slab<Request<P>>,
     asking: FxHashMap<(GeneratorId, Symbol), RequestId<P>>,
     next_generator: u64,
-    /// Redirectable symbols whose slots lead to a version; some may be gone, or lead elsewhere.
+    /// By version: redirectable symbols whose slots lead to it; some may be removed or lead elsewhere by now.
     slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
-    /// By failed units: units that failed because of them and can be made again; some may be gone.
+    /// By failed unit: units that failed because of it and have another attempt; some may be removed already.
     stranded: FxHashMap<UnitId<P>, SmallVec<[UnitId<P>; 1]>>,
     graph: Graph<Version<P>>,
-    /// Threads that wait in the middle of tasks.
+    /// Threads that wait inside of tasks.
     blocked: Vec<waits::Blocked<P>>,
-    /// Whether somebody has come to wait for more in this step.
+    /// Whether this step added waits.
     has_new_waits: bool,
-    /// Lookups with known owners that have come to wait in this step.
+    /// Lookups with known owners that began to wait in this step.
     lodged: Vec<QueryId<P>>,
     intake: Intake,
-    /// Threads that have undertaken something, each as often as it has.
+    /// For each thread, the number of its undertakings.
     under_way: FxHashMap<std::thread::ThreadId, usize>,
     /// The remaining work of this step; empty between steps.
     todo: VecDeque<Todo<P>>,
@@ -476,7 +488,7 @@ pub struct Machine<P: Parts> {
 }
 
 impl<P: Parts> Machine<P> {
-    /// An empty session whose names are `names`.
+    /// An empty session that interns its names in `names`.
     #[must_use]
     pub fn new(names: Arc<Names>) -> Self {
         let session = SessionId::fresh();
@@ -506,7 +518,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// One step: what `event` replies, and what is to be done.
+    /// Applies `event`. Returns its reply and the effects to perform.
     pub fn step<E: Event<P>>(&mut self, event: E) -> (E::Reply, Effects<P>) {
         let reply = event.apply(self);
         loop {
@@ -518,7 +530,7 @@ impl<P: Parts> Machine<P> {
                     Todo::Revive(unit) => self.revive(unit),
                 }
             }
-            // An alias may wait for an answer that is given there.
+            // May answer lookups, and aliases wait for answers, hence the loop.
             self.open_circles();
             if self.todo.is_empty() {
                 break;
@@ -526,18 +538,18 @@ impl<P: Parts> Machine<P> {
         }
         self.break_cycles();
         let mut effects = std::mem::take(&mut self.effects);
-        // A replaced definition still has its name.
+        // The name of a replaced definition has another one.
         effects.unnamed.retain(|label| self.find(*label).is_none());
         (reply, effects)
     }
 
-    /// The number that its identifiers carry.
+    /// The number that identifiers of this session carry.
     #[must_use]
     pub fn id(&self) -> SessionId {
         self.session
     }
 
-    /// Whether something new is refused; what is `begun` belongs to what was begun before the session was stopped, or to its end.
+    /// Whether an event that adds work is refused; see the file's header for `begun`.
     fn refuses(&self, begun: bool) -> bool {
         match self.intake {
             Intake::All => false,
@@ -546,7 +558,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// How many versions of symbols, units, and lookups there are, and how many units' nodes wait.
+    /// The numbers of symbol versions, units, lookups, and units that wait for others.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize, usize) {
         (self.entries.len(), self.units.len(), self.queries.len(), self.graph.len())
@@ -561,7 +573,7 @@ impl<P: Parts> Machine<P> {
         labels.into_iter().map(|label| self.name(label)).collect()
     }
 
-    /// How messages name versions.
+    /// The names of versions for messages: inner symbols have the names of the outer ones.
     fn names_of_versions(&self, versions: &[Version<P>]) -> Vec<Name> {
         let name = |version: &Version<P>| {
             let entry = self.entries.get(*version)?;
@@ -576,12 +588,12 @@ impl<P: Parts> Machine<P> {
         versions.iter().filter_map(name).collect()
     }
 
-    /// The dylib, when it is open.
+    /// The dylib, if it is not closed.
     fn open(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
         self.dylibs.get_mut(id)
     }
 
-    /// The dylib, when it is open and the session still takes such work.
+    /// The dylib, if it is not closed and the session accepts the work.
     fn accepting(&mut self, id: DylibId, begun: bool) -> Result<&mut Dylib<P>, Error> {
         if self.refuses(begun) {
             return Err(Error::SessionEnded);
@@ -594,11 +606,11 @@ impl<P: Parts> Machine<P> {
     }
 }
 
-/// Adds `key` to `list`; before the list grows, keys of things that are gone are swept out. Constant, amortised.
+/// Adds `key` to `list`. Before the list grows, dead keys and duplicates are removed. Amortised constant time.
 fn push_swept<T>(list: &mut SmallVec<[Key<T>; 1]>, key: Key<T>, alive: impl Fn(Key<T>) -> bool) {
     if list.len() == list.capacity() {
         list.retain(|known| alive(*known));
-        // A slot that is led to and fro comes many times.
+        // A slot that alternates between two targets is added many times.
         list.sort_unstable();
         list.dedup();
         if list.len() * 2 > list.capacity() {
@@ -616,7 +628,7 @@ mod tests {
     use crate::ids::{SessionId, Slab};
 
     #[test]
-    fn a_key_that_comes_many_times_is_kept_a_few_times() {
+    fn repeated_keys_do_not_grow_the_list() {
         let mut slab = Slab::new(SessionId::fresh());
         let (first, second) = (slab.insert(1), slab.insert(2));
         let mut list = SmallVec::new();

@@ -196,7 +196,7 @@ impl Lowering<'_> {
             let field = self.convert(field, ty)?;
             self.leave_to(&mut join, field.leaves);
             if let Some(no) = no {
-                self.go_on_in(no);
+                self.continue_in(no);
             }
         }
         let leaves = self.meet(join);

@@ -1,26 +1,26 @@
-//! Memories, references to their elements, and arrays.
+//! Lowers builtins on `Memory`, `MemoryRef` and `Array`.
 //!
 //! ```text
-//! Memory      0: length │ 8: address of the elements │ elements …        for unions a selector byte each behind them
-//! MemoryRef   leaves: address of an element, Memory                      without size: number of the element from 0
+//! Memory      0: length │ 8: address of the elements │ elements …        unions: followed by a selector byte for each
+//! MemoryRef   leaves: address of an element, Memory                      elements of size zero: index from 0 as the address
 //! Array       0: address of the first element │ 8: Memory │ 16: dimensions
 //! ```
 //!
-//! An element's address is raw: the collector does not know it. Every access names the `Memory` that keeps it alive:
-//! `gc_loaded(memory, address)`. A store into an element is a store into the `Memory`, whose barrier it is.
+//! The address of an element is a raw pointer, which the collector does not trace. Every access names the `Memory` that keeps
+//! the element alive: `gc_loaded(memory, address)`. A store into an element needs the write barrier of the `Memory`.
 //!
-//! The elements of a `Memory` never move and their number never changes: their address is in the region `immutable`, their number in
-//! `length`. What an array says of itself changes as it grows, and is in `header`; the part of it that is its length is in `size`. `length`
-//! and `size` say how large a number is at most, which is not known of elements without a size. Elements are in `element`.
+//! Regions. A `Memory` has a fixed number of elements at a fixed address: the address is in `immutable`, the number in
+//! `length`. The words of an array change as it grows: its length is in `size`, the others are in `header`. Loads
+//! from `length` and `size` have a known upper bound; where elements have size zero there is none, and other
+//! regions are used. Elements are in `element`.
 //!
 //! | elements | an element that was never set |
 //! |---|---|
 //! | references | is null |
-//! | inline, with references inside | has a null where its first reference is |
+//! | inline, with references inside | has a null first reference |
 //! | without references | is zero |
 //!
-//! Indices count from 1. An index that is in bounds is below the number of elements as an unsigned number when counted from
-//! 0, which is one comparison.
+//! Indices count from 1. The bounds check is one unsigned comparison of the index from 0 with the length.
 
 use super::addr::Addr;
 use super::element::{Element, Shape};
@@ -36,15 +36,15 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
 
-/// Where the length of a `Memory` or `String` lies.
+/// The offset of the length of a `Memory` or `String`.
 pub(super) const LENGTH: u32 = 0;
-/// Where the address of a `Memory`'s elements lies.
+/// The offset of the address of a `Memory`'s elements.
 const MEMORY_DATA: u32 = MEMORY_ELEMENTS as u32;
-/// Where the address of an `Array`'s first element lies.
+/// The offset of the address of an `Array`'s first element.
 const ARRAY_DATA: u32 = 0;
-/// Where the `Memory` of an `Array` lies.
+/// The offset of the `Memory` of an `Array`.
 const ARRAY_MEMORY: u32 = 8;
-/// Where the dimensions of an `Array` begin.
+/// The offset of the dimensions of an `Array`.
 const ARRAY_DIMS: u32 = 16;
 
 const TRACKED: LowType = LowType::Ptr(PtrClass::Tracked);
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The length of a `Memory` whose elements are so far from each other.
+    /// The length of a `Memory` whose elements are `stride` bytes apart.
     fn memory_length(&mut self, memory: Value, stride: u32) -> Value {
         let region = if stride == 0 { Region::Immutable } else { Region::Length };
         let addr = Addr::inside(memory, 8, region);
@@ -99,7 +99,7 @@ impl Lowering<'_> {
         Ok(Element { shape, data, memory })
     }
 
-    /// The number of an element in its `Memory`, from 0.
+    /// The index of an element in its `Memory`, from 0.
     fn number(&mut self, element: &Element) -> Value {
         if element.shape.stride != 0 && self.is_start(element) {
             return self.word(0);
@@ -127,7 +127,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether the element's address is the one that its `Memory` gives for the first element.
+    /// Whether the element's address was loaded from its `Memory`, so that it is the first element.
     fn is_start(&self, element: &Element) -> bool {
         let Some(load) = self.out.def_inst(element.data) else { return false };
         let from_memory =
@@ -136,7 +136,7 @@ impl Lowering<'_> {
             && self.out.args(load) == [element.memory]
     }
 
-    /// The element so many elements further on.
+    /// The element `count` elements further.
     fn moved_element(&mut self, element: &Element, count: Value) -> Element {
         let stride = element.shape.stride;
         let data = if stride == 0 {
@@ -157,7 +157,7 @@ impl Lowering<'_> {
         Element { data, ..*element }
     }
 
-    /// An index from 1 as a number from 0.
+    /// Converts an index from 1 to one from 0.
     fn zero_based(&mut self, index: Value) -> Value {
         let one = self.word(1);
         self.binary(Intrinsic::SubInt, index, one, LowType::I64)
@@ -176,8 +176,8 @@ impl Lowering<'_> {
         let bytes = self.binary(Intrinsic::MulInt, length, stride, LowType::I64);
         let offset = self.binary(Intrinsic::AddInt, bytes, number, LowType::I64);
         let start = self.memory_data(element.memory);
-        let there = self.moved_by(start, offset);
-        let base = self.value(Op::GcLoaded, &[element.memory, there], Type::LOADED);
+        let address = self.moved_by(start, offset);
+        let base = self.value(Op::GcLoaded, &[element.memory, address], Type::LOADED);
         Addr::inside(base, 1, Region::Element)
     }
 
@@ -211,7 +211,7 @@ impl Lowering<'_> {
         Ok(Val { ty, leaves })
     }
 
-    /// The reference of an element that is null while the element is not set; `None` if elements hold none.
+    /// The reference in an element that is null while the element is not set; `None` if elements contain no references.
     pub(super) fn element_reference(&mut self, element: &Element) -> Option<Value> {
         let Shape { ty, repr, .. } = element.shape;
         self.types.first_reference(ty, repr)?;
@@ -222,7 +222,7 @@ impl Lowering<'_> {
     /// Writes a value of the element's type.
     pub(super) fn store_element(&mut self, element: &Element, val: &Val) -> Step<()> {
         let FieldRepr::BitsUnion { selector: payload } = element.shape.repr else {
-            // The objects that it needs are made before its address is taken.
+            // Boxing may collect, so it comes before the address is computed.
             let val = match element.shape.repr {
                 FieldRepr::Pointer => self.any(val)?,
                 _ => val.clone(),
@@ -243,8 +243,8 @@ impl Lowering<'_> {
                 }
             }
         }
-        let there = self.selector_addr(element);
-        self.store_low(there, 0, selector);
+        let address = self.selector_addr(element);
+        self.store_low(address, 0, selector);
         Ok(())
     }
 
@@ -306,7 +306,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A new `Memory`.
+    /// Allocates a `Memory`.
     pub(super) fn new_memory(&mut self, ty: Type, length: Value) -> Value {
         let ty = self.address(Address::Type(ty));
         self.value(Op::CallRuntime(RuntimeFn::GcMemory), &[ty, length], Type::TRACKED)
@@ -344,7 +344,7 @@ impl Lowering<'_> {
         Ok(Val { ty, leaves: Leaves::from_slice(&[element.data, element.memory]) })
     }
 
-    /// Throws `BoundsError(of, index)` unless `number`, from 0, is that of an element.
+    /// Throws `BoundsError(of, index)` unless `number`, from 0, is less than the length.
     fn check_bounds(&mut self, of: &Val, index: Value, number: Value, element: &Element) -> Step<()> {
         let length = self.memory_length(element.memory, element.shape.stride);
         let bad = self.binary(Intrinsic::UleInt, length, number, LowType::I8);
@@ -359,7 +359,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// The element that a `MemoryRef` refers to, in bounds if operand `check` says so.
+    /// The element that a `MemoryRef` refers to. Throws if it is out of bounds and operand `check` enables the check.
     fn checked_element(&mut self, reference: &Val, check: usize) -> Step<Element> {
         let element = self.element_of(reference)?;
         if self.bounds_checked(check) {
@@ -398,7 +398,7 @@ impl Lowering<'_> {
         let place = Place { ty: element.shape.ty, kind: PlaceKind::Element(element) };
         let set = self.is_set(&place)?;
         self.leave_to(&mut join, Leaves::from_slice(&[set]));
-        self.go_on_in(outside);
+        self.continue_in(outside);
         let no = self.truth(false);
         self.leave_to(&mut join, Leaves::from_slice(&[no]));
         let leaves = self.meet(join);
@@ -430,15 +430,15 @@ impl Lowering<'_> {
         Ok((0..dims).map(dim).collect())
     }
 
-    /// Reads an array's first dimension.
+    /// Emits a load of an array's first dimension.
     pub(super) fn read_first_dim(&mut self, array: Value, elem: Type, dims: u32) {
         if let Ok(region) = self.dims_region(elem, dims) {
             self.load_low(Addr::inside(array, 8, region), ARRAY_DIMS, LowType::I64);
         }
     }
 
-    /// The region of an array's dimensions. Only of one dimension with elements that have a size it is known how large it is at most:
-    /// others may be of any size beside one of 0.
+    /// The region of an array's dimensions. [`Region::Size`] promises an upper bound, which holds only for arrays of one
+    /// dimension with elements of nonzero size: beside a dimension of 0, others may have any size.
     fn dims_region(&mut self, elem: Type, dims: u32) -> Step<Region> {
         let bounded = dims == 1 && self.shape(elem)?.stride != 0;
         Ok(if bounded { Region::Size } else { Region::Header })
@@ -475,7 +475,7 @@ impl Lowering<'_> {
         Ok((reference, size))
     }
 
-    /// The numbers of a tuple of `Int64`.
+    /// The elements of a tuple of `Int64`.
     fn size_leaves(&mut self, size: &Val, dims: u32) -> Step<Leaves> {
         let mut sizes = Leaves::new();
         for n in 0..dims as usize {
@@ -484,7 +484,7 @@ impl Lowering<'_> {
         Ok(sizes)
     }
 
-    /// A new array over a `Memory`.
+    /// Allocates an array over a `Memory`.
     fn make_array(&mut self, ty: Type, start: &Element, sizes: &[Value]) -> Step<Value> {
         let region = self.dims_region(start.shape.ty, sizes.len() as u32)?;
         let array = self.value(Op::Alloc(ty), &[], Type::TRACKED);
@@ -497,7 +497,7 @@ impl Lowering<'_> {
         Ok(array)
     }
 
-    /// A new vector of so many elements.
+    /// Allocates a vector of `length` elements.
     pub(super) fn new_vector(&mut self, ty: Type, elem: Type, length: Value) -> Step<Value> {
         let memory_type = self.types.memory(elem).map_err(|_| self.bad_operands())?;
         let memory = self.new_memory(memory_type, length);
@@ -505,7 +505,8 @@ impl Lowering<'_> {
         self.make_array(ty, &start, &[length])
     }
 
-    /// A new array of these sizes. Throws as the run time does if there cannot be so many elements.
+    /// Allocates an array of these sizes. Throws `ArgumentError`, as the run time does, if a size is negative or their product
+    /// overflows.
     pub(super) fn new_array_of(&mut self, ty: Type, elem: Type, sizes: &[Value]) -> Step<Value> {
         let Some((&first, rest)) = sizes.split_first() else { return Err(self.bad_operands()) };
         let (mut length, mut bad) = (first, Vec::new());
@@ -546,7 +547,7 @@ impl Lowering<'_> {
         self.header(array, ARRAY_DATA, RAW)
     }
 
-    /// A field of an array, memory or reference; `None` if there is no such field in plain sight.
+    /// A field of an array, memory or reference; `None` if operand 1 is not a constant that names one.
     pub(super) fn array_field(&mut self, val: &Val) -> Step<Option<Val>> {
         let Some(names) = self.types.laid_out_fields(val.ty) else { return Ok(None) };
         let Some(n) = self.named_field(names)? else { return Ok(None) };
@@ -582,7 +583,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Which of two fields operand 1 names.
+    /// The index in `names` of the field that operand 1 names, by symbol or number.
     fn named_field(&mut self, names: [&str; 2]) -> Step<Option<usize>> {
         let which = self.arg(1)?;
         Ok(match self.src.as_const(which) {
@@ -595,7 +596,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `setfield!(array, :ref, x)` and `:size`; whether it could be done.
+    /// `setfield!(array, :ref, x)` and `:size`; false if operand 1 is not a constant that names one of these.
     pub(super) fn set_array_field(&mut self, val: &Val) -> Step<bool> {
         let (Some((elem, dims)), &[array]) = (self.types.array_parts(val.ty), &val.leaves[..]) else {
             return Ok(false);
@@ -665,8 +666,8 @@ impl Lowering<'_> {
         self.define(array)
     }
 
-    /// The number of an element from 0 by one index for each dimension, or fewer: the last one then counts through all
-    /// remaining dimensions; and whether it is inside.
+    /// The index of an element from 0, and whether it is in bounds. If there are fewer indices than dimensions, the last one
+    /// counts through all remaining dimensions.
     fn linear_index(&mut self, indices: &[Value], extents: &[Value]) -> (Value, Value) {
         let (mut at, mut stride): (Option<Value>, Option<Value>) = (None, None);
         let mut inside: Option<Value> = None;
@@ -698,7 +699,7 @@ impl Lowering<'_> {
         }
         let at = at.unwrap_or_else(|| self.word(0));
         let inside = inside.unwrap_or_else(|| {
-            // Without indices there has to be exactly one element.
+            // Without indices the array must have exactly one element.
             let length = self.product(extents);
             let one = self.word(1);
             self.equal(length, one)

@@ -194,7 +194,7 @@ impl Lowering<'_> {
                 let no = self.split(comparable);
                 let (old, done) = self.swap_if(address, &expected, new, ty, order)?;
                 self.leave_to(&mut join, Leaves::from_slice(&[old, done]));
-                self.go_on_in(no);
+                self.continue_in(no);
                 let (old, done) = self.read_instead(address, ty, order)?;
                 self.leave_to(&mut join, Leaves::from_slice(&[old, done]));
                 let leaves = self.meet(join);

@@ -103,7 +103,7 @@ impl Lowering<'_> {
         let small = self.moved_by(base, distance);
         let small = self.value(Op::Intrinsic(Intrinsic::Bitcast), &[small], Type::TRACKED);
         self.leave_to(&mut join, Leaves::from_slice(&[small]));
-        self.go_on_in(large);
+        self.continue_in(large);
         let made = self.new_box(&Val::scalar(Type::INT64, value))?;
         self.leave_to(&mut join, Leaves::from_slice(&[made]));
         let merged = self.meet(join);
@@ -129,7 +129,7 @@ impl Lowering<'_> {
             let object = self.object(&inner)?;
             self.leave_to(&mut join, Leaves::from_slice(&[object]));
             if let Some(no) = no {
-                self.go_on_in(no);
+                self.continue_in(no);
             }
         }
         let merged = self.meet(join);
@@ -211,7 +211,7 @@ impl Lowering<'_> {
             let packed = self.convert(inner, to)?;
             self.leave_to(&mut join, packed.leaves);
             if let Some(no) = no {
-                self.go_on_in(no);
+                self.continue_in(no);
             }
         }
         Ok(Val { ty: to, leaves: self.meet(join) })

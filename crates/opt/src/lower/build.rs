@@ -242,7 +242,7 @@ impl Lowering<'_> {
     }
 
     /// Continues in a block that has no place yet.
-    pub(super) fn go_on_in(&mut self, block: Block) {
+    pub(super) fn continue_in(&mut self, block: Block) {
         self.out.insert_block_after(block, self.cur);
         self.cur = block;
     }
@@ -260,7 +260,7 @@ impl Lowering<'_> {
 
     /// Continues where the ways meet. Gives the values of the way that was taken.
     pub(super) fn meet(&mut self, join: Join) -> Leaves {
-        self.go_on_in(join.block);
+        self.continue_in(join.block);
         let count = join.ways.first().map_or(0, |(_, leaves)| leaves.len());
         (0..count)
             .filter_map(|n| {

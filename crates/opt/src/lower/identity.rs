@@ -94,7 +94,7 @@ impl Lowering<'_> {
         let held = self.unbox(reference, val.ty)?;
         let equal = self.same(&held, val, budget)?;
         self.leave_to(&mut join, [equal].into_iter().collect());
-        self.go_on_in(no);
+        self.continue_in(no);
         self.leave_to(&mut join, [is].into_iter().collect());
         self.meet(join).first().copied().ok_or_else(|| self.bad_operands())
     }

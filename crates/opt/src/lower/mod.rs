@@ -1,4 +1,4 @@
-//! From high IR to low IR: the one pass that knows both levels.
+//! Lowers high IR to low IR: the only pass that handles both levels.
 //!
 //! ```text
 //! function f(p::Tuple{Int64, Float64}, x::Int8)::Int64       f(i64, f64, i8) -> i64
@@ -7,31 +7,31 @@
 //! return %2                                                  return v1
 //! ```
 //!
-//! **Values.** Every high value becomes its leaves, the registers of `brolga_ir::abi`; objects become references, large
-//! pointer-free ones the address of memory that nobody changes while the value lives. A statement's result may continue with a narrower type than it declares (see
-//! `value`). The slot of a value in memory form is written once for each execution of its statement. A value that
-//! survives into the next round of a loop does so through a φ, and a φ in memory form has two slots of its own: predecessors
-//! copy into the first, the head of the block copies that to the second. So no copy destroys what another still reads,
-//! whatever the φs exchange among themselves.
+//! **Values.** Every high value becomes its leaves, the registers of `brolga_ir::abi`. Objects become references; large
+//! pointer-free values become the address of memory that does not change while the value is live. The result of a
+//! statement may have a narrower type than the statement declares (see `value`). The slot of a value in memory form is
+//! written once for each execution of its statement. A loop-carried value goes through a φ, and a φ in memory form has two
+//! slots of its own: predecessors copy into the first, the head of the block copies the first to the second. So no copy
+//! overwrites a value that another φ still reads, in any permutation.
 //!
 //! **Control.** Blocks keep their order; a check that may throw splits its block, and the throw goes to the end of the function.
 //! Blocks are visited in reverse postorder, so that a value is known before its uses; the operands of φs come last,
 //! at the ends of the predecessors. Unreachable blocks are dropped.
 //!
-//! **Types are tested where they are claimed**: a row may say more of its result than the operation does, and an operand of an `invoke` may
-//! be of a wider type than its parameter. Types of operands and tests on the way that prove a claim save its test (`crate::claims`).
+//! **Asserted types are tested**: a row may declare a narrower result type than its operation has, and an operand of an `invoke` may
+//! have a wider type than the parameter. No test is emitted if operand types or dominating tests prove the assertion
+//! (`crate::claims`).
 //!
-//! **Safepoints.** One at every loop head (the target of an edge that goes back in reverse postorder, so every cycle has
-//! one) and one at the entry of every function that calls compiled code, so that recursion has one. A function that
-//! neither loops nor calls has none.
+//! **Safepoints.** One at every loop header (the target of a retreating edge, so every cycle has one) and one at the entry of
+//! every function that calls compiled code, so that recursion has one. A function without loops and calls has none.
 //!
-//! **Objects.** Whatever the interpreter runs has a native form: in place where the types are plain, else a call of the run time
-//! with objects as operands (`dynamic`). Where references must be kept for the collector is decided later, on low IR.
+//! **Objects.** Every operation that the interpreter supports has a native form: inline where the types allow it, else a call of the
+//! run time with objects as operands (`dynamic`). Roots are placed later, on low IR.
 //!
-//! **Refused** is what neither knows, by name. All reasons are collected; see `error`. A refused value refuses what uses it,
-//! silently.
+//! **Refused** are operations that neither supports, by name. All reasons are collected; see `error`. Uses of a refused value
+//! are refused without another error.
 //!
-//! **Dropped** because nothing depends on it natively: coverage, loop notes, `donotdelete`, finalizers.
+//! **Dropped**, because compiled code does not need them: coverage, loop notes, `donotdelete`, finalizers.
 //!
 //! Cost: one visit of each statement and φ edge. The lowered form of a statement is bounded by its operands and the limits named in
 //! `abi`, `identity` and `aggregate`. Recursion follows the nesting of types only.
@@ -103,8 +103,8 @@ use walk::PendingPhi;
 pub struct Options {
     /// Whether safepoints are placed. Without them a thread cannot be stopped inside compiled code.
     pub safepoints: bool,
-    /// Whether a function with loops reads the first dimension of its array parameters at its entry. Nothing needs the value there; it tells
-    /// passes on loops that the parameter is an array, so that its header may be read in front of a loop that reads it behind a check.
+    /// Whether a function with loops loads the first dimension of its array parameters at its entry. The value is not used; the
+    /// load proves to loop passes that the header is readable, so they can hoist loads of it that are behind a check.
     pub entry_reads: bool,
 }
 
@@ -121,12 +121,12 @@ impl Options {
     }
 }
 
-/// A function that is called and that the module does not have.
+/// A callee that is not in the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
     /// The function, which needs no body.
     pub func: &'a Func,
-    /// The name that the linker knows it by.
+    /// Its symbol for the linker.
     pub symbol: Name,
 }
 
@@ -135,7 +135,7 @@ pub fn lower(module: &Module, func: &Func, options: &Options) -> Result<Func, Lo
     lower_beside(module, &[], func, options)
 }
 
-/// The same for a function that calls others beside those of the module, each by the type of its object.
+/// As [`lower`], for a function that also calls functions outside the module, each found by the type of its function object.
 pub fn lower_beside(
     module: &Module,
     beside: &[Beside<'_>],
@@ -151,10 +151,10 @@ pub fn lower_module(module: &Module, options: &Options) -> Vec<(FuncId, Result<F
     module.funcs().map(|(id, func)| (id, unit.lower(func, options))).collect()
 }
 
-/// A module and what is asked about it as a whole.
+/// A module, and callees outside of it.
 struct Unit<'a> {
     module: &'a Module,
-    /// Functions that may be called and are not of the module.
+    /// Callees outside the module.
     beside: &'a [Beside<'a>],
 }
 
@@ -190,32 +190,32 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// An error was noted; there is nothing to continue with.
+/// An error was recorded, so the value or statement has no lowered form.
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 
 /// The result of a step of lowering.
 type Step<T> = Result<T, Reported>;
 
-/// Facts about a high value.
+/// The lowered form of a high value.
 #[derive(Clone, Copy, Debug, Default)]
 enum Known {
-    /// Nothing: it was not reached yet.
+    /// None yet.
     #[default]
     Nothing,
     /// Its leaves are a range of the pool.
     Leaves { ty: Type, start: u32, count: u8 },
-    /// It has no native form, and this was said.
+    /// It has no native form, which was reported.
     Refused,
-    /// It is an exception that is only thrown, and made by who throws it.
+    /// An exception whose only use is a throw, which constructs it.
     Thrown,
-    /// A token of `enter`, and how many exceptions were being handled in front of it.
+    /// A token of `enter`, and the number of exceptions being handled before it.
     Handler { token: Value, depth: Value },
     /// A token of `gc_preserve_begin`, if there was anything to preserve.
     Preserved(Option<Value>),
 }
 
-/// One function on its way.
+/// The state of lowering one function.
 struct Lowering<'a> {
     unit: &'a Unit<'a>,
     cx: &'a Context,
@@ -225,31 +225,31 @@ struct Lowering<'a> {
     forms: FxHashMap<Type, Result<Rc<Form>, NotNative>>,
     known: SecondaryMap<Value, Known>,
     pool: Vec<Value>,
-    /// Constants that became bytes.
+    /// The numbers of constants that are stored as bytes.
     data: FxHashMap<Value, u32>,
     targets: FxHashMap<FuncId, Target>,
-    /// Where a high block begins, and where its terminator stands.
+    /// The low blocks in which a high block begins, and ends with its terminator.
     heads: SecondaryMap<Block, PackedOption<Block>>,
     tails: SecondaryMap<Block, PackedOption<Block>>,
     phis: Vec<PendingPhi>,
-    /// The block that is being filled, and the instruction to stay in front of.
+    /// The current block, and the instruction before which code is inserted, if not at the end.
     cur: Block,
     before: Option<Inst>,
-    /// The statement that is being lowered, and its place.
+    /// The current statement, and its place.
     at: Inst,
     place: Place,
     /// References that are not null in the rest of this block.
     defined: FxHashMap<Value, Block>,
-    /// By the first leaf of a value: the object that it was taken out of, and the value.
+    /// By the first leaf of a value: the object that it was unboxed from, and the value.
     unboxed: FxHashMap<Value, (Value, Val)>,
-    /// How often each high value is used; see `is_thrown_once`.
+    /// The number of uses of each high value; see `is_thrown_once`.
     uses: Option<SecondaryMap<Value, u32>>,
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
     catches: FxHashMap<Inst, Rc<CatchSlots>>,
     upsilons: FxHashMap<Inst, Vec<Inst>>,
-    /// The tests on the way to each block of the high function.
+    /// The tests that dominate each block of the high function.
     tests: Tests,
-    /// Whether compiled code is called.
+    /// Whether the function calls compiled code.
     calls: bool,
     errors: Vec<LowerError>,
 }
@@ -286,7 +286,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// How values of a concrete type lie in memory.
+    /// The layout of a concrete type; an error if it has none.
     fn layout(&mut self, ty: Type) -> Step<&'a Layout> {
         let types = self.types;
         types.layout(ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))
@@ -397,7 +397,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The operand itself, as one of the result's type. A claim that tests on the way here have proven needs none of its own.
+    /// Lowers `π` and copies: the operand, with the result's type. If dominating tests prove the asserted type, the operand is
+    /// converted without a test.
     fn pass_on(&mut self) -> Step<()> {
         let (value, src) = (self.arg(0)?, self.src);
         let val = self.val(value)?;

@@ -199,7 +199,7 @@ impl Lowering<'_> {
                 let no = self.split(same);
                 self.write_place(place, &val)?;
                 self.leave_to(&mut join, Leaves::new());
-                self.go_on_in(no);
+                self.continue_in(no);
                 self.leave_to(&mut join, Leaves::new());
                 self.meet(join);
                 self.define_replaced(place.ty, old, same)
@@ -213,7 +213,7 @@ impl Lowering<'_> {
                 let no = self.split(free);
                 self.write_place(place, &val)?;
                 self.leave_to(&mut join, Leaves::new());
-                self.go_on_in(no);
+                self.continue_in(no);
                 self.leave_to(&mut join, Leaves::new());
                 self.meet(join);
                 self.define(Val::scalar(Type::BOOL, free))

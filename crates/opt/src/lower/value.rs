@@ -1,15 +1,16 @@
 //! The low form of a high value: its type and its leaves.
 //!
-//! A [`Val`] carries the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
-//! `Type{Int64}` although the statement says `DataType`, and a `compilerbarrier` gives what it got although the statement says
-//! `Any`. Uses ask for the type they need with `convert`. So a statement whose declared type would need a box makes none as
-//! long as nobody needs it.
+//! A [`Val`] has the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
+//! `Type{Int64}` where the statement declares `DataType`, and a `compilerbarrier` has its operand's type where the statement
+//! declares `Any`. Uses convert to the type that they need (`convert`), so a value whose declared type is boxed is boxed
+//! only at uses that need the box.
 //!
-//! The statement's type may be narrower than what the operation gives, too. That is a claim, and tested (`claimed`): `TypeError` where
-//! it does not hold. So a value is always of its type, and the verifier's rules about operands hold for native values.
+//! Conversely, a statement may declare a narrower type than its operation has. This asserted type is tested (`claimed`), and
+//! a `TypeError` is thrown if the test fails. So a value always is of its type, and the verifier's rules for operands hold for
+//! native values.
 //!
-//! A permanent object (a string, a symbol, a type, the instance of a ghost) is a constant address that becomes a reference
-//! by a `bitcast`. That is an instruction with a position, so constants that are references are made where they are used.
+//! A permanent object (a string, a symbol, a type, the instance of a ghost) is a constant address, converted to a reference by
+//! a `bitcast`. That is an instruction, which must dominate its uses, so it is emitted at each use.
 
 use super::addr::Addr;
 use super::error::Refusal;
@@ -36,7 +37,7 @@ pub(super) struct Val {
 }
 
 impl Val {
-    /// A value that its type says everything about.
+    /// The value of a type with one value.
     pub(super) fn ghost(ty: Type) -> Val {
         Val { ty, leaves: Leaves::new() }
     }
@@ -48,7 +49,7 @@ impl Val {
 }
 
 impl Lowering<'_> {
-    /// The native form of a type; the lack of one is an error of the current statement.
+    /// The native form of a type; if it has none, that is an error of the current statement.
     pub(super) fn form(&mut self, ty: Type) -> Step<Rc<Form>> {
         self.find_form(ty).map_err(|why| self.not_native(why))
     }
@@ -58,7 +59,7 @@ impl Lowering<'_> {
         self.forms.entry(ty).or_insert_with(|| abi::form(types, ty).map(Rc::new)).clone()
     }
 
-    /// Notes that a type is not native.
+    /// Reports that a type has no native form.
     pub(super) fn not_native(&mut self, why: NotNative) -> Reported {
         let refusal = self.refusal_of(why);
         self.report(refusal)
@@ -84,7 +85,7 @@ impl Lowering<'_> {
         self.val(value)
     }
 
-    /// Whether an operand of the current statement has no native form, so that nothing more has to be said.
+    /// Whether an operand of the current statement was refused, so that another error would be redundant.
     pub(super) fn has_refused_operand(&self) -> bool {
         self.src.args(self.at).iter().any(|&v| matches!(self.known[v], Known::Refused))
     }
@@ -108,7 +109,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Notes what a high value became.
+    /// Records the native form of a high value.
     pub(super) fn set(&mut self, value: Value, val: &Val) {
         let start = self.pool.len() as u32;
         self.pool.extend_from_slice(&val.leaves);
@@ -116,7 +117,7 @@ impl Lowering<'_> {
         self.known[value] = Known::Leaves { ty: val.ty, start, count: val.leaves.len() as u8 };
     }
 
-    /// The result of the current statement. A claim of its row beyond the known type is tested.
+    /// Defines the result of the current statement, after a test if the statement asserts a narrower type.
     pub(super) fn define(&mut self, val: Val) -> Step<()> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let wanted = self.src.ty(result);
@@ -125,13 +126,13 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Notes that the operands do not fit.
+    /// Reports that the operands do not fit the operation.
     pub(super) fn bad_operands(&mut self) -> Reported {
         let op = self.op_name();
         self.report(Refusal::Operands { op })
     }
 
-    /// An operand that has to be a truth value; `TypeError` if it is none.
+    /// An operand that has to be a `Bool`; throws `TypeError` otherwise.
     pub(super) fn truth_operand(&mut self, n: usize) -> Step<Value> {
         let val = self.operand(n)?;
         let val = self.checked(&val, Type::BOOL)?;
@@ -150,7 +151,7 @@ impl Lowering<'_> {
 
     // ----- constants -----
 
-    /// A constant in native form. Constants have no position, so those that need no instruction are kept.
+    /// A constant in native form.
     fn constant(&mut self, value: Value) -> Step<Val> {
         let src = self.src;
         let Some(data) = src.as_const(value) else { return Err(self.bad_operands()) };
@@ -159,12 +160,12 @@ impl Lowering<'_> {
             Const::Undef(ty) => return self.undefined(*ty),
             other => self.simple_constant(other)?,
         };
-        self.keep_constant(value, &val);
+        self.cache_constant(value, &val);
         Ok(val)
     }
 
-    /// The instructions that build the value stand here, which does not dominate other uses.
-    fn keep_constant(&mut self, value: Value, val: &Val) {
+    /// Caches the native form of a constant if it has no instructions, whose position may not dominate other uses.
+    fn cache_constant(&mut self, value: Value, val: &Val) {
         if val.leaves.iter().all(|&leaf| self.out.as_const(leaf).is_some()) {
             self.set(value, val);
         }
@@ -209,7 +210,7 @@ impl Lowering<'_> {
         self.value(Op::Intrinsic(Intrinsic::Bitcast), &[raw], Type::TRACKED)
     }
 
-    /// No object.
+    /// The null reference.
     pub(super) fn null(&mut self) -> Value {
         self.int(LowType::Ptr(PtrClass::Tracked), 0)
     }
@@ -230,11 +231,11 @@ impl Lowering<'_> {
         }
         let parts = fields.iter().map(|&f| self.val(f)).collect::<Step<Vec<Val>>>()?;
         let val = self.aggregate(ty, &parts)?;
-        self.keep_constant(value, &val);
+        self.cache_constant(value, &val);
         Ok(val)
     }
 
-    /// The address of a constant as bytes, if it holds no addresses itself.
+    /// The address of a constant's bytes, if it contains no references.
     pub(super) fn constant_data(&mut self, value: Value) -> Option<Value> {
         let number = match self.data.get(&value) {
             Some(&number) => number,
@@ -251,7 +252,7 @@ impl Lowering<'_> {
         Some(self.address(Address::Data(number)))
     }
 
-    /// Writes a constant as a field of type `ty` to its bytes. Recursion follows the nesting of types.
+    /// Writes a constant to the bytes of a field of type `ty`. Recursion follows the nesting of types.
     fn write_constant(&self, value: Value, ty: Type, bytes: &mut [u8]) -> Option<()> {
         match self.src.as_const(value)? {
             &Const::Bits { ty: given, bits } => {
@@ -272,7 +273,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The selector byte for a member in a field of a union type; nothing for a field of the member's own type.
+    /// Writes the selector of the member `given` if the field's type `ty` is a union.
     fn write_selector(&self, given: Type, ty: Type, bytes: &mut [u8]) -> Option<()> {
         if given == ty {
             return Some(());
@@ -284,7 +285,7 @@ impl Lowering<'_> {
         Some(())
     }
 
-    /// The reference that field number `n` of an unboxed value is stored as, which may be null; `None` if it is not.
+    /// The first leaf of field `n` of an unboxed aggregate: for a field with a reference, the reference, which may be null.
     pub(super) fn leaf_of_field(&mut self, val: &Val, n: usize) -> Step<Option<Value>> {
         let form = self.form(val.ty)?;
         Ok(match &form.kind {
@@ -293,7 +294,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// No value in particular.
+    /// An arbitrary value of a type.
     pub(super) fn undefined(&mut self, ty: Type) -> Step<Val> {
         let form = self.form(ty)?;
         if form.is_memory() {
@@ -304,7 +305,7 @@ impl Lowering<'_> {
         Ok(Val { ty, leaves })
     }
 
-    /// All leaves zero: the fields of an instance that was not given them.
+    /// Zero leaves, for fields without initial values.
     fn zero(&mut self, form: &Form) -> Leaves {
         let zero = |low| match low {
             LowType::Ptr(PtrClass::Tracked) => self.null(),
@@ -313,7 +314,7 @@ impl Lowering<'_> {
         form.leaves.iter().map(|leaf| leaf.low).map(zero).collect()
     }
 
-    /// A constant without identity that stands outside of functions. Recursion follows the nesting of types.
+    /// A constant of the module that has no identity. Recursion follows the nesting of types.
     pub(super) fn literal(&mut self, literal: &Literal) -> Step<Val> {
         match literal {
             Literal::Const(data) => self.simple_constant(data),
@@ -327,8 +328,7 @@ impl Lowering<'_> {
 
     // ----- aggregates -----
 
-    /// A value of an immutable type from its fields. Fields beyond the given ones are zero: undefined, if they are
-    /// references.
+    /// A value of an immutable type from its leading fields. The other fields are zero; references are undefined then.
     pub(super) fn aggregate(&mut self, ty: Type, fields: &[Val]) -> Step<Val> {
         let form = self.form(ty)?;
         match &form.kind {
@@ -355,8 +355,7 @@ impl Lowering<'_> {
                 Ok(Val { ty, leaves })
             }
             FormKind::Memory => {
-                let types = self.types;
-                let layout = types.layout(ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))?;
+                let layout = self.layout(ty)?;
                 let slot = self.slot(form.size, form.align);
                 let base = self.slot_addr(slot);
                 for (field, at) in fields.iter().zip(&layout.fields) {
@@ -374,9 +373,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Field number `n`, from 0, of an immutable value that has fields. Throws if it is undefined.
+    /// Field `n`, from 0, of an immutable value that has fields. Throws if it is undefined.
     pub(super) fn field(&mut self, val: &Val, n: usize) -> Step<Val> {
-        let types = self.types;
         let form = self.form(val.ty)?;
         if let FormKind::Aggregate(parts) = &form.kind {
             let Some(part) = parts.get(n) else { return Err(self.bad_operands()) };
@@ -387,7 +385,7 @@ impl Lowering<'_> {
                 _ => Ok(Val { ty: part.form.ty, leaves }),
             };
         }
-        let layout = types.layout(val.ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))?;
+        let layout = self.layout(val.ty)?;
         let Some(&field) = layout.fields.get(n) else { return Err(self.bad_operands()) };
         match (&form.kind, &val.leaves[..]) {
             (FormKind::Ghost, _) => Ok(Val::ghost(field.ty)),
@@ -402,7 +400,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The type that a value is, if it is a type: the `T` of `Type{T}`.
+    /// The `T` of a value of type `Type{T}`: the value as a type, if it is known.
     pub(super) fn static_type(&self, val: &Val) -> Option<Type> {
         match self.types.kind(val.ty) {
             TypeKind::TypeOf(ty) => Some(*ty),

@@ -1,4 +1,4 @@
-//! Fills and copies memory with the routine that does it best.
+//! Replaces loops that fill or copy memory by calls of `memset`, `memmove` or memory copies.
 //!
 //! ```text
 //! h: %i = φ (p => s, l => %n)              c: %a = φ (p => b + w·s, t => a + k)     %r = φ (p => w·rounds, t => r - k)
@@ -7,21 +7,22 @@
 //!    goto h if %n < end, else x            t: safepoint()          goto c
 //! ```
 //!
-//! The routines write sixteen to sixty-four bytes at a time. They know nothing of polls, so they are given [`CHUNK`] bytes at a time, which take
-//! some microseconds: as long as `polls` lets a loop run without one. A length that is known to be less is written at once.
+//! The routines write 16 to 64 bytes at a time. They do not poll for safepoints, so each call gets at most [`CHUNK`] bytes,
+//! which take some microseconds: as long as `polls` lets a loop run without a poll. A length known to be at most that
+//! needs one call.
 //!
 //! | condition | because |
 //! |---|---|
-//! | the loop counts up or down by one, and its first round is guarded | the number of rounds is the distance to the end |
-//! | one store of a constant of which all bytes are equal, or of what was loaded | what a routine can write (`copy` for the latter) |
-//! | the number of rounds is not known to be small | a call costs as much as some rounds |
-//! | its address changes by its size in each round | no byte is left out |
-//! | nothing else has an effect, and nothing is used behind the loop | nothing else is lost |
+//! | the loop counts up or down by one, and its first iteration is guarded | the number of iterations is the distance to the bound |
+//! | one store, of a constant whose bytes are all equal or of a loaded value | these are the patterns of the routines (`copy` for the latter) |
+//! | the number of iterations is not known to be small | a call costs as much as some iterations |
+//! | the address changes by the size of the access in each iteration | the bytes are contiguous |
+//! | nothing else has an effect, and no value is used after the loop | nothing else is lost |
 //!
-//! Where a `Memory` has the bytes, the routine's operands keep it alive, as those of the loop did.
+//! If the bytes belong to a `Memory`, it is an operand of the call, which keeps it alive as the loop did.
 //!
-//! Cost: the blocks of innermost loops; one sweep over a function in which something is copied. Breaks the graph. Not done: addresses that count by
-//! themselves.
+//! Cost: one visit of the blocks of innermost loops; one sweep over a function with a copy. Breaks the graph. Not done:
+//! addresses with an induction variable of their own.
 
 mod copy;
 
@@ -51,9 +52,9 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// A loop that is known to have fewer rounds is left for others.
-const MIN_ROUNDS: u64 = 64;
-/// How many bytes are written between two polls.
+/// A loop known to have fewer iterations is left to other passes.
+const MIN_ITERATIONS: u64 = 64;
+/// The most bytes written between two polls.
 const CHUNK: i128 = 1 << 16;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -85,23 +86,23 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// A loop that does nothing but store neighbours.
+/// A loop whose only effect is one store to contiguous addresses.
 struct Stores {
     counted: Counted,
     poll: Option<Inst>,
     to: Walk,
     inst: Inst,
-    /// How many rounds there are, if that is known.
+    /// The number of iterations, if known.
     rounds: Option<u64>,
 }
 
-/// The writes of a loop.
+/// The pattern that a loop writes.
 enum Written {
     Byte(u8),
     Copy(Transfer),
 }
 
-/// The address of an access, which changes by its size in each round.
+/// The address of an access that moves by its size in each iteration.
 struct Walk {
     sum: Sum,
     /// The object that keeps the memory alive.
@@ -125,15 +126,15 @@ impl Walk {
         };
         let mut sum = addresses.sum(func, inside)?;
         sum.constant = sum.constant.wrapping_add(i64::from(access.offset));
-        let there = owner.is_none_or(|owner| addresses.is_fixed(func, owner));
+        let is_owner_fixed = owner.is_none_or(|owner| addresses.is_fixed(func, owner));
         let steps = sum.counter == Some(counted.test.counter.value)
             && sum.factor.checked_abs() == Some(size)
             && sum.by.is_none()
             && sum.base.is_some();
-        (there && steps).then_some(Walk { sum, owner, size })
+        (is_owner_fixed && steps).then_some(Walk { sum, owner, size })
     }
 
-    /// The address in the first round, made at the end of a block.
+    /// Computes the address in the first iteration at the end of a block.
     fn first(&self, func: &mut Func, types: &Types, block: Block, start: Value) -> Option<Value> {
         let mut at = Cursor::new(func);
         at.before_terminator(block);
@@ -150,7 +151,7 @@ impl Walk {
         all
     }
 
-    /// The first byte that the loop touches: of rounds that go down it is touched last.
+    /// Computes the lowest address that the loop accesses, at the end of a block. A loop that goes down accesses it last.
     fn low(
         &self,
         func: &mut Func,
@@ -166,8 +167,8 @@ impl Walk {
         let mut at = Cursor::new(func);
         at.before_terminator(block);
         let size = at.int(types, Type::I64, i128::from(self.size));
-        let behind = plus(&mut at, Some(first), size);
-        Some(at.ins_value(Op::Intrinsic(Intrinsic::SubPtr), &[behind, bytes], Type::PTR))
+        let end = plus(&mut at, Some(first), size);
+        Some(at.ins_value(Op::Intrinsic(Intrinsic::SubPtr), &[end, bytes], Type::PTR))
     }
 }
 
@@ -192,12 +193,12 @@ impl Stores {
             && func.ty(test.counter.value) == Type::I64
             && counted.is_guarded(func, cfg, loops);
         let rounds = counted.rounds(func);
-        if !counts || rounds.is_some_and(|n| n < MIN_ROUNDS) || loops.exits(cfg, l).count() != 1 {
+        if !counts || rounds.is_some_and(|n| n < MIN_ITERATIONS) || loops.exits(cfg, l).count() != 1 {
             return None;
         }
         let (mut store, mut poll) = (None, None);
         for &block in loops.blocks(l) {
-            // Executed in every round: the only branch is the test.
+            // Every block runs in every iteration: the only branch is the test.
             if block != counted.shape.latch && func.terminator(block).is_none_or(|t| func.op(t) != Op::Goto) {
                 return None;
             }
@@ -222,7 +223,7 @@ impl Stores {
         Some(Stores { counted, poll, to, inst, rounds })
     }
 
-    /// The byte with which everything is filled, by a routine that may be called with the address.
+    /// The byte that fills the memory, if all stored bytes are equal and C functions may access the region.
     fn filled(&self, func: &Func) -> Option<u8> {
         let Op::Store(access) = func.op(self.inst) else { return None };
         let bits = func.as_bits(*func.args(self.inst).get(1)?)?;
@@ -230,18 +231,18 @@ impl Stores {
         (same && is_open(access.region)).then_some(bits as u8)
     }
 
-    /// Whether each round touches what lies behind what the one before it touched.
+    /// Whether the address increases.
     fn goes_up(&self, func: &Func) -> bool {
         let step = self.counted.test.counter.const_step(func);
         step.is_some_and(|step| (step > 0) == (self.to.sum.factor > 0))
     }
 
-    /// Whether all is written before a poll is due.
+    /// Whether the number of bytes is known to be at most [`CHUNK`].
     fn is_short(&self) -> bool {
         self.rounds.is_some_and(|n| i128::from(n) * i128::from(self.to.size) <= CHUNK)
     }
 
-    /// How many bytes are written, made at the end of the preheader.
+    /// Computes the number of bytes at the end of the preheader.
     fn bytes(&self, func: &mut Func, types: &Types) -> Value {
         let Counted { shape, test } = self.counted;
         let mut at = Cursor::new(func);
@@ -258,20 +259,21 @@ impl Stores {
         times(&mut at, types, rounds, self.to.size)
     }
 
-    /// Writes the memory in front of what the loop leads to. The loop goes, or is left for what cannot be written so.
+    /// Emits the calls before the exit of the loop. Removes the loop, or keeps it for the cases that a test at run time
+    /// excludes.
     fn write(&self, func: &mut Func, types: &Types, loops: &Loops, what: &Written) {
         let Counted { shape, test } = self.counted;
         let bytes = self.bytes(func, types);
         let Some(to) = self.to.low(func, types, shape.preheader, self, bytes) else { return };
         let mut starts = vec![(to, self.to.owner)];
-        let mut asked = None;
+        let mut condition = None;
         if let Written::Copy(copy) = what {
             let Some(from) = copy.from.low(func, types, shape.preheader, self, bytes) else { return };
             starts.push((from, copy.from.owner));
-            asked = copy.ask(func, shape.preheader, to, from, bytes);
+            condition = copy.ask(func, shape.preheader, to, from, bytes);
         }
         let chunk = jump_block(func, shape.preheader, test.exit);
-        let before = match asked {
+        let before = match condition {
             None => {
                 rename_pred(func, test.exit, shape.latch, chunk);
                 if let Some(jump) = func.terminator(shape.preheader) {
@@ -282,7 +284,7 @@ impl Stores {
                 }
                 shape.preheader
             }
-            Some(asked) => self.keep(func, loops, chunk, asked),
+            Some(condition) => self.keep(func, loops, chunk, condition),
         };
         if self.is_short() {
             self.call(func, types, chunk, what, &starts, bytes);
@@ -291,8 +293,8 @@ impl Stores {
         }
     }
 
-    /// Leads to the routine if this is true, and to the loop else; gives the block in front of the routine.
-    fn keep(&self, func: &mut Func, loops: &Loops, chunk: Block, asked: Value) -> Block {
+    /// Branches to the call if `condition` is true, else to the loop. Returns the block before the call.
+    fn keep(&self, func: &mut Func, loops: &Loops, chunk: Block, condition: Value) -> Block {
         let Counted { shape, test } = self.counted;
         for phi in head_phis(func, test.exit).collect::<Vec<_>>() {
             let value = func.phi_edges(phi).find(|&(b, _)| b == shape.latch).map(|(_, v)| v);
@@ -304,17 +306,17 @@ impl Stores {
         let kept = jump_block(func, chunk, shape.header);
         rename_pred(func, shape.header, shape.preheader, kept);
         if let Some(jump) = func.terminator(shape.preheader) {
-            func.set_op(jump, Op::Branch, &[asked]);
+            func.set_op(jump, Op::Branch, &[condition]);
             func.set_inst_blocks(jump, &[before, kept]);
         }
-        // Nobody gains from another form of it.
+        // The loop is rarely used now, so other passes should not optimise it.
         for &block in loops.blocks(shape.l).iter().chain([&kept]) {
             func.set_cold(block);
         }
         before
     }
 
-    /// Calls the routine for a number of bytes from these addresses on, at the end of a block.
+    /// Emits a call for `bytes` bytes from these addresses, at the end of a block.
     fn call(
         &self,
         func: &mut Func,
@@ -353,7 +355,7 @@ impl Stores {
         }
     }
 
-    /// Calls the routine so often that polls come in time.
+    /// Emits a loop of calls for at most [`CHUNK`] bytes each, with a poll between them.
     fn chunks(
         &self,
         func: &mut Func,
@@ -401,7 +403,7 @@ impl Stores {
     }
 }
 
-/// Calls a function of C that gives an address, at the end of a block.
+/// Emits a call of a C function that returns an address, at the end of a block.
 fn routine(func: &mut Func, types: &Types, block: Block, name: &str, params: [Type; 3], args: &[Value]) {
     let called = func.add_foreign(ForeignData {
         name: Some(types.names().intern(name)),
@@ -414,7 +416,7 @@ fn routine(func: &mut Func, types: &Types, block: Block, name: &str, params: [Ty
     at.ins(Op::ForeignCall(called), args, &[Type::PTR]);
 }
 
-/// Whether functions of C may touch memory of a kind.
+/// Whether C functions may access a region.
 fn is_open(region: Region) -> bool {
     matches!(region, Region::Raw | Region::Element)
 }

@@ -1,26 +1,26 @@
-//! Makes the control-flow graph smaller.
+//! Simplifies the control-flow graph.
 //!
 //! ```text
 //! branch true, a, b       ==>  goto a                      fold a known branch
-//! branch c, a, a          ==>  goto a                      both ways are one
+//! branch c, a, a          ==>  goto a                      both targets are equal
 //! branch not_int(c), a, b ==>  branch c, b, a              no negation before a branch
-//! (no path leads here)    ==>                              drop what is unreachable
+//! (no path leads here)    ==>                              remove unreachable blocks
 //! p: branch c, e, q            p: branch c, t, q
 //! e: goto t               ==>                              forward through an empty block
-//! b: …; goto s            ==>  b: …; (all of s)            merge a straight line
-//! φ (b => x)              ==>  x                           if b is the only way in
+//! b: …; goto s            ==>  b: …; (all of s)            merge a block into its only predecessor
+//! φ (b => x)              ==>  x                           if b is the only predecessor
 //! ```
 //!
-//! Phases, repeated for as long as they make work for each other, at most `MAX_ROUNDS` times: branches, unreachable blocks, empty
-//! blocks, lines. Cost: each is linear in blocks, edges and φ: edges that disappear are taken from φ in one sweep at the end
-//! of a phase, never one by one.
+//! Phases: branches, unreachable blocks, empty blocks, merging. They repeat while a later phase enables an earlier one, at
+//! most `MAX_ITERATIONS` times. Cost: each is linear in blocks, edges and φ, because φ lose their stale edges in one sweep at
+//! the end of a phase.
 //!
-//! Invariants. The entry stays the entry. An edge of an `enter` is never moved, so a handler keeps its one way in, and
-//! what stands between `enter` and `leave` stays between them. No edge is led past a block into the head of a loop: the
-//! block in front of a loop and the block that closes it stay, and reducible graphs stay reducible.
+//! Invariants. The entry stays the entry. An edge of an `enter` is never redirected, so a handler keeps its only
+//! predecessor, and code between `enter` and `leave` stays between them. No edge is forwarded into a loop header:
+//! preheaders and latches stay, and reducible graphs stay reducible.
 //!
-//! Breaks every fact. Not done: threading of jumps over known φ (`jump-threading`); turning branches into `ifelse` (`if-convert`); dropping an `enter`
-//! whose body cannot throw.
+//! Breaks every fact. Not done: threading of jumps over known φ (`jump-threading`); turning branches into `ifelse`
+//! (`if-convert`); removing an `enter` whose body cannot throw.
 
 use crate::facts::Fact;
 use crate::heads::{head_phis, rename_phi_blocks};
@@ -43,15 +43,15 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// One round does nearly all: a phase rarely makes work for an earlier one. Chains of empty blocks that end in φ need one
-/// round for each φ block on the way, and are not worth more than this.
-const MAX_ROUNDS: usize = 4;
+/// One iteration does nearly all: a phase rarely enables an earlier one. Chains of empty blocks that end in φ need an
+/// iteration for each block with φ on the way; longer chains are rare.
+const MAX_ITERATIONS: usize = 4;
 
-/// Forwarding through an empty block with n ways in gives every φ of its target n - 1 more edges. Beyond this many new
-/// edges the block stays, so that a function cannot grow quadratically.
+/// Forwarding through an empty block with n predecessors adds n - 1 edges to every φ of its target. A block that would add
+/// more edges stays, so that functions cannot grow quadratically.
 const MAX_NEW_EDGES: usize = 16;
 
-/// The graph as it is when a phase starts: that which the pass was given, for as long as nothing has changed.
+/// The graph at the start of a phase. Borrowed from the pass manager until the first change.
 struct Graph<'a> {
     cfg: Cow<'a, Cfg>,
     rpo: Cow<'a, Rpo>,
@@ -64,7 +64,8 @@ impl Graph<'_> {
         Graph { cfg: Cow::Owned(cfg), rpo: Cow::Owned(rpo) }
     }
 
-    /// Blocks that an edge from a later block of the order leads to: loop heads, and what else must not get new ways in.
+    /// The targets of retreating edges: loop headers, and the entries of irreducible loops, which must not get new
+    /// predecessors either.
     fn loop_heads(&self) -> SecondaryMap<Block, bool> {
         let Graph { cfg, rpo } = self;
         let mut heads = SecondaryMap::new();
@@ -77,37 +78,24 @@ impl Graph<'_> {
     }
 }
 
-/// Whether a phase may have made work for those in front of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Nothing,
-    Work,
-}
-
-impl Left {
-    fn work_if(any: bool) -> Left {
-        if any { Left::Work } else { Left::Nothing }
-    }
-}
+/// Edits the function; returns whether an earlier phase may have work again.
+type Phase = fn(&mut Func, &Graph<'_>, &mut PassCx<'_>) -> bool;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    const PHASES: [fn(&mut Func, &Graph<'_>, &mut PassCx<'_>) -> Left; 3] =
-        [drop_unreachable, forward_empty, merge_lines];
+    const PHASES: [Phase; 3] = [drop_unreachable, forward_empty, merge_blocks];
     let mut graph = Graph { cfg: Cow::Borrowed(cx.facts.cfg()), rpo: Cow::Borrowed(cx.facts.rpo()) };
-    // How many rewrites had been made when the graph was as it is here.
+    // The number of rewrites when `graph` was computed.
     let mut seen = cx.rewrites();
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..MAX_ITERATIONS {
         simplify_branches(func, cx);
-        let mut left = Left::Nothing;
+        let mut again = false;
         for phase in PHASES {
             if cx.rewrites() != seen {
                 (graph, seen) = (Graph::of(func), cx.rewrites());
             }
-            if phase(func, &graph, cx) == Left::Work {
-                left = Left::Work;
-            }
+            again |= phase(func, &graph, cx);
         }
-        if left == Left::Nothing {
+        if !again {
             break;
         }
     }
@@ -148,19 +136,19 @@ fn simplify_branches(func: &mut Func, cx: &mut PassCx<'_>) {
     }
 }
 
-/// `c` if the value is "not c". Only truth values of the high level are looked through: their complement is one operation.
+/// `c` if the value is `not_int(c)` of a `Bool`. In low IR a negated truth value is no single operation.
 fn negated(func: &Func, cond: Value) -> Option<Value> {
     let inst = func.def_inst(cond)?;
     let &[of] = func.args(inst) else { return None };
     let is_not = func.op(inst) == Op::Intrinsic(Intrinsic::NotInt) && func.ty(of) == Type::BOOL;
-    // In code that is never reached a value may be its own negation.
+    // In unreachable code a value may be its own operand.
     (is_not && of != cond).then_some(of)
 }
 
-/// Takes the edges out of φ that are no edges of the graph any more, and the ϒ out of φᶜ that are gone.
+/// Removes φ edges that are not in the graph any more, and removed ϒ from φᶜ.
 fn drop_stale_edges(func: &mut Func) {
     let cfg = Cfg::compute(func);
-    // By block: the block whose φ were looked at last when this one was seen to lead there.
+    // The last visited successor of each block: a predecessor test without clearing a set for every block.
     let mut leads_to: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     let mut at = func.entry();
     while let Some(block) = at {
@@ -185,31 +173,32 @@ fn drop_stale_edges(func: &mut Func) {
 
 // ----- unreachable blocks -----
 
-/// Branches do not change, and what has one way in now is seen by the phases to come.
-fn drop_unreachable(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
+/// Removes unreachable blocks. Never enables an earlier phase: no branch changes, and blocks that are left with one
+/// predecessor concern later phases.
+fn drop_unreachable(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> bool {
     let dead: Vec<Block> = func.blocks().filter(|&b| !graph.rpo.is_reachable(b)).collect();
-    // One unit for all: some of them alone would leave jumps to blocks that are gone.
+    // One unit of fuel for all: removing only some would leave jumps to removed blocks.
     if dead.is_empty() || !cx.spend("sweeps of unreachable blocks") {
-        return Left::Nothing;
+        return false;
     }
     cx.count("unreachable blocks", dead.len() as u64);
     for &block in &dead {
-        // Out of the block as well, so that a ϒ in it is seen to be gone.
+        // `drop_stale_edges` recognises a removed ϒ by its having no block.
         while let Some(inst) = func.last_inst(block) {
             func.remove_inst(inst);
         }
         func.remove_block(block);
     }
     drop_stale_edges(func);
-    Left::Nothing
+    false
 }
 
 // ----- empty blocks -----
 
-/// Leads edges past empty blocks. Both ways of a branch may lead to one block then.
-fn forward_empty(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
+/// Redirects edges past empty blocks. Enables branch folding: both targets of a branch may become equal.
+fn forward_empty(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> bool {
     if !graph.rpo.blocks().iter().any(|&block| empty_target(func, block).is_some()) {
-        return Left::Nothing;
+        return false;
     }
     let heads = graph.loop_heads();
     let before = cx.rewrites();
@@ -220,10 +209,10 @@ fn forward_empty(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Lef
         let graph = Graph::of(func);
         forward_into_phis(func, &graph, &graph.loop_heads(), cx);
     }
-    Left::work_if(cx.rewrites() != before)
+    cx.rewrites() != before
 }
 
-/// The target of a block that does nothing but continue.
+/// The target of a block that consists of a `goto`.
 fn empty_target(func: &Func, block: Block) -> Option<Block> {
     let inst = func.first_inst(block)?;
     if func.op(inst) != Op::Goto || func.entry() == Some(block) {
@@ -236,12 +225,12 @@ fn has_phi(func: &Func, block: Block) -> bool {
     head_phis(func, block).next().is_some()
 }
 
-/// Leads every edge (but those of `enter`) that goes to an empty block to the end of the chain of empty blocks that starts
-/// there, as far as no φ hears of it.
+/// Redirects every edge to an empty block, except those of `enter`, to the end of the chain of empty blocks that starts
+/// there. Chains end before blocks with φ.
 fn forward_plain(func: &mut Func, graph: &Graph<'_>, heads: &SecondaryMap<Block, bool>, cx: &mut PassCx<'_>) {
     let rpo = &graph.rpo;
     let mut end: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
-    // Against the order a block's target comes first. A retreating edge leads into a loop head, where chains end.
+    // In post-order the target of a block comes before it. Retreating edges lead to loop headers, where chains end.
     for &block in rpo.blocks().iter().rev() {
         let next = empty_target(func, block).filter(|&t| !heads[t] && !has_phi(func, t));
         end[block] = next.map(|t| end[t].expand().unwrap_or(t)).into();
@@ -260,7 +249,7 @@ fn forward_plain(func: &mut Func, graph: &Graph<'_>, heads: &SecondaryMap<Block,
     }
 }
 
-/// Removes empty blocks that lead to a block with φ, if every way in can take over the value of the edge.
+/// Removes empty blocks before a block with φ, if every predecessor can take over the φ edge.
 fn forward_into_phis(
     func: &mut Func,
     graph: &Graph<'_>,
@@ -269,7 +258,7 @@ fn forward_into_phis(
 ) {
     let Graph { cfg, rpo } = graph;
     let mut leads_to: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
-    // By removed block: the block with φ that it led to.
+    // The targets of removed blocks.
     let mut removed: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     for &target in rpo.blocks() {
         if heads[target] || !has_phi(func, target) {
@@ -293,7 +282,7 @@ fn forward_into_phis(
                     && rpo.is_reachable(way)
             };
             let fits = !ways.is_empty() && new_edges <= MAX_NEW_EDGES && ways.iter().all(takes_over);
-            // Both targets of one branch cannot bring two values: each way in may come once only.
+            // A φ has one edge for each predecessor, so no predecessor may get a second edge to the target.
             let once = fits
                 && ways
                     .iter()
@@ -339,17 +328,17 @@ fn spread_edges(
     }
 }
 
-// ----- lines -----
+// ----- merging -----
 
-/// Joins blocks of which the first always leads to the second, which nothing else leads to, and replaces φ of one edge, which may decide
-/// branches.
-fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
+/// Merges a block into its only predecessor, if that has no other successor. Replaces φ with one edge, which enables branch
+/// folding.
+fn merge_blocks(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> bool {
     let Graph { cfg, rpo } = graph;
     let mut values = Replacements::default();
-    // By merged block: the block that now ends as it did.
+    // By merged block: the block that has its terminator now.
     let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     let mut merged = false;
-    // In this order a block is met before those that it takes in, so every instruction moves at most once.
+    // In reverse post-order a block comes before the blocks merged into it, so an instruction moves at most once.
     for &block in rpo.blocks() {
         if !func.is_placed(block) {
             continue;
@@ -375,10 +364,10 @@ fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left 
     if merged {
         rename_phi_blocks(func, &ends);
     }
-    Left::work_if(values.any())
+    values.any()
 }
 
-/// The jump that ends `block` and the block that it leads to, if that can be merged.
+/// The jump that ends `block` and its target, if the target can be merged into `block`.
 fn only_successor(func: &Func, cfg: &Cfg, block: Block) -> Option<(Inst, Block)> {
     let jump = func.terminator(block).filter(|&t| func.op(t) == Op::Goto)?;
     let next = func.inst_blocks(jump).first().copied()?;
@@ -386,7 +375,7 @@ fn only_successor(func: &Func, cfg: &Cfg, block: Block) -> Option<(Inst, Block)>
     single.then_some((jump, next))
 }
 
-/// Replaces the φ of a block with one way in by the value that comes that way.
+/// Replaces the φ of a block with one predecessor by their operands.
 fn replace_single_phis(func: &mut Func, cx: &mut PassCx<'_>, block: Block, values: &mut Replacements) {
     let phis: Vec<Inst> = head_phis(func, block).filter(|&i| func.op(i) == Op::Phi).collect();
     for phi in phis {
@@ -396,7 +385,7 @@ fn replace_single_phis(func: &mut Func, cx: &mut PassCx<'_>, block: Block, value
         }
         let value = match func.args(phi).first() {
             Some(&value) => value,
-            // The value is undefined on the only way, so nothing looks at it.
+            // The value is undefined on the only edge, so it is not used.
             None => func.constant(Const::Undef(func.ty(result))),
         };
         values.set(result, value);

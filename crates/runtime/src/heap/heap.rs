@@ -1,4 +1,4 @@
-//! One heap: what all backends share, and the boundary behind which its memory lies.
+//! The heap: the part that all backends share, and the trait of a backend, which manages the memory.
 //!
 //! ```text
 //!   compiled code ── data: HeapAbi ──── bumps a cursor, tests a tag ──────────────────────────┐
@@ -7,28 +7,28 @@
 //!   Rust ── Scope, Root, handles ─────────────────────────────────────────► Heap ── Mutator (in Thread)
 //!                                                                             │
 //!                                    slow paths only ── dyn Backend ◄─────────┘
-//!                                    ├─ Cells         size classes, marks that stay; does not move     cells.rs
+//!                                    ├─ Cells         size classes, sticky mark bits; non-moving       cells.rs
 //!                                    └─ Mmtk          feature `heap-mmtk`; may move                    mmtk/
 //! ```
 //!
-//! [`Heap`] has what every collector needs and none may change: the world and how it is stopped, roots, handles and finalizers,
-//! run-time types, permanent objects. A [`Backend`] has the memory. It is called when the inlined path has no room, when a
-//! barrier is hit, and when a collection is due, so a virtual call costs nothing that counts.
+//! [`Heap`] has the parts that no collector changes: stopping the world, roots, handles and finalizers, run-time types,
+//! permanent objects. A [`Backend`] has the memory. It is called only on slow paths: when the inlined allocation has no
+//! room, when a barrier is hit, and when a collection is due. So the cost of virtual calls does not matter.
 //!
-//! | duty of a backend | where it meets the others |
+//! | duty of a backend | interface |
 //! |---|---|
-//! | objects look as `object.rs` says: tag, fields; new ones are zero | `HeapAbi`, `TypeDesc::scan` |
-//! | a run between cursor and limit belongs to the mutator alone | `Mutator::runs` |
+//! | objects have the layout of `object.rs`: tag, fields; new ones are zero | `HeapAbi`, `TypeDesc::scan` |
+//! | a run between cursor and limit belongs to one mutator | `Mutator::runs` |
 //! | collect only while the world is stopped | `World` |
-//! | trace from all roots, and let them hold where the objects are afterwards | `Mutator`, `Handles` |
-//! | clear weak references, then bring back what has a finalizer to visit it | `Handles` |
+//! | trace from all roots, and update them if objects move | `Mutator`, `Handles` |
+//! | clear weak references, then resurrect objects whose finalizers have to run | `Handles` |
 //!
 //! **Locks**, in the order in which they may be taken: the world, the backend's own, handles. No user code runs under any of
 //! them.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: numbers that say how often to collect |
+//! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: they only determine how often to collect |
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -54,8 +54,8 @@ use crate::frames::FrameIndex;
 use crate::membarrier::system_fences;
 use crate::records::Records;
 
-/// The heap's limit is reached, or the system has no memory, and a full collection did not help. Nothing that existed is lost,
-/// and smaller requests may succeed.
+/// The heap's limit is reached, or the system has no memory, and a full collection did not help. The heap stays usable, and
+/// smaller requests may succeed.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 #[error("out of memory: {requested} bytes")]
 pub struct OutOfMemory {
@@ -63,54 +63,54 @@ pub struct OutOfMemory {
     pub requested: usize,
 }
 
-/// Room for as many kinds of exceptions.
+/// The number of kinds of exceptions that the run time throws, at most.
 pub(crate) const EXCEPTION_KINDS: usize = 32;
 
 /// A request for memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// Bytes of the object, its tag not counted.
+    /// Bytes of the object, without its tag.
     pub(super) bytes: usize,
     /// 8 or 16.
     pub(super) align: usize,
     pub(super) tag: u64,
 }
 
-/// Where objects live. `heap` is always the one that has this backend.
+/// The memory of a heap. The parameter `heap` is always the heap that owns this backend.
 pub(super) trait Backend: Send + Sync {
     /// The heap's layout, for compiled code.
     fn abi(&self) -> &'static HeapAbi;
 
-    /// A thread comes, and runs for the first time.
+    /// Called when a mutator has entered the heap for the first time.
     fn attach(&self, heap: &Heap, mutator: &Mutator);
 
-    /// A thread goes, which runs for the last time.
+    /// Called before a mutator leaves the heap for the last time.
     fn detach(&self, heap: &Heap, mutator: &Mutator);
 
-    /// A zeroed object, when the inlined path has no room for it. A safepoint.
+    /// Allocates a zeroed object for which the inlined path has no room. A safepoint.
     fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory>;
 
-    /// Collects, or `false` when another thread did meanwhile. `None`: what is due by the figures. A safepoint.
+    /// Collects; `false` if another thread did meanwhile. With `None` the policy chooses the kind. A safepoint.
     fn collect(&self, heap: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool;
 
-    /// The store barrier was hit: an object whose tag says that stores into it matter.
+    /// The slow path of the write barrier: a reference was stored into an object with the tag bit for that.
     fn remember(&self, mutator: &Mutator, object: Object);
 
-    /// Announces bytes that objects own elsewhere. A safepoint.
+    /// Counts bytes that objects own outside the heap. A safepoint.
     fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory>;
 
-    /// Takes announced bytes back.
+    /// Subtracts bytes that were counted as external.
     fn release_external(&self, bytes: usize);
 
     /// Statistics.
     fn stats(&self) -> HeapStats;
 
-    /// How many objects and frames the last collection looked at; 0 if nobody counts them.
+    /// The number of objects and frames that the last collection visited; 0 if the backend does not count them.
     fn last_work(&self) -> usize {
         0
     }
 
-    /// A finalizer has thrown or panicked, or several.
+    /// Counts finalizers that threw or panicked.
     fn count_failed(&self, finalizers: u64);
 }
 
@@ -120,23 +120,23 @@ pub struct Heap {
     pub(super) world: World,
     pub(super) backend: Box<dyn Backend>,
     pub(super) handles: Handles,
-    /// Where the roots of compiled code lie that does not link its frames.
+    /// The frame maps of compiled code that does not link its frames.
     pub(super) frames: Arc<FrameIndex>,
     types: RuntimeTypes,
     symbols: Records,
     modules: Records,
     strings: Records,
     permanent: Permanent,
-    /// Those of the kinds of exceptions that the run time raises.
+    /// The types of the exceptions that the run time throws, by kind.
     exception_types: [OnceLock<Type>; EXCEPTION_KINDS],
-    /// 0: off; n: after every n slow allocations.
+    /// 0: off; n: a collection after every n slow allocations.
     stress: AtomicU32,
-    /// Under stress: what a collection may look at without being rarer afterwards.
+    /// Under stress: the work of a collection above which the next ones are less frequent.
     stress_work: AtomicU32,
 }
 
 impl Heap {
-    /// A heap with this memory.
+    /// A heap with this backend.
     pub(super) fn with(options: HeapOptions, backend: Box<dyn Backend>) -> Heap {
         let types = RuntimeTypes::new();
         let heap = Heap {
@@ -158,12 +158,12 @@ impl Heap {
         heap
     }
 
-    /// Those between threads that enter and whoever stops them or retires code.
+    /// The fences between threads that enter the heap and those that stop the world or retire code.
     pub(crate) fn fences(&self) -> Fences {
         self.world.fences()
     }
 
-    /// The type of the exceptions of a kind, which is found once.
+    /// The type of the exceptions of a kind. `find` runs on the first use.
     pub(crate) fn exception_type(&self, kind: usize, find: impl FnOnce() -> Option<Type>) -> Type {
         match self.exception_types.get(kind) {
             Some(known) => *known.get_or_init(|| find().unwrap_or(Type::ANY)),
@@ -185,22 +185,22 @@ impl Heap {
         &self.options
     }
 
-    /// An empty cell, which keeps what is stored into it.
+    /// An empty cell, which keeps its object alive.
     pub fn cell(&self) -> RootCell {
         self.handles.cell()
     }
 
-    /// The run-time form of a concrete type: what an object's tag names.
+    /// The description of a concrete type, to which the tags of its objects refer.
     pub fn describe(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         self.types.describe(cx, ty)
     }
 
-    /// The run-time form of any type of Julia, with objects or without.
+    /// The description of any type, with instances or without.
     pub fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         self.types.type_object(cx, ty)
     }
 
-    /// Where the roots of compiled code lie that does not link its frames.
+    /// The frame maps of compiled code that does not link its frames.
     pub(crate) fn frames(&self) -> &Arc<FrameIndex> {
         &self.frames
     }
@@ -220,7 +220,7 @@ impl Heap {
         &self.strings
     }
 
-    /// Takes out the types of contexts that nobody uses, with their boxes. In a collection, after marking.
+    /// Removes the types of contexts without users, and their boxes. Called in a collection, after marking.
     pub(super) fn take_unused_types(&self, census: &Census) {
         self.types.take_unused(census, |tags| self.permanent.take(|tag| tags.contains(&tag)));
     }
@@ -240,14 +240,13 @@ impl Heap {
         HeapStats { finalizers_ready: self.handles.ready(), ..self.backend.stats() }
     }
 
-    /// Exceptions and panics of finalizers since the last call, the oldest first, as far as they are kept; how many there
-    /// were in all is [`HeapStats::finalizers_failed`]. The program has gone on behind each. Who wants to be warned, as Julia
-    /// warns, asks now and then and prints it.
+    /// Exceptions and panics of finalizers since the last call, the oldest first, as far as they are kept. The total number is
+    /// [`HeapStats::finalizers_failed`]. They do not stop the program; to print warnings as Julia does, poll this.
     pub fn take_finalizer_failures(&self) -> Vec<String> {
         self.handles.take_failures()
     }
 
-    /// Sets how often to collect beyond what memory asks for.
+    /// Sets how often to collect in addition to collections that are due.
     pub fn set_stress(&self, stress: Stress) {
         let (every, work) = match stress {
             Stress::Off => (0, u32::MAX),
@@ -265,14 +264,14 @@ impl Heap {
         self.handles.persistent(object)
     }
 
-    /// The object of a root that is not bound to a scope, for a thread in the heap; `None` if it is another heap's.
+    /// The object of a root that is not bound to a scope, for a thread in the heap; `None` if it belongs to another heap.
     pub(crate) fn kept(&self, root: &Persistent) -> Option<Object> {
         self.handles.get_persistent(root)
     }
 
     // ----- mutators -----
 
-    /// Puts a mutator on the list.
+    /// Adds a mutator to the world.
     ///
     /// # Safety
     ///
@@ -283,7 +282,7 @@ impl Heap {
         mutator.registered.set(true);
     }
 
-    /// Lets the mutator's thread touch the heap, until as many [`Heap::leave`]s.
+    /// Lets the mutator's thread access the heap, until the matching [`Heap::leave`].
     ///
     /// # Safety
     ///
@@ -312,8 +311,8 @@ impl Heap {
         }
     }
 
-    /// Lets collections continue without this mutator, whose roots stay as they are. It is outside until [`Heap::go_on`], which takes the
-    /// result; entries between the two are entries of their own.
+    /// Lets collections run without waiting for this mutator, whose roots stay. It is outside until [`Heap::resume`], which
+    /// takes the result; entries between the two are counted separately.
     pub(crate) fn pause(&self, mutator: &Mutator) -> Paused {
         let depth = mutator.depth.replace(0);
         if depth > 0 {
@@ -323,20 +322,20 @@ impl Heap {
     }
 
     /// Ends a pause.
-    pub(crate) fn go_on(&self, mutator: &Mutator, paused: Paused) {
+    pub(crate) fn resume(&self, mutator: &Mutator, paused: Paused) {
         if paused.depth > 0 {
             self.world.enter(mutator);
         }
         mutator.depth.set(paused.depth);
     }
 
-    /// The frames of a mutator's thread are gone: it has no roots of its own, and is outside.
+    /// Drops the roots of a mutator whose frames are gone, and leaves it outside.
     pub(crate) fn forget_frames(&self, mutator: &Mutator) {
         if !mutator.registered.get() {
-            // No collection knows of it.
+            // Collections do not see unregistered mutators.
             return mutator.forget_frames();
         }
-        // The words change inside, where no collection reads them.
+        // The mutator must be inside for the change, when no collection reads its words.
         if mutator.depth.replace(0) == 0 {
             self.world.enter(mutator);
         }
@@ -344,7 +343,7 @@ impl Heap {
         self.world.leave(mutator);
     }
 
-    /// Takes a mutator that does not run off the list, for good. Its thread does not touch it any more.
+    /// Removes a mutator that does not run. Its thread must not use it any more.
     pub(crate) fn unregister(&self, mutator: &Mutator) {
         if !mutator.registered.replace(false) {
             return;
@@ -356,7 +355,7 @@ impl Heap {
         self.world.remove(mutator);
     }
 
-    /// A safepoint: lets others collect, or collects under stress.
+    /// A safepoint: lets other threads collect; collects if stress is on.
     pub(crate) fn safepoint(&self, mutator: &Mutator) {
         self.world.stand_aside(mutator);
         if self.stress_now() == 1 {
@@ -366,7 +365,7 @@ impl Heap {
 
     // ----- allocation -----
 
-    /// A zeroed object of `bytes` bytes, the tag not counted. A safepoint.
+    /// A zeroed object of `bytes` bytes, without the tag. A safepoint.
     #[inline]
     pub(crate) fn allocate(
         &self,
@@ -382,28 +381,28 @@ impl Heap {
         }
     }
 
-    /// An object for which there is no room in a run.
+    /// An object for which the mutator's runs have no room.
     #[cold]
     fn allocate_slow(&self, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
         self.backend.allocate(self, mutator, request)
     }
 
-    /// Announces bytes that an object owns outside of the heap. A safepoint.
+    /// Counts bytes that an object owns outside the heap. A safepoint.
     pub(crate) fn add_external(&self, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
         self.backend.add_external(self, mutator, bytes)
     }
 
-    /// Takes back external bytes that were announced.
+    /// Subtracts bytes that were counted as external.
     pub fn release_external(&self, bytes: usize) {
         self.backend.release_external(bytes);
     }
 
-    /// Collects; `false` when another thread did meanwhile. `None`: what is due by the figures. A safepoint, after which
-    /// finalizers have run.
+    /// Collects and runs finalizers; `false` if another thread collected meanwhile. With `None` the policy chooses the kind.
+    /// A safepoint.
     ///
     /// # Panics
     ///
-    /// When verification is on and finds the heap broken.
+    /// If verification is on and finds an error in the heap.
     pub(crate) fn collect(&self, mutator: &Mutator, kind: impl Into<Option<Collection>>) -> bool {
         let collected = self.backend.collect(self, mutator, kind.into());
         if collected {
@@ -416,7 +415,7 @@ impl Heap {
         self.stress.load(Ordering::Relaxed) // A1
     }
 
-    /// Under stress, counts down and collects; whether stress is on.
+    /// Under stress, counts down and collects at 0. Returns whether stress is on.
     pub(super) fn stress_point(&self, mutator: &Mutator) -> bool {
         let every = self.stress_now();
         if every == 0 {
@@ -426,15 +425,15 @@ impl Heap {
         if left <= 1 {
             mutator.until_stress.set(every);
             self.collect(mutator, None);
-            let rarer = self.backend.last_work() / self.stress_work.load(Ordering::Relaxed) as usize; // A1
-            mutator.until_stress.set(every.max(u32::try_from(rarer).unwrap_or(u32::MAX)));
+            let paced = self.backend.last_work() / self.stress_work.load(Ordering::Relaxed) as usize; // A1
+            mutator.until_stress.set(every.max(u32::try_from(paced).unwrap_or(u32::MAX)));
         } else {
             mutator.until_stress.set(left - 1);
         }
         true
     }
 
-    /// A `WeakRef`. A safepoint: the caller keeps what it refers to.
+    /// A `WeakRef` to `to`. A safepoint: the caller keeps `to` alive.
     pub(crate) fn new_weak_ref(&self, mutator: &Mutator, to: Object) -> Result<Object, OutOfMemory> {
         let desc = self.types.weak();
         let object = self.allocate(mutator, desc, desc.size())?;
@@ -445,7 +444,7 @@ impl Heap {
 
     // ----- stores -----
 
-    /// To be called after a pointer was stored into an object, or several: the store barrier.
+    /// The write barrier. To be called after one or more references were stored into an object.
     #[inline]
     pub(crate) fn after_store(&self, mutator: &Mutator, object: Object) {
         if object.tag() & super::layout::TAG_OLD != 0 {
@@ -465,7 +464,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heaps_come_and_go_cheaply() {
+    fn an_empty_heap_maps_no_memory() {
         for _ in 0..if cfg!(miri) { 2 } else { 100 } {
             let heap = Heap::new(HeapOptions::default());
             assert_eq!(heap.stats().mapped_bytes, 0, "nothing is mapped before the first object");

@@ -1,18 +1,18 @@
-//! Objects in safe Rust.
+//! Access to heap objects from safe Rust.
 //!
 //! ```text
-//!   runtime.enter(|scope| { … })        the thread may touch the heap; collections wait for it at safepoints
-//!      scope.frame(|scope| { … })       roots made inside go when it ends
+//!   runtime.enter(|scope| { … })        the thread may access the heap; collections wait for its safepoints
+//!      scope.frame(|scope| { … })       roots made inside are dropped at its end
 //!
 //!   Root<'f, 'h>    a rooted reference: valid until its frame ends, whatever is collected
 //!   Obj<'a, 'h>     a bare reference: borrowed from the scope, so that it ends before the next safepoint
 //! ```
 //!
-//! Everything that may collect takes `&mut Scope`, and an [`Obj`] borrows the scope, so the compiler refuses to use an unrooted
-//! reference after a safepoint. `'h` is the *brand* of one entry into one heap: it is different for each, and references of
-//! different heaps do not mix.
+//! Every method that may collect takes `&mut Scope`, and an [`Obj`] borrows the scope, so an unrooted reference cannot be
+//! used after a safepoint: it does not compile. `'h` is the *brand* of one entry into one heap. It is unique, so references
+//! to different heaps cannot be mixed.
 //!
-//! An unrooted reference does not live across an allocation:
+//! An unrooted reference cannot be used after an allocation:
 //!
 //! ```compile_fail,E0502
 //! # use brolga_runtime::{Runtime, RuntimeOptions};
@@ -25,7 +25,7 @@
 //! });
 //! ```
 //!
-//! A root does not leave its frame, and nothing leaves its scope:
+//! A root cannot leave its frame, and no reference can leave its scope:
 //!
 //! ```compile_fail
 //! # use brolga_runtime::{Runtime, RuntimeOptions};
@@ -41,7 +41,7 @@
 //! let escaped = runtime.enter(|scope| scope.string(b"a").unwrap());
 //! ```
 //!
-//! References of two heaps do not mix:
+//! References to two heaps cannot be mixed:
 //!
 //! ```compile_fail
 //! # use brolga_runtime::{Runtime, RuntimeOptions};
@@ -53,7 +53,7 @@
 //! });
 //! ```
 //!
-//! Rooting what is to live on:
+//! Roots survive collections:
 //!
 //! ```
 //! # use brolga_runtime::{Runtime, RuntimeOptions};
@@ -80,10 +80,10 @@ use super::mutator::{Mutator, Paused};
 use super::object::Object;
 use super::policy::Collection;
 
-/// Invariant, and bound to the thread.
+/// Invariant in `'h`, and neither `Send` nor `Sync`.
 type Brand<'h> = PhantomData<*mut &'h ()>;
 
-/// The right of the running thread to touch one heap.
+/// The right of the current thread to access one heap.
 pub struct Scope<'f, 'h> {
     heap: &'h Heap,
     mutator: &'h Mutator,
@@ -106,7 +106,7 @@ pub struct Obj<'a, 'h> {
     brand: Brand<'h>,
 }
 
-/// Why an object could not be made, read or written. The caller's fault, except for [`OutOfMemory`].
+/// Why an object could not be created, read or written. The caller's fault, except for [`OutOfMemory`].
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectError {
     /// There is no memory.
@@ -118,7 +118,7 @@ pub enum ObjectError {
         /// The type.
         name: String,
     },
-    /// The operation is not one of such objects.
+    /// Objects of this kind do not have the operation.
     #[error("a `{name}` has no {what}")]
     WrongKind {
         /// The object's type.
@@ -142,13 +142,13 @@ pub enum ObjectError {
         /// The type of the value.
         got: String,
     },
-    /// The bits are no value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of its union.
+    /// The bits are not a valid value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of its union.
     #[error("these bits are no value of type `{expected}`")]
     NoValue {
         /// The type of the place.
         expected: String,
     },
-    /// The Rust type and the field's differ in size or in what they are.
+    /// The field does not have the size of the Rust type, or contains references.
     #[error("{what} does not hold {size} bytes of bits")]
     NotBits {
         /// The place.
@@ -158,7 +158,7 @@ pub enum ObjectError {
     },
 }
 
-/// Refuses bits that are no value of a type, which is one of the program that described another one.
+/// Refuses bits that are not a valid value of `ty`, a type in the context of the description `by`.
 pub(super) fn check_bits(by: &TypeDesc, ty: Type, bytes: &[u8]) -> Result<(), ObjectError> {
     let types = &by.context().types;
     match types.holds(ty, bytes) {
@@ -167,13 +167,13 @@ pub(super) fn check_bits(by: &TypeDesc, ty: Type, bytes: &[u8]) -> Result<(), Ob
     }
 }
 
-/// A plain number that a field of bits can hold.
+/// A number that a field without references can hold.
 pub trait Bits: Copy + private::Sealed {
     /// The number of bytes.
     const SIZE: usize = size_of::<Self>();
-    /// From bytes as they lie in memory.
+    /// From bytes in native order.
     fn from_bytes(bytes: &[u8]) -> Self;
-    /// As bytes as they lie in memory.
+    /// The bytes in native order, followed by zeros.
     fn to_bytes(self) -> [u8; 16];
 }
 
@@ -204,7 +204,7 @@ bits!(i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 f32 f64);
 impl<'f, 'h> Root<'f, 'h> {
     /// The object.
     pub fn get<'a>(self, scope: &'a Scope<'_, 'h>) -> Obj<'a, 'h> {
-        // The slot exists as long as the frame, which `'f` keeps open, and is never empty; the fall-back is not reached.
+        // `'f` keeps the frame open, so the slot exists and is not empty; the default is not reached.
         let object = scope.mutator.locals.borrow().get(self.slot).copied().flatten();
         scope.obj(object.unwrap_or_else(|| scope.heap.types().nothing()))
     }
@@ -236,29 +236,29 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     // ----- roots -----
 
-    /// Keeps an object until the frame ends.
+    /// Keeps an object alive until the frame ends.
     pub fn root(&self, obj: Obj<'_, 'h>) -> Root<'f, 'h> {
         self.add_root(obj.object)
     }
 
-    /// Lets a root keep another object instead.
+    /// Makes a root refer to another object.
     pub fn set_root(&self, root: Root<'_, 'h>, obj: Obj<'_, 'h>) {
         if let Some(slot) = self.mutator.locals.borrow_mut().get_mut(root.slot) {
             *slot = Some(obj.object);
         }
     }
 
-    /// Calls `body` with a frame of its own, whose roots go when it returns.
+    /// Calls `body` with a frame of its own, whose roots are dropped when it returns.
     pub fn frame<R>(&mut self, body: impl for<'g> FnOnce(&mut Scope<'g, 'h>) -> R) -> R {
         with_frame(self.heap, self.mutator, body)
     }
 
-    /// Keeps an object beyond the scope, until the handle is dropped.
+    /// Keeps an object alive beyond the scope, until the handle is dropped.
     pub fn persistent(&self, obj: Obj<'_, 'h>) -> Persistent {
         self.heap.handles.persistent(obj.object)
     }
 
-    /// The object of a handle; `None` when it belongs to another heap.
+    /// The object of a handle; `None` if it belongs to another heap.
     pub fn get_persistent<'a>(&'a self, handle: &Persistent) -> Option<Obj<'a, 'h>> {
         self.heap.handles.get_persistent(handle).map(|object| self.obj(object))
     }
@@ -268,7 +268,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.handles.get_cell(cell).map(|object| self.obj(object))
     }
 
-    /// Lets a cell refer to another object, or to nothing; false when it belongs to another heap.
+    /// Makes a cell refer to another object or empties it; false if it belongs to another heap.
     pub fn set_cell(&self, cell: &RootCell, obj: Option<Obj<'_, 'h>>) -> bool {
         self.heap.handles.set_cell(cell, obj.map(|obj| obj.object))
     }
@@ -278,21 +278,21 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.handles.weak(obj.object)
     }
 
-    /// The object of a weak handle; `None` when it has died or belongs to another heap.
+    /// The object of a weak handle; `None` if it has died or belongs to another heap.
     pub fn get_weak<'a>(&'a self, handle: &WeakHandle) -> Option<Obj<'a, 'h>> {
         self.heap.handles.get_weak(handle).map(|object| self.obj(object))
     }
 
-    /// Has something done when the object has died.
+    /// Registers a finalizer, which runs after the object has died.
     pub fn finalizer(&self, obj: Obj<'_, 'h>, finalizer: Finalizer) {
         self.heap.handles.add_finalizer(obj.object, finalizer);
     }
 
-    /// Keeps an object that compiled code gave, by its address.
+    /// Roots an object that compiled code returned, by its address.
     ///
     /// # Safety
     ///
-    /// It is an object of this heap that compiled code gave to this thread since its last safepoint.
+    /// It is an object of this heap that compiled code returned to this thread since its last safepoint.
     pub unsafe fn adopt(&self, address: NonNull<u8>) -> Root<'f, 'h> {
         // SAFETY: by the contract.
         self.add_root(unsafe { Object::from_pointer(address) })
@@ -300,28 +300,28 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     // ----- safepoints -----
 
-    /// A full collection.
+    /// Runs a full collection.
     pub fn collect(&mut self) {
         self.collect_kind(Collection::Full);
     }
 
-    /// A collection of either kind; without generations every one is full.
+    /// Runs a collection of this kind; on a heap without generations every collection is full.
     pub fn collect_kind(&mut self, kind: Collection) {
         while !self.heap.collect(self.mutator, kind) {}
     }
 
-    /// Lets another thread collect if it wants to. For long computations that allocate nothing.
+    /// Lets another thread collect if one is waiting to. For long computations that allocate nothing.
     pub fn safepoint(&mut self) {
         self.heap.safepoint(self.mutator);
     }
 
-    /// Calls something that may take long and does not touch the heap. Collections continue meanwhile, and code that is retired and that no frame of
-    /// this thread lies in does not wait for it.
+    /// Calls `body`, which may take long and does not access the heap. Neither collections nor the freeing of retired code
+    /// wait for this thread meanwhile, except for code that has a frame on its stack.
     pub fn blocking<R>(&mut self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Heap, &'a Mutator, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                self.0.go_on(self.1, self.2);
+                self.0.resume(self.1, self.2);
                 self.1.in_scope.set(true);
             }
         }
@@ -348,8 +348,8 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     // ----- making objects -----
 
-    /// An object of a struct type, all bits zero and all pointers null. Types of immutable values with a `MemoryRef` in them
-    /// have none, because who reads one goes to the memory without a question.
+    /// An object of a struct type, all bits zero and all pointers null. Refused for immutable types that contain a `MemoryRef`,
+    /// whose readers dereference it without a check.
     pub fn object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
         if !ty.is_mutable() && ty.ty().is_some_and(|of| ty.context().types.always_refers_to_memory(of)) {
             return Err(wrong_kind(ty, "value without a value of the `MemoryRef` in it"));
@@ -357,7 +357,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.zeroed_object(ty)
     }
 
-    /// As [`Scope::object`], for whoever fills it before anybody reads it.
+    /// As [`Scope::object`], for any struct type: the caller must fill the object before it can be read.
     pub(crate) fn zeroed_object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
         self.check_owner(ty)?;
         let ObjectKind::Struct(layout) = ty.kind() else { return Err(wrong_kind(ty, "fields")) };
@@ -379,7 +379,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
-    /// A boxed `Int64`. Small ones are boxed once for all.
+    /// A boxed `Int64`. Small integers share preallocated boxes.
     pub fn int(&mut self, value: i64) -> Result<Root<'f, 'h>, ObjectError> {
         match self.heap.types().small_int(value) {
             Some(object) => Ok(self.add_root(object)),
@@ -393,12 +393,12 @@ impl<'f, 'h> Scope<'f, 'h> {
         let bytes = ty.size_with_length(|| content.len() as u64);
         let object = self.heap.allocate(self.mutator, ty, bytes)?;
         object.set_word_at(LENGTH, content.len() as u64);
-        // SAFETY: the object has room for length, content and a zero byte, and nobody else knows it yet.
+        // SAFETY: the object has room for length, content and a zero byte, and no other code has a reference to it yet.
         unsafe { object.fill_new(STRING_BYTES, content) };
         Ok(self.add_root(object))
     }
 
-    /// A `String` of so many zero bytes.
+    /// A `String` of `length` zero bytes.
     pub(crate) fn zeroed_string(&mut self, length: usize) -> Result<Root<'f, 'h>, ObjectError> {
         let ty = self.heap.types().string();
         let bytes = ty.size_with_length(|| length as u64);
@@ -416,8 +416,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.add_root(object))
     }
 
-    /// Announces bytes that an object owns outside of the heap, so that collections happen as often as they should. Pair it with
-    /// a [`Finalizer::Release`] that frees them and calls [`Heap::release_external`].
+    /// Counts bytes that an object owns outside the heap towards the next collection. Pair it with a [`Finalizer::Release`]
+    /// that frees them and calls [`Heap::release_external`].
     pub fn add_external(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         self.heap.add_external(self.mutator, bytes)
     }
@@ -437,13 +437,13 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     // ----- writing -----
 
-    /// Stores a reference, and tells the collector.
+    /// Stores a reference, with the write barrier.
     pub(super) fn store(&self, object: Object, offset: usize, value: Option<Object>) {
         object.set_pointer_at(offset, value);
         self.after_store(object);
     }
 
-    /// Tells the collector that references were stored into an object.
+    /// The write barrier: tells the collector that references were stored into an object.
     pub(crate) fn after_store(&self, object: Object) {
         self.heap.after_store(self.mutator, object);
     }
@@ -464,12 +464,12 @@ impl<'a, 'h> Obj<'a, 'h> {
         self.desc().ty()
     }
 
-    /// The address, which stays the same while the object lives.
+    /// The address, valid until the next safepoint: heaps that move objects change it.
     pub fn address(self) -> usize {
         self.object.address()
     }
 
-    /// Another reference that is valid as long as this one.
+    /// A reference to another object, valid as long as this one.
     pub(super) fn with(self, object: Object) -> Obj<'a, 'h> {
         Obj { object, ..self }
     }
@@ -499,7 +499,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         Ok(T::from_bytes(&bytes))
     }
 
-    /// Stores into a field without pointers, which may change: of a mutable struct, and not `const`.
+    /// Stores into a field without pointers of a mutable struct; the field must not be `const`.
     pub fn set_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
         let desc = self.desc();
         let decl = desc.ty().and_then(|ty| desc.context().types.fields(ty)?.get(index));
@@ -510,8 +510,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         self.init_bits(index, value)
     }
 
-    /// Stores into a field without pointers of an object that is being made: nobody else has seen it, so a field may get its value that never
-    /// changes afterwards.
+    /// Initialises a field without pointers, which may be immutable, of an object that no other code has seen yet.
     pub fn init_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
         let field = self.find_bits(index, T::SIZE)?;
         let bytes = value.to_bytes();
@@ -553,14 +552,14 @@ impl<'a, 'h> Obj<'a, 'h> {
         std::str::from_utf8(self.string_bytes()?).ok()
     }
 
-    /// The referent of a `WeakRef`; `None` once that has died, and for other objects.
+    /// The referent of a `WeakRef`; `None` after it has died, and for objects of other types.
     pub fn referent(self) -> Option<Obj<'a, 'h>> {
         let weak = matches!(self.desc().kind(), ObjectKind::Weak);
         weak.then(|| self.object.pointer_at(0)).flatten().map(|object| self.with(object))
     }
 }
 
-/// Calls `body` with a frame whose roots go when it ends, also by a panic.
+/// Calls `body` with a frame whose roots are dropped at its end, also if it panics.
 pub(super) fn with_frame<'h, R>(
     heap: &'h Heap,
     mutator: &'h Mutator,
@@ -576,7 +575,7 @@ pub(super) fn with_frame<'h, R>(
     body(&mut Scope::new(heap, mutator))
 }
 
-/// Calls `body` with a scope on a mutator that runs and has none; `None` if it has one.
+/// Calls `body` with a scope on a running mutator; `None` if it is in a scope already.
 pub(crate) fn with_scope<R>(
     heap: &Heap,
     mutator: &Mutator,

@@ -1,13 +1,14 @@
-//! The run-time types of one heap, made when they are first asked for.
+//! The run-time types of one heap: a description for each, created on first use.
 //!
-//! **One type, one description.** A program brings its own context, and several programs may share a heap. A type that
-//! mentions nothing declared by a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is translated
-//! into the heap's own context, the *base*, and described there. So is the type of a function, which is known by module and name: which methods it has
-//! is a matter of tables. A type that mentions a declaration of a program
-//! belongs to the program's context, of which the heap has a view of its own, so that its address names it. So two descriptions are the same
-//! type exactly if they are one, and relations between types are asked in the context of that one which is not of the base.
+//! **One type, one description.** Each program has its own context, and several programs may share a heap. A type that
+//! mentions no declaration of a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is
+//! translated into the heap's own context, the *base*, and described there. Types of functions are translated too, because
+//! module and name identify a function; its methods are in tables. A type that mentions a declaration of a program
+//! belongs to the program's context. The heap holds a view of that context, so the context's address stays its key. Hence
+//! two types are equal exactly if they have the same description. Relations between two types are decided in the context
+//! of the one that is not of the base.
 //!
-//! The types of a context that nobody uses any more go (`census.rs`). Those of the base stay.
+//! Types of contexts without users are freed (`census.rs`); those of the base never are.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -34,7 +35,7 @@ use super::permanent::Words;
 #[derive(Debug)]
 #[repr(C)]
 struct Small {
-    // Neither is ever changed. They are atomic because tags and fields of all objects are read as such words.
+    // Never changed. Atomic because tags and fields of all objects are read as atomic words.
     tag: AtomicU64,
     value: AtomicI64,
 }
@@ -59,17 +60,18 @@ pub(crate) struct RuntimeTypes {
     bools: Box<[Small]>,
     /// Whether the next full collection takes a census.
     is_census_wanted: AtomicBool,
-    /// How often types were taken out.
+    /// The number of sweeps that removed types.
     sweeps: Arc<AtomicU64>,
 }
 
-/// With fewer types none is looked for that is unused.
-const SWEPT: usize = 2048;
+/// The smallest number of types at which a sweep is due.
+const MIN_TYPES_TO_SWEEP: usize = 2048;
 
-/// So many live bytes allow for one more type before unused ones are looked for: a type, with its part of the context, takes about a quarter of them.
-const BYTES_FOR_A_TYPE: usize = 4096;
+/// The live bytes for which the heap may have one type before a sweep is due, because a census visits all live objects. A
+/// type with its part of the context takes about a quarter of this.
+const LIVE_BYTES_PER_TYPE: usize = 4096;
 
-/// Types that were taken out. They are freed when this is dropped, which is for when no thread has their addresses.
+/// Types removed by sweeps. Dropping this frees them, which must wait until no thread has their addresses.
 #[derive(Default, Debug)]
 pub(crate) struct Unused {
     types: Vec<TypeRef>,
@@ -85,12 +87,12 @@ impl Unused {
 
 #[derive(Default, Debug)]
 struct ByType {
-    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base is found under the contexts that asked for
-    /// it, too.
+    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base also has an entry
+    /// for each context that it was translated from.
     types: BTreeMap<(usize, Type), TypeRef>,
     /// The heap's own views, which the descriptions hold.
     contexts: BTreeMap<usize, Arc<Context>>,
-    /// At how many types unused ones are looked for.
+    /// The number of types at which the next sweep is due.
     sweep_at: usize,
     unused: Unused,
 }
@@ -139,25 +141,26 @@ impl RuntimeTypes {
         types
     }
 
-    /// Whether there are twice as many types as were left by the last sweep, and many beside the live bytes of the heap, all of which are looked at
-    /// to find unused ones. Then the next full collection takes a census.
+    /// Whether the types have doubled since the last sweep and are many for the live bytes of the heap, all of which a census
+    /// visits. If so, the next full collection takes a census.
     pub(crate) fn is_sweep_due(&self, live_bytes: usize) -> bool {
         let mut known = self.lock();
-        let is_due = known.types.len() >= known.sweep_at.max(SWEPT).max(live_bytes / BYTES_FOR_A_TYPE);
+        let is_due =
+            known.types.len() >= known.sweep_at.max(MIN_TYPES_TO_SWEEP).max(live_bytes / LIVE_BYTES_PER_TYPE);
         if is_due {
-            // If it comes to no sweep, there is another one when there are twice as many again.
+            // If no sweep follows, the next one is due when the number has doubled again.
             known.sweep_at = 2 * known.types.len();
             self.is_census_wanted.store(true, Ordering::Relaxed); // U1
         }
         is_due
     }
 
-    /// Whether the collection that is under way is to take a census.
+    /// Whether the current collection takes a census.
     pub(super) fn wants_census(&self) -> bool {
         self.is_census_wanted.load(Ordering::Relaxed) // U1
     }
 
-    /// How often types were taken out. Tables that hold older addresses of types drop them.
+    /// The number of sweeps that removed types. Tables with addresses of types drop those from before the last one.
     pub(crate) fn sweeps(&self) -> &Arc<AtomicU64> {
         &self.sweeps
     }
@@ -167,8 +170,8 @@ impl RuntimeTypes {
         std::mem::take(&mut self.lock().unused)
     }
 
-    /// Takes out the types of contexts that nobody uses (`census.rs`). The world is stopped. `take_boxes` takes out the boxes of types with
-    /// these tags.
+    /// Removes the types of contexts without users (`census.rs`). The world is stopped. `take_boxes` removes the boxes of types
+    /// with these tags.
     pub(super) fn take_unused(&self, census: &Census, take_boxes: impl FnOnce(&BTreeSet<u64>) -> Vec<Words>) {
         self.is_census_wanted.store(false, Ordering::Relaxed); // U1
         let mut known = self.lock();
@@ -218,7 +221,7 @@ impl RuntimeTypes {
         &self.maker.owner
     }
 
-    /// The context of types that no program declares.
+    /// The context of types that mention no declaration of a program.
     pub(crate) fn base(&self) -> &Arc<Context> {
         &self.base
     }
@@ -247,13 +250,13 @@ impl RuntimeTypes {
         &self.float64
     }
 
-    /// The run-time form of a type that objects can have.
+    /// The description of a type that has instances.
     pub(crate) fn describe(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let desc = self.type_object(cx, ty)?;
         if desc.has_instances() { Ok(desc) } else { Err(LayoutError::NotConcrete(ty)) }
     }
 
-    /// The run-time form of any type of Julia.
+    /// The description of any type.
     pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let fixed = ty.index() <= Type::TOKEN.index();
         let context = if fixed || cx.is_same(&self.base) { 0 } else { cx.address() };
@@ -261,7 +264,7 @@ impl RuntimeTypes {
         if let Some(found) = known.types.get(&(context, ty)) {
             return Ok(found.clone());
         }
-        // Descriptions hold their own view, whichever program asks for them first.
+        // Descriptions hold the heap's view, not that of the program that first needed them.
         let own = match context {
             0 => self.base.clone(),
             _ => known.contexts.entry(context).or_insert_with(|| cx.view()).clone(),
@@ -278,7 +281,7 @@ impl RuntimeTypes {
     }
 
     fn make(&self, cx: &Arc<Context>, context: usize, ty: Type) -> Result<TypeRef, LayoutError> {
-        // Not under the lock: an array asks for its `Memory`. Of two threads that describe a type, one is second.
+        // Without the lock, because an array describes its `Memory`. If two threads describe a type, the first entry wins.
         let made = self.maker.describe(cx, ty, |memory| self.describe(cx, memory))?;
         let of = match cx.types.kind(ty) {
             TypeKind::Generic(_) => &self.unionall,
@@ -293,7 +296,7 @@ impl RuntimeTypes {
         self.by_type.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The type that a description stands for, as `cx` numbers it; `None` if it belongs to another program.
+    /// The type that a description is of, in `cx`; `None` if it belongs to another program.
     pub(crate) fn type_in(&self, desc: &TypeDesc, cx: &Arc<Context>) -> Option<Type> {
         let ty = desc.ty()?;
         if desc.context().is_same(cx) || ty.index() <= Type::TOKEN.index() {
@@ -303,7 +306,7 @@ impl RuntimeTypes {
         of_base.then(|| translate(&self.base.types, &cx.types, ty)).flatten()
     }
 
-    /// The context in which both types can be talked about, and the types in it; `None` if they belong to two programs.
+    /// A context that has both types, and the types in it; `None` if they belong to two programs.
     pub(crate) fn in_common<'a>(
         &self,
         a: &'a TypeDesc,
@@ -314,12 +317,12 @@ impl RuntimeTypes {
         Some((cx, self.type_in(a, cx)?, self.type_in(b, cx)?))
     }
 
-    /// Whether every object of type `a` is one of type `b`.
+    /// Whether `a <: b`.
     pub(crate) fn is_subtype(&self, a: &TypeDesc, b: &TypeDesc) -> bool {
         std::ptr::eq(a, b) || self.in_common(a, b).is_some_and(|(cx, a, b)| cx.types.is_subtype(a, b))
     }
 
-    /// Whether the type object `of` is one of type `b`: whether `Type{of} <: b`.
+    /// Whether the type object `of` is an instance of `b`: `Type{of} <: b`.
     pub(crate) fn is_type_of(&self, of: &TypeDesc, b: &TypeDesc) -> bool {
         let of = self.in_common(of, b).and_then(|(cx, of, b)| Some((cx, cx.types.type_of(of).ok()?, b)));
         of.is_some_and(|(cx, of, b)| cx.types.is_subtype(of, b))
@@ -344,18 +347,18 @@ impl RuntimeTypes {
         boxed(&self.bools, usize::from(value))
     }
 
-    /// An object that is always there.
+    /// A permanent object, as a default where an object must be given.
     pub(crate) fn nothing(&self) -> Object {
         self.datatype.object()
     }
 
-    /// The type whose objects have this tag, as `cx` numbers it. Looks at all of them.
+    /// The type whose objects have this tag, in `cx`. A linear search.
     pub(crate) fn type_of_tag(&self, tag: u64, cx: &Arc<Context>) -> Option<Type> {
         let found = self.lock().types.values().find(|desc| desc.tag() == tag & !TAG_BITS).cloned()?;
         self.type_in(&found, cx)
     }
 
-    /// Whether a tag is that of one of these types. Looks at all of them.
+    /// Whether a type has this tag. A linear search.
     pub(crate) fn has_tag(&self, tag: u64) -> bool {
         let known = self.lock();
         [&self.weak].into_iter().chain(known.types.values()).any(|desc| desc.tag() == tag & !TAG_BITS)
@@ -364,12 +367,12 @@ impl RuntimeTypes {
 
 fn boxed(table: &[Small], index: usize) -> Option<Object> {
     let value = NonNull::from(&table.get(index)?.value);
-    // SAFETY: a permanent object: a tag word in front of a value, which live as long as the heap.
+    // SAFETY: a permanent object: a tag word followed by a value, which both live as long as the heap.
     Some(unsafe { Object::from_pointer(NonNull::from(table).cast::<u8>().with_addr(value.addr())) })
 }
 
-/// A type of one table in another; `None` if it mentions what a program declares. Recursion follows the nesting of types,
-/// which the table bounds.
+/// Translates a type from one table to another; `None` if it mentions a declaration of a program. Recursion follows the
+/// nesting of types, which the table bounds.
 fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
     let one = |ty: Type| translate(from, to, ty);
     let all = |list: &[Type]| list.iter().map(|&ty| one(ty)).collect::<Option<Vec<_>>>();

@@ -1,30 +1,30 @@
-//! Where the calls of a thread go: the world that it is in, and what it remembers.
+//! Dynamic dispatch of a thread: its world, and its global inline cache.
 //!
 //! ```text
-//!   thread ──►  +0           stamp: what the lines of this table and this world begin with; 0: ask the run time
-//!               +8           identity of the table that calls look in; 0 outside of all worlds
+//!   thread ──►  +0           stamp of the current table and world; 0: no line can hit, calls go to the run time
+//!               +8           identity of the current method table; 0 outside of all worlds
 //!               +64 · (1+n)  line n  +0   stamp + number of operands
 //!                                    +8   address of the boxed entry
-//!                                    +16  the tags of the operands, as many as there are
+//!                                    +16  the tags of the operands, one word each
 //! ```
 //!
-//! **Lines.** Compiled code looks a call up by itself: the tags of the callee and the arguments choose one line out of
-//! [`LINES`], and if the line has the same stamp and the same tags, the call goes to its address. So one comparison says that
-//! neither the world nor the table has changed, and one cache serves all calls of the thread, however many methods each
-//! reaches. `codegen/src/thread.rs` has the same numbers; `jit` holds them against each other.
+//! **Lines.** Compiled code looks calls up in the cache itself: a hash of the tags of callee and arguments selects one of
+//! [`LINES`] lines, and if the line has the same stamp and tags, the call goes to its address. Comparing the stamp checks
+//! world, table and number of operands at once. One cache serves all calls of the thread, however many methods a call site
+//! reaches. `codegen/src/thread.rs` has the same constants; `jit` compares them.
 //!
 //! ```text
 //!   h = tag 0; for each further tag: h = rotate_left(h, 7) ^ tag
 //!   n = (h · MULTIPLIER >> SHIFT) & MASK, which is a multiple of 64 already
 //! ```
 //!
-//! **World.** A thread is in a world while it runs compiled code: the newest one of the moment in which its outermost entry was
-//! made, or that of an `invokelatest`. Its entries hold for one table in one world, which have one stamp. The
-//! thread is pinned at the same time (`retired.rs`), so the code behind a line stays for as long as the line can be hit. Only in a world that
-//! is older than the pin, which `invoke_in_world` enters, that is not so; there nothing is remembered.
+//! **World.** While a thread runs compiled code it is in a world: the newest one at its outermost entry, or at an
+//! `invokelatest`. A stamp stands for one table in one world. The thread is pinned before it enters the world (`retired.rs`),
+//! so the code of a line stays as long as the line can hit. This does not hold in a world older than the pin, which
+//! `invoke_in_world` enters; there the stamp is 0 and nothing is cached.
 //!
-//! **Others.** What lines cannot hold is in a table of its own: types as operands, many operands, functions of the host, calls that
-//! no method fits, ambiguous calls, and `invoke`s with a signature.
+//! **Others.** A hash table has the outcomes that do not fit a line: types as operands, many operands, functions of the
+//! host, calls without a method, ambiguous calls, and `invoke`s with a signature.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -42,27 +42,27 @@ use super::relations::IsaCache;
 
 /// The most operands, with the callee, of a call that has a line.
 pub const LINE_KEYS: usize = 6;
-/// How many lines there are.
+/// The number of lines.
 const LINES: usize = 256;
 /// Bytes of a line.
 const LINE_BYTES: usize = 64;
-/// One of the constants by which compiled code finds its line; the header of the file says how.
+/// Constant of the hash that selects a line; see the file's header.
 pub const LINE_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// One of the constants by which compiled code finds its line; the header of the file says how.
+/// Constant of the hash that selects a line; see the file's header.
 pub const LINE_SHIFT: u32 = 50;
-/// One of the constants by which compiled code finds its line; the header of the file says how.
+/// Constant of the hash that selects a line; see the file's header.
 pub const LINE_MASK: u64 = ((LINES - 1) * LINE_BYTES) as u64;
-/// One of the constants by which compiled code finds its line; the header of the file says how.
+/// Constant of the hash that selects a line; see the file's header.
 pub const LINE_ROTATE: u32 = 7;
-/// From one stamp to the next: the number of operands fits between.
+/// The difference of successive stamps. Greater than the number of operands, which a line adds to its stamp.
 const STAMP_STEP: u64 = 8;
 
-/// The most operands of a call that is remembered.
-const MOST: usize = 15;
-/// Other calls than these many are forgotten together.
-const OTHERS: usize = 4096;
+/// The most operands of a call whose outcome is cached.
+const MAX_KEYS: usize = 15;
+/// The capacity of the table of other outcomes; when it is full, it is cleared.
+const MAX_OTHERS: usize = 4096;
 
-/// Where a call of operands with certain types goes.
+/// A line of the cache: the target of a call with these operand types.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Line {
@@ -72,11 +72,11 @@ struct Line {
 }
 
 impl Line {
-    /// No stamp is 0, and none is the number of operands alone.
+    /// Never hits: stamps in use are at least [`STAMP_STEP`].
     const EMPTY: Line = Line { stamp: 0, address: 0, keys: [0; LINE_KEYS] };
 }
 
-/// The part that compiled code reads. The thread has its address.
+/// The part that compiled code reads. The thread structure has its address.
 #[repr(C, align(64))]
 pub(crate) struct Lines {
     stamp: Cell<u64>,
@@ -103,37 +103,37 @@ impl LinesLayout {
 
 const _: () = assert!(size_of::<Line>() == LINE_BYTES && LINE_KEYS < STAMP_STEP as usize);
 
-/// The outcome of a call without a line.
+/// A cached outcome of a call without a line.
 enum Found {
     Method(Weak<Method>),
-    /// No method takes it; the operator that the callee is then.
+    /// No method applies; the operator that the call falls back to.
     Nothing(Option<Operator>),
     Ambiguous(Ambiguous),
-    /// Of an `invoke` with a signature: the method, and the types in the signature.
+    /// The method of an `invoke` with a signature, and the types in the signature.
     Declared(Weak<Method>, Arc<[TypeRef]>),
 }
 
-/// A method that an `invoke` goes to, and the types in its signature.
+/// The method of an `invoke` with a signature, and the types in the signature.
 pub(crate) type Declared = (Arc<Method>, Arc<[TypeRef]>);
 
-/// The distance between the stamp of an `invoke` with a signature and that of a call.
+/// Added to the stamp in the keys of an `invoke` with a signature, to distinguish them from those of calls.
 const DECLARED: u64 = STAMP_STEP - 1;
 
-/// A thread's state for its calls.
+/// A thread's state for dynamic dispatch.
 pub(crate) struct Dispatch {
     lines: Box<Lines>,
     /// 0 outside of all worlds.
     world: Cell<u64>,
-    /// The worlds that entries on the stack are in. The thread's part of the heap shows them to those who retire code.
+    /// The range of worlds of the entries on the stack, shared with the mutator. It decides which retired code can be freed.
     span: Arc<Span>,
-    /// That of the last outermost entry, or of the innermost.
+    /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
-    /// The table and the world that have the last stamp, and that stamp.
+    /// The id of the table and the world of the last stamp, and that stamp.
     last: Cell<(u64, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
 }
 
-/// The thread is in a world until this is dropped; then it is where it was before.
+/// Keeps the thread in a world. Dropping it restores the former world and table.
 #[must_use = "the thread leaves the world when this is dropped"]
 pub struct InWorld<'t> {
     dispatch: &'t Dispatch,
@@ -141,7 +141,7 @@ pub struct InWorld<'t> {
     identity: usize,
     world: u64,
     span: (u64, u64),
-    /// If it was another one.
+    /// The former table, if it was another one.
     table: Option<Arc<Table>>,
 }
 
@@ -159,10 +159,10 @@ impl Drop for InWorld<'_> {
 }
 
 impl Dispatch {
-    /// Where the world is.
+    /// The offset of the world.
     pub(crate) const WORLD: usize = offset_of!(Dispatch, world);
 
-    /// Of a thread that will call methods of this table first.
+    /// The state of a thread outside of all worlds.
     pub(crate) fn new(table: Arc<Table>, span: Arc<Span>) -> Dispatch {
         Dispatch {
             lines: Box::new(Lines {
@@ -178,17 +178,17 @@ impl Dispatch {
         }
     }
 
-    /// The part that compiled code reads; it stays in place for as long as this.
+    /// The part that compiled code reads. Its address is fixed while `self` exists.
     pub(crate) fn lines(&self) -> *const Lines {
         &raw const *self.lines
     }
 
-    /// The table that calls go to.
+    /// The current method table.
     pub(crate) fn table(&self) -> Arc<Table> {
         self.table.borrow().clone()
     }
 
-    /// The world that the thread is in; the newest one if it is in none.
+    /// The current world; the newest one outside of all worlds.
     pub(crate) fn world(&self) -> u64 {
         match self.world.get() {
             0 => self.table.borrow().worlds.newest(),
@@ -200,8 +200,8 @@ impl Dispatch {
         self.world.get() != 0
     }
 
-    /// Enters the newest world of a table. A thread that runs compiled code of the same table stays in its world. The
-    /// thread has been pinned before.
+    /// Enters the newest world of a table; a thread that already runs compiled code of the same table stays in its world.
+    /// The thread must be pinned.
     #[inline(always)]
     pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {
         let (same, id) = {
@@ -214,12 +214,12 @@ impl Dispatch {
         if is_outermost || !same || world == 0 {
             self.set_of(id, table.shared.worlds.newest());
         }
-        // Nothing unwinds from here on, so the guard is built where it is used.
+        // No panic is possible between the changes above and the guard that undoes them.
         InWorld { dispatch: self, stamp, identity, world, span, table: other }
     }
 
-    /// Lets calls go to another table. The one before comes back, unless the thread is outside of all worlds: there no table is in use, and the
-    /// next entry may find its own still here.
+    /// Changes the current table and returns the former one, to be restored. `None` outside of all worlds, where no table is in
+    /// use: keeping the new one saves the change at the next entry.
     #[cold]
     fn change_table(&self, table: &MethodTable) -> Option<Arc<Table>> {
         let other = self.table.replace(table.shared.clone());
@@ -234,7 +234,7 @@ impl Dispatch {
         before
     }
 
-    /// Enters a world that there has been; the newest one if there has not.
+    /// Enters `world`, or the newest world if that is older.
     pub(crate) fn at(&self, world: u64) -> InWorld<'_> {
         let before = self.before();
         let newest = self.table.borrow().worlds.newest();
@@ -259,7 +259,7 @@ impl Dispatch {
         }
     }
 
-    /// Calls are made in this world until the entry is left.
+    /// Sets the current world, and includes it in the span.
     #[inline(always)]
     fn be_in(&self, world: u64) {
         self.lines.table.set(Table::identity(&self.table.borrow()));
@@ -267,7 +267,7 @@ impl Dispatch {
         self.span.include(world);
     }
 
-    /// The oldest and the newest world that entries on the stack are in; none outside of all worlds.
+    /// The oldest and the newest world of the entries on the stack; `None` outside of all worlds.
     pub(crate) fn worlds(&self) -> Option<(u64, u64)> {
         self.span.worlds()
     }
@@ -289,7 +289,7 @@ impl Dispatch {
         self.lines.stamp.set(stamp);
     }
 
-    /// The method that a call goes to.
+    /// The method of a call, from the cache or the table.
     pub(crate) fn find(
         &self,
         heap: &Heap,
@@ -298,8 +298,8 @@ impl Dispatch {
     ) -> Result<Option<Arc<Method>>, Ambiguous> {
         let Some((&callee, args)) = objects.split_first() else { return Ok(None) };
         let stamp = self.lines.stamp.get();
-        let mut keys = [0; MOST + 1];
-        let remembered = match keys.get_mut(..=objects.len()) {
+        let mut keys = [0; MAX_KEYS + 1];
+        let is_cached = match keys.get_mut(..=objects.len()) {
             Some([first, keys @ ..]) if stamp != 0 => {
                 *first = stamp;
                 keys.iter_mut().zip(objects).for_each(|(slot, &object)| *slot = key(object));
@@ -307,7 +307,7 @@ impl Dispatch {
             }
             _ => false,
         };
-        if !remembered {
+        if !is_cached {
             return self.table().find(heap, isa, self.world(), callee, args);
         }
         let keys = &keys[..=objects.len()];
@@ -320,7 +320,7 @@ impl Dispatch {
                     return Ok(Some(method));
                 }
             }
-            // Those have keys of their own.
+            // `invoke`s have keys of their own.
             Some(Found::Declared(..)) | None => {}
         }
         let answer = self.table().find(heap, isa, self.world(), callee, args);
@@ -336,7 +336,7 @@ impl Dispatch {
         answer
     }
 
-    /// The operator that a call without a method comes to, if that is remembered.
+    /// The operator that a call without a method falls back to, if that is cached.
     pub(crate) fn operator(&self, objects: &[Object]) -> Option<Operator> {
         let stamp = self.lines.stamp.get();
         let &[callee, a, b] = objects else { return None };
@@ -351,19 +351,19 @@ impl Dispatch {
 
     fn remember(&self, keys: &[u64], found: Found) {
         let mut others = self.others.borrow_mut();
-        if others.len() >= OTHERS {
+        if others.len() >= MAX_OTHERS {
             others.clear();
         }
         others.insert(keys.into(), found);
     }
 
-    /// The keys of an `invoke` of a callee with a signature, by the tag of its tuple type; nothing where nothing is remembered.
+    /// The keys of an `invoke` with a signature, given by the tag of its tuple type; `None` where nothing is cached.
     fn declared_keys(&self, callee: Object, signature: u64) -> Option<[u64; 3]> {
         let stamp = self.lines.stamp.get();
         (stamp != 0).then(|| [stamp + DECLARED, key(callee), signature])
     }
 
-    /// Where an `invoke` went before, and the types in its signature.
+    /// The cached method of an `invoke`, and the types in its signature.
     pub(crate) fn declared(&self, callee: Object, signature: u64) -> Option<Declared> {
         let keys = self.declared_keys(callee, signature)?;
         match self.others.borrow().get(keys.as_slice()) {
@@ -372,7 +372,7 @@ impl Dispatch {
         }
     }
 
-    /// Notes where an `invoke` goes.
+    /// Caches the method of an `invoke`.
     pub(crate) fn remember_declared(
         &self,
         callee: Object,
@@ -385,12 +385,12 @@ impl Dispatch {
         }
     }
 
-    /// Lets compiled code find the way by itself. `keys` begins with the stamp.
+    /// Writes the line of a call, if it fits one. `keys` begins with the stamp.
     fn write_line(&self, method: &Arc<Method>, keys: &[u64]) {
         let (Some(code), [stamp, keys @ ..]) = (method.entry().code(), keys) else { return };
         let mut line = Line { stamp: stamp + keys.len() as u64, address: code.address, keys: [0; LINE_KEYS] };
         let Some(slots) = line.keys.get_mut(..keys.len()) else { return };
-        // Tags are even; other keys stand for types as operands, which tags do not tell apart.
+        // Tags are even. Odd keys stand for types as operands, whose tags are all equal.
         if keys.iter().all(|key| key % 2 == 0) {
             slots.copy_from_slice(keys);
             self.lines.lines[Dispatch::line_of(keys)].set(line);
@@ -402,7 +402,7 @@ impl Dispatch {
         ((hash.wrapping_mul(LINE_MULTIPLIER) >> LINE_SHIFT) & LINE_MASK) as usize / LINE_BYTES
     }
 
-    /// Whether compiled code would find the way of a call by itself.
+    /// Whether a call has a line.
     #[cfg(test)]
     pub(crate) fn has_line(&self, objects: &[Object]) -> bool {
         let keys: Vec<u64> = objects.iter().map(|&object| key(object)).collect();

@@ -115,7 +115,7 @@ pub(crate) extern "C" fn brolga_gc_leave(thread: &Thread) {
 pub(crate) extern "C" fn brolga_gc_enter(thread: &Thread) {
     let left = thread.mutator().left.borrow_mut().pop();
     if let (Some(runtime), Some(paused)) = (thread.runtime(), left) {
-        runtime.heap().go_on(thread.mutator(), paused);
+        runtime.heap().resume(thread.mutator(), paused);
     }
 }
 

@@ -1,6 +1,8 @@
-//! Statements as text: the inverse of `resolve`.
+//! Prints statements: the inverse of `resolve`.
 //!
-//! Labels are those of Julia 1.12. Operands inside `$(Expr(…))` are quoted: `:(%5)`, `:(x)`, `:(:name)`.
+//! Call labels (`invoke`, `dynamic`, `builtin`, `intrinsic`) are those of Julia 1.12. Operands inside `$(Expr(…))` are
+//! quoted: `:(%5)`, `:(x)`, `:(:name)`. A literal is printed without its type only if `resolve` infers that type from the
+//! operation and the other operands.
 
 use std::fmt::{self, Write};
 
@@ -18,7 +20,7 @@ use crate::show::Shown;
 use crate::types::{Type, TypeKind};
 
 impl FuncText<'_> {
-    /// The statement of an instruction with its type, without the row's number.
+    /// The statement of an instruction with its type, without the row's number. `next` is the next block in the layout.
     pub(super) fn statement(&self, w: &mut dyn Write, inst: Inst, next: Option<Block>) -> fmt::Result {
         let op = self.func.op(inst);
         let args = self.func.args(inst);
@@ -192,7 +194,6 @@ impl FuncText<'_> {
         format!("#{}", block.map_or(0, |b| self.block_number(b)))
     }
 
-    /// ` else #n` where the way that falls through does not lead to the next block.
     /// A note about a loop.
     pub(super) fn loop_info(&self, w: &mut dyn Write, meta: Meta) -> fmt::Result {
         w.write_str("$(Expr(:loopinfo")?;
@@ -203,6 +204,7 @@ impl FuncText<'_> {
         w.write_str("))::Nothing")
     }
 
+    /// Prints ` else #n` if the fall-through target is not the next block.
     fn not_next(&self, w: &mut dyn Write, to: Option<Block>, next: Option<Block>) -> fmt::Result {
         if to == next { Ok(()) } else { write!(w, " else {}", self.target(to)) }
     }
@@ -228,7 +230,7 @@ impl FuncText<'_> {
         }
     }
 
-    /// `open` and all operands up to `)`.
+    /// Prints `open`, all operands and `)`.
     fn list(&self, w: &mut dyn Write, open: &str, inst: Inst) -> fmt::Result {
         w.write_str(open)?;
         self.operands(w, inst)?;
@@ -247,16 +249,16 @@ impl FuncText<'_> {
         Ok(())
     }
 
-    /// An operand, as the reader types it in its place.
+    /// An operand, with its type if `resolve` would infer another one.
     fn operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
-        // Of a malformed statement an operand may be missing.
+        // A malformed statement may lack operands.
         let Some(&value) = self.func.args(inst).get(index) else { return w.write_str("?") };
         if !self.is_plain(value) {
             return self.value(w, value, None);
         }
         let wanted = match self.wanted_of_plain(inst, index) {
             wanted if self.says_type(value, wanted) => wanted,
-            // A bare operand must stay so when a plain operand beside it says its type.
+            // Plain operands that are printed with their types also determine the types of others.
             _ => self.wanted(inst, index, |other| {
                 let arg = self.func.args(inst)[other];
                 !self.is_plain(arg) || self.says_type(arg, self.wanted_of_plain(inst, other))
@@ -269,21 +271,21 @@ impl FuncText<'_> {
         self.func.as_const(value).is_some_and(|constant| is_plain(self.cx, constant))
     }
 
-    /// Whether a plain constant is written with its type where `wanted` is wanted.
+    /// Whether a plain constant is printed with its type where `wanted` is expected.
     fn says_type(&self, value: Value, wanted: Option<Type>) -> bool {
         integer_type(&self.cx.types, self.func.level, wanted) != self.func.ty(value)
     }
 
-    /// The expected type of a plain operand if no other plain one says its type.
+    /// The expected type of a plain operand if all other plain operands are printed without their types.
     fn wanted_of_plain(&self, inst: Inst, index: usize) -> Option<Type> {
         self.wanted(inst, index, |other| !self.is_plain(self.func.args(inst)[other]))
     }
 
-    /// The expected type of an operand; `says_type` tells of which other operands the text says the type.
+    /// The expected type of an operand; `says_type` tells for which other operands the text determines the type.
     fn wanted(&self, inst: Inst, index: usize, says_type: impl Fn(usize) -> bool) -> Option<Type> {
         let op = self.func.op(inst);
         if op == Op::Builtin(Builtin::Setglobal) && index == 2 {
-            // The reader asks the global, which may be declared elsewhere: the text has to say the type.
+            // `resolve` takes the type of the global, which may be declared elsewhere, so the type is always printed.
             return Some(Type::BOTTOM);
         }
         let args = self.func.args(inst);
@@ -302,7 +304,7 @@ impl FuncText<'_> {
         site.wanted(index)
     }
 
-    /// A value outside or inside an operand list.
+    /// A value; a plain constant is printed without its type if that is `wanted`.
     pub(super) fn value(&self, w: &mut dyn Write, value: Value, wanted: Option<Type>) -> fmt::Result {
         match self.func.value_def(value) {
             ValueDef::Param(number) => self.argument(w, number),
@@ -313,7 +315,7 @@ impl FuncText<'_> {
             ValueDef::Const(_) => match self.func.as_const(value) {
                 Some(Const::Type(ty)) => {
                     let text = self.cx.types.display(*ty).to_string();
-                    // An argument may have the name of a type, and a row `typeof(f)` is a call.
+                    // Quoted if it would be read as an argument of that name, or, for `typeof(f)`, as a call.
                     let call = matches!(self.cx.types.kind(*ty), TypeKind::Function(_));
                     let quoted = call || self.is_argument_name(&text);
                     if quoted { write!(w, "$(QuoteNode({text}))") } else { w.write_str(&text) }
@@ -335,7 +337,7 @@ impl FuncText<'_> {
         let result = self.func.result(inst).map(|v| self.func.ty(v));
         let is_function = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Function(_));
         match value.and_then(|v| self.func.as_const(v)) {
-            // A row that is a name reads a global unless its type says that it is a function.
+            // A row that consists of a name is read as a global variable unless its type is that of the function.
             Some(&Const::Singleton(ty)) if is_function(ty) && result != Some(ty) => {
                 w.write_str("$(QuoteNode(")?;
                 self.operands(w, inst)?;
@@ -373,7 +375,7 @@ impl FuncText<'_> {
         self.list(w, &format!("Core.{op}("), inst)
     }
 
-    /// Whether Julia would say that the builtin dispatches at run time.
+    /// Whether Julia labels a call of the builtin `dynamic`.
     fn dispatches(&self, op: Builtin, inst: Inst) -> bool {
         let args = self.func.args(inst);
         match op {
@@ -402,13 +404,15 @@ impl FuncText<'_> {
             Some(Const::Singleton(ty)) => match self.cx.types.kind(*ty) {
                 TypeKind::Function(name) => {
                     let text = self.cx.names.text(name.name);
-                    let own = Intrinsic::from_name(text).is_none() && Builtin::from_name(text).is_none();
-                    if own {
-                        self.values.function(w, *name)?;
-                    } else {
+                    // A bare name of an intrinsic or builtin would be read as a call of that.
+                    let is_operation =
+                        Intrinsic::from_name(text).is_some() || Builtin::from_name(text).is_some();
+                    if is_operation {
                         w.write_str("$(QuoteNode(")?;
                         self.values.function(w, *name)?;
                         w.write_str("))")?;
+                    } else {
+                        self.values.function(w, *name)?;
                     }
                 }
                 _ => self.operand(w, inst, 0)?,

@@ -1,12 +1,11 @@
-//! Rows to instructions.
+//! Resolves the body of a function: rows to instructions.
 //!
-//! Two sweeps, because φ and loops name rows that come later. The first makes one instruction for each row, with its
-//! results, in its block; the second gives each its operation and operands. A block that ends without a terminator
-//! gets a `goto` to the next one.
+//! Two sweeps, because φ and loops refer to later rows. The first creates an instruction for each row, with its results, in
+//! its block; the second sets operations and operands. A block without a terminator gets a `goto` to the next one.
 //!
-//! Rows that this IR has no instruction for, since they compute nothing (`meta`, `inbounds`, alias scopes), are left
-//! out; what a `meta` asks about inlining is kept with the function (`hints`). Statements such as `pop_exception`, which Julia types `Nothing`, have no result; if a row names one all the same, it
-//! means `nothing`.
+//! Rows that compute nothing (`meta`, `inbounds`, alias scopes) have no instruction. A `meta` about inlining is kept with
+//! the function (`hints`). Statements such as `pop_exception`, to which Julia gives the type `Nothing`, have no result;
+//! a reference to such a row means `nothing`.
 
 use std::borrow::Cow;
 
@@ -28,17 +27,17 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
-/// The target of a label.
+/// The meaning of a row's label, `%n`.
 enum Label {
     /// The results of an instruction.
     Row(Inst),
     /// `nothing`: the row has no value.
     Nothing,
-    /// The row has a fault of its own.
+    /// The row has an error, which is reported already.
     Broken,
 }
 
-/// A function that is being read.
+/// A function under construction.
 pub(super) struct Body<'r, 'a> {
     pub(super) r: &'r mut Resolver<'a>,
     pub(super) func: Func,
@@ -51,11 +50,12 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
-    /// The instruction whose operands are read; none for φ, whose operands belong into other blocks.
+    /// The instruction whose operands are resolved; operands that need code get it before this. `None` for φ, whose operands
+    /// are evaluated in other blocks.
     here: Option<Inst>,
 }
 
-/// Statements of which the value, `nothing`, is never asked for, and what Julia prints as their type.
+/// Statements without a result, and the types that Julia prints for them.
 pub(in super::super) const WITHOUT_RESULT: [(&str, Option<&str>); 6] = [
     ("leave", None),
     ("gc_preserve_end", None),
@@ -65,12 +65,12 @@ pub(in super::super) const WITHOUT_RESULT: [(&str, Option<&str>); 6] = [
     ("throw_undef_if_not", Some("Any")),
 ];
 
-/// `Expr` heads that compute nothing and mark nothing that this IR knows.
+/// `Expr` heads that compute nothing and have no meaning in this IR.
 const LEFT_OUT: [&str; 7] =
     ["meta", "inbounds", "inline", "noinline", "aliasscope", "popaliasscope", "purity"];
 
-/// How a row becomes an instruction.
-enum Made {
+/// The instruction for a row.
+enum RowInst {
     /// An instruction with these results.
     Inst(Vec<Type>),
     LeftOut,
@@ -78,7 +78,7 @@ enum Made {
 }
 
 impl<'a> Resolver<'a> {
-    /// A function with its body; nothing if even its signature has a fault.
+    /// A function with its body; `None` if its signature has an error.
     pub(super) fn function(&mut self, function: &ast::Function<'a>) -> Option<Func> {
         let Some(signature) = &function.signature else {
             let note = "write `# signature: name(arg::T, …)::R` above the dump";
@@ -227,20 +227,20 @@ impl<'a> Body<'_, 'a> {
     fn make_rows(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
         for (b, (ast, &block)) in asts.iter().zip(&blocks).enumerate() {
-            // Julia lets constants stand between the φ of a block; here φ come first.
+            // In Julia constants may stand between the φ of a block; here the φ come first.
             let mut last_phi = None;
             let mut only_constants = true;
             for (i, row) in ast.rows.iter().enumerate() {
-                let label = match self.made(row) {
-                    Made::Inst(results) => {
+                let label = match self.row_inst(row) {
+                    RowInst::Inst(results) => {
                         let inst = self.func.make_inst(Op::Unreachable, &[], &[], &results);
-                        let phi = matches!(row.stmt, Stmt::Phi(_));
+                        let is_phi = matches!(row.stmt, Stmt::Phi(_));
                         match last_phi {
-                            Some(after) if phi && only_constants => self.func.insert_after(inst, after),
-                            None if phi && only_constants => self.func.prepend_inst(inst, block),
+                            Some(after) if is_phi && only_constants => self.func.insert_after(inst, after),
+                            None if is_phi && only_constants => self.func.prepend_inst(inst, block),
                             _ => self.func.append_inst(inst, block),
                         }
-                        if phi {
+                        if is_phi {
                             last_phi = Some(inst);
                         }
                         let place =
@@ -249,8 +249,8 @@ impl<'a> Body<'_, 'a> {
                         self.insts.insert((b, i), inst);
                         if results.is_empty() { Label::Nothing } else { Label::Row(inst) }
                     }
-                    Made::LeftOut => Label::Nothing,
-                    Made::Broken => Label::Broken,
+                    RowInst::LeftOut => Label::Nothing,
+                    RowInst::Broken => Label::Broken,
                 };
                 only_constants &= matches!(row.stmt, Stmt::Phi(_)) || is_constant_statement(&row.stmt);
                 if let Some((number, at)) = row.result
@@ -262,23 +262,20 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The instruction of a row, from its form and type alone.
-    fn made(&mut self, row: &Row<'a>) -> Made {
+    /// The instruction for a row, by its syntax and type annotation alone.
+    fn row_inst(&mut self, row: &Row<'a>) -> RowInst {
         let low = self.func.level == Level::Low;
-        let head = match &row.stmt {
-            Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) => &**head,
-            _ => "",
-        };
+        let head = head_of(&row.stmt);
         if LEFT_OUT.contains(&head) {
-            return Made::LeftOut;
+            return RowInst::LeftOut;
         }
         let none =
             matches!(row.stmt, Stmt::Goto(_) | Stmt::GotoIfNot { .. } | Stmt::Return(_) | Stmt::Unreachable);
         if none || WITHOUT_RESULT.iter().any(|(name, _)| *name == head) {
-            return Made::Inst(Vec::new());
+            return RowInst::Inst(Vec::new());
         }
         if matches!(row.stmt, Stmt::Enter { .. }) || matches!(head, "enter" | "gc_preserve_begin") {
-            return Made::Inst(vec![Type::TOKEN]);
+            return RowInst::Inst(vec![Type::TOKEN]);
         }
         let types = match (&row.ty, &row.stmt) {
             (Some(ty), _) if low => self.r.type_list(ty),
@@ -290,7 +287,7 @@ impl<'a> Body<'_, 'a> {
             }
             _ => self.r.fail(ResolveError::MissingType, row.span),
         };
-        types.map_or(Made::Broken, Made::Inst)
+        types.map_or(RowInst::Broken, RowInst::Inst)
     }
 
     fn fill(&mut self, asts: &[ast::Block<'a>]) {
@@ -300,10 +297,8 @@ impl<'a> Body<'_, 'a> {
             let next = blocks.get(b + 1).copied();
             let mut ended: Option<Span> = None;
             for (i, row) in ast.rows.iter().enumerate() {
-                // Notes about the function may stand behind its last statement.
-                if ended.is_some()
-                    && matches!(&row.stmt, Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) if LEFT_OUT.contains(&&**head))
-                {
+                // Notes about the function may follow its last statement.
+                if ended.is_some() && LEFT_OUT.contains(&head_of(&row.stmt)) {
                     continue;
                 }
                 if let Some(end) = ended {
@@ -316,7 +311,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 if let Some(&inst) = self.insts.get(&(b, i)) {
                     self.here = (!matches!(row.stmt, Stmt::Phi(_))).then_some(inst);
-                    // A fault leaves a hole and is reported already.
+                    // An error is reported already; the instruction stays without operands.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
                 }
             }
@@ -353,7 +348,7 @@ impl<'a> Body<'_, 'a> {
         self.func.results(inst).map(|v| self.func.ty(v)).collect()
     }
 
-    /// The argument of this name, `_n` and `#self#` included.
+    /// The argument with this name, including `_n` and `#self#`. The outer `None` is an error, the inner one no argument.
     pub(super) fn argument(&mut self, name: &str, at: Span) -> Option<Option<Value>> {
         if let Some(&value) = self.params.get(name) {
             return Some(Some(value));
@@ -366,7 +361,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `_n`: the function is number 1.
+    /// The argument `_n`; `_1` is the function object.
     fn slot(&mut self, number: u32, at: Span) -> Option<Value> {
         let params = self.func.params();
         match (number as usize).checked_sub(1).and_then(|n| params.get(n)) {
@@ -393,7 +388,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An operand whose text says its type.
+    /// An operand whose type is determined by its text.
     pub(super) fn operand(&mut self, expr: &Expr<'a>) -> Option<Value> {
         match &expr.kind {
             ExprKind::Ssa(row, part) => self.row_value(*row, *part, expr.span),
@@ -423,17 +418,17 @@ impl<'a> Body<'_, 'a> {
                     None => self.constant(expr, None),
                 }
             }
-            // Julia prints a constant object by its constructor; other calls are rows.
+            // Julia prints a constant object as a constructor call; all other calls are rows of their own.
             ExprKind::Call(callee, args)
                 if !self.is_literal_call(callee, args)
                     && !self.r.looks_like_type(expr)
                     && !self.r.looks_like_type(callee)
-                    && !is_colon_call(callee) =>
+                    && !constructs_singleton(callee) =>
             {
                 self.r.fail(ResolveError::NotAValue, expr.span)
             }
             ExprKind::Infix(op, args) if is_infix_literal(op, args) => self.constant(expr, None),
-            // As an operand of a builtin it is what `--check-bounds` settles there.
+            // An operand `$(Expr(:boundscheck, …))` of a builtin enables or disables the bounds check.
             ExprKind::Head(head, args) if &**head == "boundscheck" => {
                 let on = match args.as_slice() {
                     [] => true,
@@ -460,7 +455,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A name as an operand: since 1.9 Julia prints reads of global variables there, too.
+    /// A name as an operand. Since 1.9 Julia also prints reads of global variables as operands.
     fn global_or_constant_operand(&mut self, name: &str, expr: &Expr<'a>) -> Option<Value> {
         let global = self.r.cx.names.intern(name);
         match self.r.globals.get(&global).copied() {
@@ -478,7 +473,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A constant with an identity, or with a part that has one: a global variable without a name in the text holds it.
+    /// A constant with an identity, or with a part that has one. It is held by a hidden global variable, which is read here.
     fn shared_constant(&mut self, term: Term, at: Span) -> Option<Value> {
         if self.func.level == Level::Low || self.here.is_none() {
             let ty = self.r.cx.types.display(term.ty()).to_string();
@@ -489,7 +484,7 @@ impl<'a> Body<'_, 'a> {
         self.read_global(global, ty, at)
     }
 
-    /// `f::typeof(f)` and `f::Function`: the annotation says that the name is a function.
+    /// The function object for `f::typeof(f)` and `f::Function`, in which the annotation declares that the name is a function.
     fn annotated_function(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
         let name = match &value.kind {
             ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => name,
@@ -504,7 +499,7 @@ impl<'a> Body<'_, 'a> {
         Some(is_function.then(|| self.func.constant(Const::Singleton(own))))
     }
 
-    /// `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`: calls that spell a literal.
+    /// Whether a call is the notation of a literal: `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`.
     pub(super) fn is_literal_call(&self, callee: &Expr<'a>, args: &[Expr<'a>]) -> bool {
         let name = match &callee.kind {
             ExprKind::Name(name) => &**name,
@@ -531,7 +526,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A constant operand; a decimal integer takes its type from `wanted`.
+    /// A constant operand; a decimal integer gets the type `wanted`.
     pub(super) fn constant(&mut self, expr: &Expr<'a>, wanted: Option<Type>) -> Option<Value> {
         let term = self.r.term(expr, wanted)?;
         self.value_of(term, expr.span)
@@ -553,7 +548,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The operands of an operation: first those that say their type, then the plain ones.
+    /// The operands of an operation. Plain literals come last, because their types depend on those of the other operands.
     pub(super) fn operands(&mut self, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<Vec<Value>> {
         let mut values: Vec<Option<Value>> = Vec::with_capacity(exprs.len());
         let mut known = Vec::with_capacity(exprs.len());
@@ -578,7 +573,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// A variable that a row assigns and that is no global variable, which only IR that is not optimised does.
+/// The first assignment to a variable that is not global, and its span. Only unoptimised IR has such rows.
 fn assigned_variable(
     function: &ast::Function<'_>,
     globals: &FxHashMap<Name, Type>,
@@ -601,8 +596,8 @@ fn assigned_variable(
     })
 }
 
-/// `Colon()`.
-fn is_colon_call(callee: &Expr<'_>) -> bool {
+/// Whether a call is a singleton that Julia prints by its constructor: `Colon()`, `NamedTuple()`.
+fn constructs_singleton(callee: &Expr<'_>) -> bool {
     match &callee.kind {
         ExprKind::Name(name) => name == "Colon" || name == "NamedTuple",
         ExprKind::Path(parts) => matches!(super::last_name(parts), "Colon" | "NamedTuple"),
@@ -610,18 +605,25 @@ fn is_colon_call(callee: &Expr<'_>) -> bool {
     }
 }
 
-/// Statements behind which no row of the same block can stand.
+/// The head of an `$(Expr(:head, …))` statement; empty for others.
+fn head_of<'s>(stmt: &'s Stmt<'_>) -> &'s str {
+    match stmt {
+        Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) => head,
+        _ => "",
+    }
+}
+
+/// Whether a statement must be the last of its block.
 fn ends_block(stmt: &Stmt<'_>) -> bool {
     match stmt {
         Stmt::Goto(_) | Stmt::GotoIfNot { .. } | Stmt::Return(_) | Stmt::Unreachable | Stmt::Enter { .. } => {
             true
         }
-        Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) => head == "enter",
-        _ => false,
+        _ => head_of(stmt) == "enter",
     }
 }
 
-/// A statement that is a literal.
+/// Whether a statement is a literal.
 fn is_constant_statement(stmt: &Stmt<'_>) -> bool {
     let Stmt::Expr(expr) = stmt else { return false };
     match &expr.kind {

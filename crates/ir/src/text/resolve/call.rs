@@ -1,4 +1,4 @@
-//! Statements to operations: callees, and the statements with a form of their own.
+//! Resolves statements to operations: calls, and the statements with syntax of their own.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
-/// The number of dimensions that the name of a type without its element type says.
+/// The number of dimensions that the name of an array type implies.
 fn array_rank(expr: &Expr<'_>) -> Option<u128> {
     let name = match &expr.kind {
         ExprKind::Name(name) => &**name,
@@ -35,7 +35,7 @@ fn array_rank(expr: &Expr<'_>) -> Option<u128> {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// Gives the instruction of a row its operation, operands and blocks.
+    /// Sets the operation, operands and blocks of a row's instruction.
     pub(super) fn statement(&mut self, inst: Inst, row: &Row<'a>, at: At, next: Option<Block>) -> Option<()> {
         let results = self.results(inst);
         match &row.stmt {
@@ -132,7 +132,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A condition that may be something else than a `Bool` is tested when it is reached.
+    /// The condition, with a type assertion before `inst` if it may be something other than a `Bool`.
     fn condition(&mut self, inst: Inst, cond: Value) -> Option<Value> {
         let ty = self.func.ty(cond);
         let types = &self.r.cx.types;
@@ -200,7 +200,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A row that is a name: it reads a global, or is a constant.
+    /// A row that consists of a name: reads a global variable or is a constant.
     fn global_or_constant(
         &mut self,
         inst: Inst,
@@ -213,19 +213,18 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::GetGlobal(interned), &[]);
             return Some(());
         }
-        // A function may be a value whose definition is elsewhere; a variable may not.
-        let function =
-            results.first().is_some_and(|&ty| matches!(self.r.cx.types.kind(ty), TypeKind::Function(_)));
-        // `Base.IOBuffer::Type{T}` says which type it is.
-        let claimed = results.first().map(|&ty| self.r.cx.types.kind(ty));
-        if let Some(&TypeKind::TypeOf(of)) = claimed
+        let asserted = results.first().map(|&ty| self.r.cx.types.kind(ty));
+        // Functions may be defined elsewhere; global variables may not.
+        let is_function = matches!(asserted, Some(TypeKind::Function(_)));
+        // The type of `Base.IOBuffer::Type{T}` determines its value.
+        if let Some(&TypeKind::TypeOf(of)) = asserted
             && !self.r.consts.contains_key(name)
         {
             let value = self.func.constant(Const::Type(of));
             self.func.set_op(inst, Op::Copy, &[value]);
             return Some(());
         }
-        let known = function
+        let known = is_function
             || self.r.looks_like_type(expr)
             || self.r.consts.contains_key(name)
             || self.r.is_function_name(name)
@@ -259,7 +258,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// A value that is stored into a global: a plain literal takes the global's type.
+    /// A value to be assigned to a global. A plain literal gets the type of the global.
     fn global_value(&mut self, name: Name, value: &Expr<'a>, results: &[Type]) -> Option<Value> {
         if !is_plain(value) {
             return self.operand(value);
@@ -268,7 +267,7 @@ impl<'a> Body<'_, 'a> {
         self.constant(value, wanted)
     }
 
-    /// A call that is no `invoke`.
+    /// A call without `invoke`.
     pub(super) fn call(
         &mut self,
         inst: Inst,
@@ -296,7 +295,7 @@ impl<'a> Body<'_, 'a> {
         self.named_call(inst, label, parts, qualified, args, results, at)
     }
 
-    /// Calls whatever value the callee is.
+    /// A call of a value. Constructors of exceptions, and builtins held in values, are resolved here.
     fn dynamic_call(
         &mut self,
         inst: Inst,
@@ -320,7 +319,8 @@ impl<'a> Body<'_, 'a> {
         self.set(inst, Op::Call, results, &exprs)
     }
 
-    /// The name of the builtin or intrinsic that a row holds whose value is called: `%1 = Core.sizeof`, `(%1)(x)`. Its type tells.
+    /// The name of the builtin or intrinsic that the callee has as its value, as in `%1 = Core.sizeof`, `(%1)(x)`. Determined by
+    /// the callee's type.
     fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
         let ExprKind::Ssa(..) = callee.kind else { return None };
         let value = self.operand(callee)?;
@@ -332,7 +332,7 @@ impl<'a> Body<'_, 'a> {
         (is_operation && !is_own).then(|| name.to_owned())
     }
 
-    /// Calls an intrinsic, a builtin or a function by its name.
+    /// A call of an intrinsic, a builtin or a function by its name.
     fn named_call(
         &mut self,
         inst: Inst,
@@ -344,7 +344,7 @@ impl<'a> Body<'_, 'a> {
         at: Span,
     ) -> Option<()> {
         let name = last_name(parts);
-        // A function of the program may have the name of a builtin; then only the label tells.
+        // A function of the program may have the name of a builtin; only the label distinguishes them.
         let own = label == Some(CallLabel::Dynamic) && self.r.functions.defines(parts);
         if let Some(op) = Intrinsic::from_name(name).filter(|_| !own) {
             return self.intrinsic(inst, op, args, results, at);
@@ -406,8 +406,10 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// Julia's intrinsics on integers take the bits of whatever they get: of addresses, which Julia up to 1.11 keeps in a `UInt64` as well, and of
-    /// floats, which it sorts so. Here these are told apart.
+    /// Inserts the bit casts that Julia's intrinsics leave out, and returns the intrinsic to use.
+    ///
+    /// Julia's integer comparisons accept any operands of equal size and compare their bits: addresses with `UInt64`, in
+    /// which Julia up to 1.11 also keeps addresses, and floats, in sorting. This IR has distinct types for them.
     fn on_addresses(&mut self, inst: Inst, op: Intrinsic, values: &mut [Value]) -> Option<Intrinsic> {
         let is_pointer = |body: &Self, value: Value| body.r.cx.types.pointee(body.func.ty(value)).is_some();
         match (op, &values[..]) {
@@ -486,15 +488,15 @@ impl<'a> Body<'_, 'a> {
         if let (Builtin::ApplyType, [generic, _]) = (op, args)
             && let Some(rank) = array_rank(generic)
         {
-            // `Vector` is `Array` without the element type; the number of dimensions is said here.
+            // `Vector` resolves to `Array`, so the number of dimensions becomes an operand.
             values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
         Some(())
     }
 
-    /// The elements that a call passes: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
-    /// prelude.
+    /// A container that a splatting call can read: tuples, arrays and memories unchanged; for other objects a call to
+    /// `Base.splat_elements` of the prelude, which iterates over them.
     fn iterated(&mut self, inst: Inst, container: Value) -> Option<Value> {
         let ty = self.func.ty(container);
         let types = &self.r.cx.types;
@@ -507,7 +509,7 @@ impl<'a> Body<'_, 'a> {
         self.insert_before(inst, Op::Call, &[function, container], Type::ANY)
     }
 
-    /// The value of an argument that stands for its type alone, `invoke f(::Nothing)`, with the type.
+    /// The value and type of an argument that is given by its type alone, as in `invoke f(::Nothing)`.
     fn only_value(&mut self, ty: &Expr<'a>, at: Span) -> Option<(Value, Type)> {
         let ty = self.r.ty(ty)?;
         let constant = match *self.r.cx.types.kind(ty) {
@@ -523,8 +525,8 @@ impl<'a> Body<'_, 'a> {
         Some((self.func.constant(constant), ty))
     }
 
-    /// `getfield(Memory{T}, :instance)`: the one empty `Memory` that Julia keeps for a type. Here it is an empty one, as nothing tells two apart but
-    /// their addresses.
+    /// `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type. It becomes an allocation of an empty one, which
+    /// differs in nothing but its address. `None` if the operands are something else.
     fn empty_memory(
         &mut self,
         inst: Inst,
@@ -572,7 +574,7 @@ impl<'a> Body<'_, 'a> {
         }
         let mut values = Vec::with_capacity(args.len() + 1);
         let mut types = Vec::with_capacity(args.len());
-        let callee = if low { None } else { Some(self.invoked(callee)?) }.map_or_else(|| Err(callee), Ok);
+        let callee = if low { Err(callee) } else { Ok(self.invoked(callee)?) };
         if let Ok((value, _)) = callee {
             values.push(value);
         }

@@ -17,7 +17,7 @@
 //!
 //! Only bits are copied: a reference is more than that, for the collector. Nothing else needs what was loaded, or it would be an effect.
 
-use super::{MIN_ROUNDS, Stores, Walk, is_open};
+use super::{MIN_ITERATIONS, Stores, Walk, is_open};
 use crate::address::Addresses;
 use crate::alias::Aliases;
 use crate::loop_copy::ins;
@@ -109,7 +109,7 @@ fn by_distance(func: &Func, stores: &Stores, from: &Walk) -> Option<Order> {
     match stores.rounds {
         Some(rounds) if apart(rounds) => Some(Order::Apart),
         _ if up && distance <= 0 => Some(Order::Down),
-        None if apart(MIN_ROUNDS) => Some(Order::Ask),
+        None if apart(MIN_ITERATIONS) => Some(Order::Ask),
         _ => None,
     }
 }

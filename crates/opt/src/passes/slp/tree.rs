@@ -1,15 +1,17 @@
-//! Which scalars become which vectors.
+//! Builds SLP trees: decides which scalars become which vectors, and whether that pays.
 //!
-//! A tree has a node for each vector: a load, an operation, φ, or values that are put together. Two users of the same scalars share the
-//! node, so sums that go round a loop are a circle. Every scalar is in one node at most.
+//! A tree has a node for each vector: a load, a store, an operation, a φ, constants, or a gather of scalars. Users of the
+//! same scalars share a node, so the tree of a loop-carried sum has a cycle. A scalar is in at most one node.
 //!
-//! | gained or lost | by |
+//! The gain is counted in instructions of the block:
+//!
+//! | instructions | for each |
 //! |---|---|
-//! | one less for each lane but the first | loads, stores, operations |
-//! | one for each lane | values put together in the block |
-//! | one | one value in all lanes, in the block; a lane that something else in the block uses |
+//! | lanes - 1 fewer | load, store, operation |
+//! | one more for each lane | gather in the block |
+//! | one more | gather of one value into all lanes (splat) in the block; lane that a scalar in the block uses |
 //!
-//! Packing and unpacking outside of a loop's block costs nothing there.
+//! Gathers and extracts outside of the block cost nothing: where the block is a loop, they run less often.
 
 use super::Seed;
 use crate::alias::{Aliases, Location, Root};
@@ -22,14 +24,14 @@ use brolga_ir::op::Region;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
-/// Vectors in a tree.
+/// The most nodes of a tree.
 pub(super) const MAX_NODES: usize = 64;
-/// How deep operands are followed.
+/// The most operands on a path from the root.
 const MAX_DEPTH: u32 = 12;
-/// The least gain.
+/// The least gain at which a tree is used, in instructions.
 const MIN_GAIN: i32 = 2;
 
-/// Where an access goes.
+/// The memory that an access reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     root: Root,
@@ -47,19 +49,19 @@ impl Place {
         Some(Place { root, index, disp: at.address.disp, size: at.size?, region: access.region })
     }
 
-    /// The common part of neighbours.
+    /// The part that adjacent places have in common.
     pub(super) fn base(&self) -> (Root, Option<(Value, u64)>, Region) {
         (self.root, self.index, self.region)
     }
 
-    /// Whether this is the n-th element from the other.
+    /// Whether this is the `n`-th element after `first`.
     pub(super) fn follows(&self, first: &Place, n: u64) -> bool {
         let there = first.disp.wrapping_add(n.wrapping_mul(first.size));
         self.base() == first.base() && self.size == first.size && self.disp == there
     }
 }
 
-/// A block and what is known about it.
+/// A block and the analyses of its function.
 pub(super) struct Site<'a> {
     pub(super) func: &'a Func,
     types: &'a Types,
@@ -67,9 +69,9 @@ pub(super) struct Site<'a> {
     uses: &'a Uses,
     undefined: &'a MaybeUndefined,
     block: Block,
-    /// The block in front of the loop, if the block is one.
+    /// The block before the loop, if the block is a loop by itself.
     before: Option<Block>,
-    /// By instruction of the block: its place.
+    /// The positions of the instructions in the block.
     order: FxHashMap<Inst, usize>,
     insts: Vec<Inst>,
 }
@@ -102,7 +104,7 @@ impl<'a> Site<'a> {
         Place::of(self.func, self.types, self.aliases, inst)
     }
 
-    /// Whether accesses may move to the last of them, over everything but `moving`, which moves behind that as well.
+    /// Whether accesses may move to the position of the last of them, past every instruction but `moving`, which moves there too.
     fn can_join(&self, members: &[Inst], moving: &[Inst]) -> bool {
         let places: Vec<usize> = members.iter().filter_map(|i| self.order.get(i).copied()).collect();
         let Some(&last) = places.iter().max() else { return false };
@@ -110,13 +112,13 @@ impl<'a> Site<'a> {
             let Some(at) = self.aliases.access(self.func, self.types, member) else { return false };
             let writes = matches!(self.func.op(member), Op::Store(_));
             self.insts[from + 1..=last].iter().all(|&other| {
-                members.contains(&other) || moving.contains(&other) || !self.minds(other, &at, writes)
+                members.contains(&other) || moving.contains(&other) || !self.blocks_move(other, &at, writes)
             })
         })
     }
 
-    /// Whether an access may not move over an instruction.
-    fn minds(&self, inst: Inst, at: &Location, writes: bool) -> bool {
+    /// Whether an access to `at` must not move past `inst`.
+    fn blocks_move(&self, inst: Inst, at: &Location, writes: bool) -> bool {
         let does = effects(self.func, self.types, inst);
         let stops = does.fence || writes && !(does.nothrow && does.terminates && !does.may_safepoint);
         stops
@@ -125,20 +127,20 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The source of a vector.
+/// How a vector is made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Node {
-    /// Of the loads; the first goes to the lowest address.
+    /// A vector load; lane 0 has the lowest address.
     Load,
-    /// Of the stores, and what they store.
+    /// A vector store of this bundle.
     Store(usize),
-    /// An operation and its operands.
+    /// A lane-wise operation on these bundles.
     Lanes(Intrinsic, Vec<usize>),
-    /// Lanes by their edges.
+    /// A vector φ: a bundle for each edge.
     Phi(Vec<(Block, usize)>),
-    /// Constants.
+    /// A vector constant.
     Constant(u128),
-    /// Put together, at the end of a block that is in front of the loop or where the first use is.
+    /// Scalars inserted into a vector at the end of this block; with `None`, before the first use.
     Gather(Option<Block>),
 }
 
@@ -148,18 +150,18 @@ pub(super) struct Bundle {
     pub(super) node: Node,
     pub(super) values: Vec<Value>,
     pub(super) members: Vec<Inst>,
-    /// The last of them, which the vector stands behind.
+    /// The last member in the block; the vector instruction goes after it.
     pub(super) last: Option<Inst>,
 }
 
-/// A lane that is used by itself.
+/// A lane that scalar instructions use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extract {
     pub(super) bundle: usize,
     pub(super) lane: usize,
 }
 
-/// Vectors that are worth it.
+/// A tree that pays.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) block: Block,
@@ -170,7 +172,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn of(site: &Site<'_>, seed: &Seed) -> Option<Tree> {
-        // An earlier tree may have taken some.
+        // An earlier tree may have replaced some of them.
         if !seed.members.iter().all(|i| site.order.contains_key(i)) {
             return None;
         }
@@ -215,14 +217,14 @@ impl Tree {
                 Node::Gather(_) => -count,
             })
             .sum();
-        let taken_out = self.extracts.iter().filter(|e| {
+        let extracted = self.extracts.iter().filter(|e| {
             let value = self.bundles[e.bundle].values[e.lane];
             site.uses
                 .of(value)
                 .iter()
                 .any(|u| site.func.inst_block(u.inst) == Some(site.block) && !self.is_member(u.inst))
         });
-        vectors - taken_out.count() as i32
+        vectors - extracted.count() as i32
     }
 
     fn is_member(&self, inst: Inst) -> bool {
@@ -230,14 +232,14 @@ impl Tree {
     }
 }
 
-/// A tree while it grows.
+/// A tree under construction.
 struct Grow<'a> {
     site: &'a Site<'a>,
     seed: &'a Seed,
     bundles: Vec<Bundle>,
-    /// By values of the lanes: the vector.
+    /// The bundle of these lanes, if it is available to every user.
     known: FxHashMap<Vec<Value>, usize>,
-    /// The scalars that are in a vector.
+    /// The bundle that a scalar instruction is a member of.
     taken: FxHashMap<Inst, usize>,
 }
 
@@ -246,7 +248,7 @@ impl Grow<'_> {
         members.iter().copied().max_by_key(|i| self.site.order.get(i))
     }
 
-    /// The vector of these values, for a user in the block, or for one that gets it at the end of `edge`.
+    /// The bundle of these values, for a user in the block or, with `edge`, for a φ that gets it at the end of that block.
     fn bundle(&mut self, values: &[Value], edge: Option<Block>, depth: u32) -> Option<usize> {
         if let Some(&known) = self.known.get(values).filter(|_| edge.is_none_or(|e| e == self.site.block)) {
             return Some(known);
@@ -286,7 +288,7 @@ impl Grow<'_> {
         index
     }
 
-    /// The values put together; `None` if one may be undefined, and is only passed on so far.
+    /// A gather of the values. `None` if one may be undefined: the scalar code may only copy it, but an insertion is a use.
     fn gather(&mut self, values: &[Value], edge: Option<Block>) -> Option<usize> {
         let site = self.site;
         if values.iter().any(|&v| site.undefined.has(site.func, v)) {
@@ -296,13 +298,13 @@ impl Grow<'_> {
         let at = edge.or(site.before.filter(|_| outside));
         let index = self.add(Node::Gather(at), values, Vec::new());
         if at.is_none() || at != site.before {
-            // It is not there for others.
+            // The gather does not dominate other users.
             self.known.remove(values);
         }
         Some(index)
     }
 
-    /// The scalars behind the values, if each is in the block and in no vector yet, and no two are one.
+    /// The defining instructions, if they are distinct, in the block, and in no bundle yet.
     fn members(&self, values: &[Value]) -> Option<Vec<Inst>> {
         let members: Vec<Inst> = values.iter().map(|&v| self.site.inside(v)).collect::<Option<_>>()?;
         let distinct = (1..members.len()).all(|n| !members[..n].contains(&members[n]));
@@ -310,7 +312,7 @@ impl Grow<'_> {
         (distinct && free).then_some(members)
     }
 
-    /// The vector that does what all members do; `None` if they do different things, or must not move.
+    /// The bundle that replaces all members. `None` if their operations differ or must not move.
     fn vector(&mut self, values: &[Value], members: Vec<Inst>, depth: u32) -> Option<usize> {
         let func = self.site.func;
         match func.op(members[0]) {
@@ -327,7 +329,7 @@ impl Grow<'_> {
             Op::Intrinsic(op) => {
                 let lanes = self.seed.lanes;
                 let same = members.iter().all(|&i| func.op(i) == Op::Intrinsic(op));
-                // The processor multiplies integers of 64 bits one by one.
+                // The processor has no vector multiplication of 64-bit integers.
                 let slow = op == Intrinsic::MulInt && lanes == Lanes::I64x2;
                 if !same || slow || !lanes.allows(op) || Lanes::compares(op) || Lanes::shifts(op) {
                     return None;
@@ -355,7 +357,8 @@ impl Grow<'_> {
         }
     }
 
-    /// By number of operand: the operands of all members. Those of sums and products are exchanged where that makes them alike.
+    /// The operands of all members, by operand index. Operands of commutative operations are swapped where that makes
+    /// their kinds equal.
     fn operands(&self, op: Intrinsic, members: &[Inst]) -> Vec<Vec<Value>> {
         let func = self.site.func;
         let base = |i: Inst| self.site.place(i).map(|place| place.base());
@@ -376,23 +379,23 @@ impl Grow<'_> {
         rows
     }
 
-    /// The lanes that are used by themselves; `None` if one is used before its vector is there.
+    /// The lanes with scalar users. `None` if one is used before the vector instruction.
     fn extracts(&self) -> Option<Vec<Extract>> {
         let site = self.site;
         let mut found = Vec::new();
         for (index, bundle) in self.bundles.iter().enumerate() {
             let Some(last) = bundle.last.filter(|_| !matches!(bundle.node, Node::Store(_))) else { continue };
             for (lane, &value) in bundle.values.iter().enumerate() {
-                let alone = |one: &&Use| !self.is_inner(one);
-                let mut alone = site.uses.of(value).iter().filter(alone).peekable();
-                if alone.peek().is_none() {
+                let is_scalar = |one: &&Use| !self.is_inner(one);
+                let mut scalar_uses = site.uses.of(value).iter().filter(is_scalar).peekable();
+                if scalar_uses.peek().is_none() {
                     continue;
                 }
                 let late = |one: &Use| {
                     let is_phi = site.func.op(one.inst) == Op::Phi;
                     is_phi || site.order.get(&one.inst).is_none_or(|at| *at > site.order[&last])
                 };
-                if !matches!(bundle.node, Node::Phi(_)) && !alone.all(late) {
+                if !matches!(bundle.node, Node::Phi(_)) && !scalar_uses.all(late) {
                     return None;
                 }
                 found.push(Extract { bundle: index, lane });
@@ -401,7 +404,7 @@ impl Grow<'_> {
         Some(found)
     }
 
-    /// Whether a use is one of a scalar that becomes a vector as well, as what that is made of.
+    /// Whether a use disappears with the scalars: the user is in a bundle too, which uses the value as part of a vector.
     fn is_inner(&self, one: &Use) -> bool {
         let in_seed = self.seed.is_store && self.seed.members.contains(&one.inst) && one.index == 1;
         let Some(&user) = self.taken.get(&one.inst) else { return in_seed };
@@ -411,7 +414,7 @@ impl Grow<'_> {
             _ => return false,
         };
         let value = self.site.func.args(one.inst)[one.index as usize];
-        // A gathered operand is made of the scalar itself, also when another operand is a vector that the scalar is a lane of.
+        // A gathered operand uses the scalar itself, even if the scalar is also a lane of another, vector operand.
         let mut holders = parts.iter().filter(|&&p| self.bundles[p].values.contains(&value)).peekable();
         holders.peek().is_some() && holders.all(|&p| !self.bundles[p].members.is_empty())
     }
