@@ -160,7 +160,7 @@ impl<'a> CodeFunction<'a> {
         self.unit
     }
 
-    /// Its place among the unit's functions by address, which is their order in the [`LinkUnit`].
+    /// Its place among the unit's functions by address, which is their order in the link unit.
     pub fn index(&self) -> usize {
         self.index
     }
