@@ -14,13 +14,13 @@
 //! each engine gave, and the rewrite that is to blame.
 
 use brolga::OptLevel;
-use brolga::fuzz::check::{
+use brolga_fuzz::check::{
     Compared, Engine, HighInterpreter, LowInterpreter, Native, Passes, Run, check_differential,
     check_round_trip,
 };
-use brolga::fuzz::generate::{Features, Options, generate};
-use brolga::fuzz::rng::Rng;
-use brolga::fuzz::shapes::{self, Shape};
+use brolga_fuzz::generate::{Features, Options, generate};
+use brolga_fuzz::rng::Rng;
+use brolga_fuzz::shapes::{self, Shape};
 use brolga_ir::Module;
 use brolga_jit::{Jit, JitOptions};
 use brolga_opt::Cx;

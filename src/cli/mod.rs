@@ -116,6 +116,9 @@ struct How {
     /// How the collector finds the objects that compiled code uses: `linked` frames, or `maps` of the stack
     #[arg(long, value_name = "HOW", value_parser = roots, conflicts_with = "interp")]
     roots: Option<brolga::Roots>,
+    /// How compiled code gets into memory: by Brolga's own `loader`, or by `cranelift`'s
+    #[arg(long, value_name = "KIND", value_parser = linker, conflicts_with = "interp")]
+    linker: Option<brolga::LinkerKind>,
     /// How much memory objects may take: bytes, or with `K`, `M`, `G` or `T` behind [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
@@ -144,6 +147,14 @@ fn roots(text: &str) -> Result<brolga::Roots, String> {
     }
 }
 
+fn linker(text: &str) -> Result<brolga::LinkerKind, String> {
+    match text {
+        "loader" => Ok(brolga::LinkerKind::Loader),
+        "cranelift" => Ok(brolga::LinkerKind::Cranelift),
+        _ => Err("linkers are `loader` and `cranelift`".to_owned()),
+    }
+}
+
 impl How {
     /// The engine to compile with; none for the interpreter.
     fn engine(self) -> Result<Option<brolga::Engine>, Stop> {
@@ -152,6 +163,7 @@ impl How {
         }
         let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
+        let options = options.linker(self.linker.unwrap_or_default());
         Ok(Some(brolga::Engine::new(options)?))
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use brolga::ir::Module;
 use brolga::ir::text::show_module;
-use brolga::reduce::{Limits, reduce, size};
+use brolga_fuzz::reduce::{Limits, reduce, size};
 
 use super::report::{Stop, err, out};
 use super::{Done, Level, input};

@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_sealed_module_has_the_checksum_that_it_is_written_with() {
-        let module = crate::fuzz::shapes::module(crate::fuzz::shapes::Shape::StraightLine, 10);
+        let module = crate::shapes::module(crate::shapes::Shape::StraightLine, 10);
         let original = brolga_ir::binary::write(&module);
         let mut sealed = original.clone();
         sealed[8] ^= 1;

@@ -6,7 +6,7 @@
 
 use super::palette::{Palette, holds_float};
 use super::{Known, Options};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;

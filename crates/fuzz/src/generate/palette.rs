@@ -4,7 +4,7 @@
 //! are declared for the module; some are instances of a parametric declaration or of one that Base has.
 
 use super::Features;
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 use brolga_ir::types::{DeclKind, FieldDecl, FieldRepr};
 use brolga_ir::{Context, Name, Type, TypeKind};
 

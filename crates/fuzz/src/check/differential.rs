@@ -3,8 +3,8 @@
 use super::engine::{Engine, Loaded};
 use super::outcome::{Outcome, show};
 use super::{Failure, Trouble, fenced};
-use crate::fuzz::rng::Rng;
-use crate::fuzz::values;
+use crate::rng::Rng;
+use crate::values;
 use brolga_ir::module::Literal;
 use brolga_ir::text::show_module;
 use brolga_ir::{FuncId, Level, Module, Type};

@@ -2,8 +2,8 @@
 //! verified, printed, interpreted and compiled, or is refused with a reason; compiled code of it is never run.
 
 use super::{Failure, Trouble, fenced};
-use crate::fuzz::rng::Rng;
-use crate::fuzz::values;
+use crate::rng::Rng;
+use crate::values;
 use brolga_codegen::compile::CompileError;
 use brolga_codegen::generate::GenerateError;
 use brolga_codegen::isa::Tier;

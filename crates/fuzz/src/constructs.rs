@@ -646,7 +646,7 @@ fn handlers(b: &mut Body, n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Program;
+    use brolga_engine::Program;
 
     #[test]
     fn every_construct_has_its_outcome_at_any_size() {

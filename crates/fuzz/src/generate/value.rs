@@ -5,7 +5,7 @@
 //! not grow with the function.
 
 use super::func::FuncGen;
-use crate::fuzz::values;
+use crate::values;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::module::Literal;
