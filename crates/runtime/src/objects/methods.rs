@@ -46,7 +46,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use brolga_ir::Context;
@@ -144,6 +144,8 @@ pub(crate) struct Method {
     rank: (bool, u64),
     first_world: u64,
     last_world: AtomicU64,
+    /// Whether its table counts it as gone.
+    is_gone: AtomicBool,
     cx: Arc<Context>,
     row: MethodRow,
     /// The type objects of the row; none if a type cannot have one, so that no object is of that type.
@@ -375,10 +377,11 @@ impl Drop for Buried {
         let Some(method) = self.method.take() else { return };
         let mut lists = self.table.lists.write().unwrap_or_else(PoisonError::into_inner);
         let Some(list) = lists.get(&self.head) else { return };
-        let left: MethodList = list.iter().filter(|other| !Arc::ptr_eq(other, &method)).cloned().collect();
-        let before = match left.is_empty() {
-            true => lists.remove(&self.head),
-            false => lists.insert(self.head.clone(), left),
+        method.is_gone.store(true, Ordering::Relaxed); // L1
+        let before = match list.without_one() {
+            Some(None) => lists.remove(&self.head),
+            Some(Some(left)) => lists.insert(self.head.clone(), left),
+            None => None,
         };
         drop(lists);
         // Values with destructors are dropped behind the lock.
@@ -465,7 +468,7 @@ impl Table {
         for (head, added) in added {
             match lists.get_mut(head) {
                 Some(list) => {
-                    let all: MethodList = list.iter().cloned().chain(added).collect();
+                    let all: MethodList = list.iter().chain(added).collect();
                     before.push(std::mem::replace(list, all));
                 }
                 None => drop(lists.insert(head.clone(), added.into_iter().collect())),
@@ -500,18 +503,17 @@ impl Table {
         let candidates = lists.iter().flatten().flat_map(|list| list.candidates(heap, args.first()));
         let visible = candidates.filter(|method| method.is_visible(world));
         let of_callee = visible.filter(|method| method.is_of(heap, key));
-        let fits: Vec<&Arc<Method>> = of_callee.filter(|method| method.fits(heap, cache, args)).collect();
-        let is_best = |a: &&&Arc<Method>| fits.iter().all(|b| a.comes_before(heap, b));
+        let fits: Vec<Arc<Method>> = of_callee.filter(|method| method.fits(heap, cache, args)).collect();
+        let is_best = |a: &&Arc<Method>| fits.iter().all(|b| a.comes_before(heap, b));
         match (fits.iter().find(is_best), &fits[..]) {
-            (Some(&best), _) => Ok(Some(best.clone())),
+            (Some(best), _) => Ok(Some(best.clone())),
             (None, []) => Ok(None),
             (None, [first, rest @ ..]) => {
                 // Two that are in each other's way; there are such two, or one of them would be the best.
                 let pairs = fits.iter().flat_map(|a| fits.iter().map(move |b| (a, b)));
                 let clash =
                     pairs.into_iter().find(|(a, b)| !a.comes_before(heap, b) && !b.comes_before(heap, a));
-                let (a, b) =
-                    clash.map_or((*first, rest.first().copied().unwrap_or(first)), |(a, b)| (*a, *b));
+                let (a, b) = clash.unwrap_or((first, rest.first().unwrap_or(first)));
                 Err(Ambiguous { first: a.name().to_owned(), second: b.name().to_owned() })
             }
         }
@@ -528,9 +530,9 @@ impl Table {
         let (lists, key) = (self.lists(callee), key(callee));
         let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
         let of_callee = visible.filter(|method| method.is_of(heap, key));
-        let fits: Vec<&Arc<Method>> = of_callee.filter(|method| method.takes(heap, args)).collect();
+        let fits: Vec<Arc<Method>> = of_callee.filter(|method| method.takes(heap, args)).collect();
         let best = fits.iter().find(|a| fits.iter().all(|b| a.comes_before(heap, b)));
-        best.map(|&best| best.clone())
+        best.cloned()
     }
 }
 
@@ -569,7 +571,7 @@ impl Signed {
 impl Method {
     fn new(rank: (bool, u64), first_world: u64, cx: Arc<Context>, row: MethodRow) -> Method {
         let (last_world, signed) = (AtomicU64::new(u64::MAX), OnceLock::new());
-        Method { rank, first_world, last_world, cx, row, signed }
+        Method { rank, first_world, last_world, is_gone: AtomicBool::new(false), cx, row, signed }
     }
 
     pub(crate) fn name(&self) -> &str {
