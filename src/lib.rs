@@ -32,8 +32,9 @@ pub use brolga_ir as ir;
 pub use brolga_jit::GdbInterface;
 pub use brolga_jit::{
     Activation, CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, Handle, JitDump,
-    LinkerKind, LookupError, Mapping, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams,
+    LinkerKind, LookupError, Mapping, NoValue, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams,
     Symbolized, Text, TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
+    WrongArgument,
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};

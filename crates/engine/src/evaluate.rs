@@ -318,10 +318,10 @@ impl<'p> Evaluator<'p> {
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
         args.insert(0, callee);
         bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
-            BridgeError::Call(CallError::Exception(exception))
-            | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Call(CallError::Attach(error))
-            | BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
+            BridgeError::Call(CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
+            BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
                 Failure::Refused(error.to_string())
             }
             other => Failure::Stopped(other.to_string()),

@@ -60,7 +60,7 @@ pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
 pub use retired::RetiredCode;
 pub use thread::{
-    AttachError, EnterError, Entered, HeapEntry, Interrupt, STACK_RESERVE, Thread, ThreadLayout,
+    AttachError, EnterError, Entered, HeapEntry, Interrupt, Outermost, STACK_RESERVE, Thread, ThreadLayout,
     with_attached,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};

@@ -172,8 +172,8 @@ pub(super) fn count() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{LowType, Type};
     use crate::Context;
+    use crate::types::{LowType, Type};
 
     #[test]
     fn constants_agree_with_the_table() {

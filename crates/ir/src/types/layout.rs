@@ -339,9 +339,9 @@ fn plain(bytes: u32) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::LowType;
     use crate::Context;
     use crate::types::FieldDecl;
+    use crate::types::LowType;
 
     fn declare(cx: &Context, name: &str, mutable: bool, fields: &[(&str, Type)]) -> Type {
         let decl = cx.types.declare(cx.names.intern(name), &[]).unwrap();

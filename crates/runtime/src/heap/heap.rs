@@ -302,6 +302,22 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::enter`], for a mutator that is registered and outside.
+    #[inline(always)]
+    pub(crate) fn enter_outermost(&self, mutator: &Mutator) {
+        debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
+        mutator.depth.set(1);
+        self.world.enter(mutator);
+    }
+
+    /// The matching [`Heap::leave`].
+    #[inline(always)]
+    pub(crate) fn leave_outermost(&self, mutator: &Mutator) {
+        debug_assert_eq!(mutator.depth.get(), 1);
+        mutator.depth.set(0);
+        self.world.leave(mutator);
+    }
+
     #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         let depth = mutator.depth.get() - 1;
