@@ -52,6 +52,21 @@ const fn broken(name: &'static str, text: fn(usize) -> String) -> Construct {
 pub const ALL: &[Construct] = &[
     // Declarations and names.
     compiled("functions", |n| repeat(n, |i| function(&format!("f{i}"), "x::Int64", |b| b.ret("x")))),
+    compiled("functions around a large one", |n| {
+        let small = |name: &str| {
+            repeat(n, |i| {
+                function(&format!("{name}{i}"), "x::Int64", |b| {
+                    call_c(b);
+                    b.ret("x");
+                })
+            })
+        };
+        let large = function("large", "x::Int64", |b| {
+            (0..n).for_each(|_| looping(b, |b| drop(call_c(b))));
+            b.ret("x");
+        });
+        small("f") + &large + &small("g")
+    }),
     compiled("comments", |n| repeat(n, |i| format!("# line {i}\n")) + &identity("f")),
     compiled("tests", |n| repeat(n, |i| format!("# check: f({i}) == {i}\n")) + &identity("f")),
     compiled("long name", |n| identity(&"n".repeat(n))),
@@ -617,28 +632,28 @@ fn handler(b: &mut Body, fill: impl FnOnce(&mut Body)) {
 
 /// Handlers in handlers: entered in order, left in reverse.
 fn handlers(b: &mut Body, n: usize) {
-    // Block 1 + k enters k; n + 1 is the body, which leaves all; n + 2 + k catches n - 1 - k and continues behind all.
+    // Block 1 + k enters k; n + 1 is the body; n + 2 + k leaves n - 1 - k, and 2n + 2 + k catches for it; 3n + 2 is behind all.
     let tokens: Vec<String> = (0..n)
         .map(|k| {
-            let token = b.value(&format!("enter #{}", n + 2 + (n - 1 - k)));
+            let token = b.value(&format!("enter #{}", 2 * n + 2 + (n - 1 - k)));
             b.block();
             token
         })
         .collect();
+    let behind = 3 * n + 2;
+    let leaves = |k: usize| n + 2 + (n - 1 - k);
     call_c(b);
-    let all: Vec<String> = tokens.iter().rev().map(|token| format!(":({token})")).collect();
-    b.line(&format!("$(Expr(:leave, {}))", all.join(", ")));
-    b.line(&format!("goto #{}", 2 * n + 2));
+    b.line(&format!("goto #{}", leaves(n - 1)));
     b.block();
     for (k, token) in tokens.iter().enumerate().rev() {
+        b.line(&format!("$(Expr(:leave, :({token})))"));
+        b.line(&format!("goto #{}", if k == 0 { behind } else { leaves(k - 1) }));
+        b.block();
+    }
+    for (k, token) in tokens.iter().enumerate().rev() {
         b.line(&format!("$(Expr(:pop_exception, :({token})))::Nothing"));
-        match k {
-            0 => b.line(&format!("goto #{}", 2 * n + 2)),
-            _ => {
-                b.line(&format!("$(Expr(:leave, {}))", all[n - k..].join(", ")));
-                b.line(&format!("goto #{}", 2 * n + 2));
-            }
-        }
+        // Those around it are still in force.
+        b.line(&format!("goto #{}", if k == 0 { behind } else { leaves(k - 1) }));
         b.block();
     }
 }

@@ -225,14 +225,22 @@ impl Thread {
         }
     }
 
-    fn new(runtime: &Arc<Runtime>) -> Result<Thread, AttachError> {
+    /// The lowest address of the running thread's stack, if that is large enough. Asked before [`Thread::new`], whose own frame a small stack cannot
+    /// hold.
+    #[inline(never)]
+    fn stack_for_code() -> Result<usize, AttachError> {
         let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
         if size < SMALLEST_STACK {
             return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
         }
+        Ok(lowest)
+    }
+
+    /// The state of the running thread, whose stack begins at this address.
+    fn new(runtime: &Arc<Runtime>, lowest: usize) -> Thread {
         let span = Arc::<Span>::default();
         let dispatch = Dispatch::new(runtime.methods().shared.clone(), span.clone());
-        Ok(Thread {
+        Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
@@ -247,7 +255,7 @@ impl Thread {
             held: RefCell::default(),
             runtime: Arc::downgrade(runtime),
             work: RefCell::default(),
-        })
+        }
     }
 
     /// The runtime; `None` once it is gone, which cannot happen while compiled code runs.

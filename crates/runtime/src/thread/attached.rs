@@ -76,18 +76,28 @@ impl Attached {
         if let Some(thread) = threads.iter().find(|thread| thread.runtime.as_ptr() == Arc::as_ptr(runtime)) {
             return Ok(thread.clone());
         }
+        // Before anything changes.
+        let lowest = Thread::stack_for_code()?;
         LAST.set((std::ptr::null(), std::ptr::null()));
         threads.retain(|thread| thread.runtime.strong_count() > 0);
-        // Not pushed before it exists, so that an error changes nothing. The RefCell guard is not held across user code.
-        #[expect(
-            clippy::arc_with_non_send_sync,
-            reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
-        )]
-        let thread = Arc::new(Thread::new(runtime)?);
-        runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
+        // The RefCell guard is not held across user code.
+        let thread = attach(runtime, lowest);
         threads.push(thread.clone());
         Ok(thread)
     }
+}
+
+/// Makes the state of the running thread. Not inlined: its frame is large, and a small stack has to be refused before.
+#[cold]
+#[inline(never)]
+fn attach(runtime: &Arc<Runtime>, lowest: usize) -> Arc<Thread> {
+    #[expect(
+        clippy::arc_with_non_send_sync,
+        reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
+    )]
+    let thread = Arc::new(Thread::new(runtime, lowest));
+    runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
+    thread
 }
 
 /// Drops what this operating-system thread is to runtimes that are gone. To be called when a runtime is dropped.
@@ -234,10 +244,14 @@ mod tests {
 
     #[test]
     fn a_small_stack_is_refused() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let attach = move || with_attached(&runtime, |_| ());
-        let outcome =
-            std::thread::Builder::new().stack_size(128 << 10).spawn(attach).unwrap().join().unwrap();
-        assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{outcome:?}");
+        for kilobytes in [16, 20, 24, 32, 64, 128] {
+            let runtime = Runtime::new(RuntimeOptions::default());
+            let attach = || with_attached(&runtime, |_| ());
+            let outcome = std::thread::scope(|scope| {
+                let small = std::thread::Builder::new().stack_size(kilobytes << 10);
+                small.spawn_scoped(scope, attach).unwrap().join().unwrap()
+            });
+            assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{kilobytes}: {outcome:?}");
+        }
     }
 }
