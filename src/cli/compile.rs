@@ -10,7 +10,7 @@ use brolga::ir::text::{Unit, show_func, show_unit};
 use brolga::{Error, Program, Stages};
 
 use super::report::Stop;
-use super::{Done, Level, assembly, input, passes};
+use super::{Done, Level, input, passes};
 
 /// The output form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -120,7 +120,7 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
             return Ok(stages.timed("write object file", |_| code.object(program.source().name()))?);
         }
         Form::Clif => code.clif().for_each(|clif| add(&clif)),
-        Form::Asm => text = assembly::of(&code),
+        Form::Asm => text = brolga::explore::assembly(&code),
         Form::Ir | Form::Low | Form::Placed | Form::Vcode => {
             for function in code.functions() {
                 add(&format_args!("{}:\n{}", function.name, function.listing));

@@ -11,7 +11,6 @@
 //!
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
-mod assembly;
 mod compile;
 mod completions;
 mod diff;
@@ -22,6 +21,7 @@ mod input;
 mod opt;
 mod passes;
 mod reduce;
+mod repl;
 mod report;
 mod run;
 mod test;
@@ -58,6 +58,7 @@ enum Command {
     Compile(compile::Args),
     Image(image::Args),
     Explore(explore::Args),
+    Repl(repl::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -73,6 +74,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Compile(args) => compile::run(&args),
         Command::Image(args) => image::run(&args),
         Command::Explore(args) => explore::run(&args),
+        Command::Repl(args) => repl::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),

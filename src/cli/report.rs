@@ -9,7 +9,7 @@ use brolga::opt::lower::LowerErrors;
 use brolga::{Error, Failure, Fault, Program};
 
 /// The escapes that diagnostics are coloured with; the stream removes them where they have no meaning.
-const STYLE: Style = Style {
+pub(super) const STYLE: Style = Style {
     error: "\x1b[1;31m",
     warning: "\x1b[1;33m",
     message: "\x1b[1m",

@@ -412,7 +412,7 @@ fn typed(interp: &mut Interp<'_>, val: &Val) -> Result<String, Failure> {
     Ok(format!("{}::{ty}", shown(interp, val)?))
 }
 
-fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
+pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
     match outcome {
         interp::Outcome::Thrown(val) => {
             let types = &interp.module().cx.types;
