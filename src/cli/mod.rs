@@ -11,6 +11,8 @@
 //!
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
+mod bench;
+mod bench_plot;
 mod compile;
 mod completions;
 mod diff;
@@ -20,6 +22,7 @@ mod image;
 mod input;
 mod opt;
 mod passes;
+mod progress;
 mod reduce;
 mod repl;
 mod report;
@@ -53,6 +56,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Bench(bench::Args),
     Test(test::Args),
     Opt(opt::Args),
     Compile(compile::Args),
@@ -69,6 +73,7 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Opt(args) => opt::run(&args),
         Command::Compile(args) => compile::run(&args),
@@ -163,10 +168,14 @@ impl How {
         if self.interp {
             return Ok(None);
         }
+        Ok(Some(brolga::Engine::new(self.options())?))
+    }
+
+    /// The options of engines and sessions.
+    fn options(self) -> brolga::Options {
         let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
-        let options = options.linker(self.linker.unwrap_or_default());
-        Ok(Some(brolga::Engine::new(options)?))
+        options.linker(self.linker.unwrap_or_default())
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use brolga::ir::diag::{Diagnostic, Diagnostics, Severity, Span, Style};
 use brolga::opt::lower::LowerErrors;
-use brolga::{Error, Failure, Fault, Program};
+use brolga::{Broken, Error, Failure, Fault, Program};
 
 /// The escapes that diagnostics are coloured with; the stream removes them where they have no meaning.
 pub(super) const STYLE: Style = Style {
@@ -59,6 +59,11 @@ impl Stop {
         ExitCode::from(status)
     }
 
+    /// The findings in a source.
+    pub(crate) fn broken(broken: &Broken) -> Stop {
+        Stop::Findings(broken.render(&STYLE))
+    }
+
     /// The output could not be written.
     pub(crate) fn unwritten(error: &io::Error) -> Stop {
         match error.kind() {
@@ -100,7 +105,7 @@ impl Stop {
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         let text = match &error {
-            Error::Broken(broken) => return Stop::Findings(broken.render(&STYLE)),
+            Error::Broken(broken) => return Stop::broken(broken),
             other => other.to_string(),
         };
         match error.fault() {

@@ -120,7 +120,10 @@ fn interrupt_by_signal(interrupt: Option<Interrupt>, presses: &Arc<AtomicU32>) {
     let _ = ctrlc::set_handler(move || {
         interrupt.raise();
         if presses.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE {
-            #[expect(clippy::disallowed_methods, reason = "the prompt's thread runs what cannot be interrupted")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the prompt's thread runs what cannot be interrupted"
+            )]
             std::process::exit(INTERRUPTED);
         }
     });

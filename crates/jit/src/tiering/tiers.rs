@@ -44,6 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
+use brolga_runtime::events::{Event, Stage};
 use brolga_runtime::with_attached;
 
 use crate::cell::{Body, CellOwner, IndirectCell, Materialize, NoCell, Target, WeakCell, cell_of_counter};
@@ -146,9 +147,17 @@ impl Upgrade {
     /// been replaced; an error is kept with the function.
     pub fn run(self) -> bool {
         let Some(cell) = self.cell.upgrade() else { return false };
+        let events = cell.jit().runtime().events();
+        let _span = events.span(Stage::Upgrade, || &cell.ty().symbol);
         match self.job {
             Job::Compile => cell.compile_asked(),
-            Job::Optimise => matches!(cell.optimise(), Ok(true)),
+            Job::Optimise => {
+                let is_better = matches!(cell.optimise(), Ok(true));
+                if is_better {
+                    events.tell(Event::TieredUp { function: &cell.ty().symbol });
+                }
+                is_better
+            }
         }
     }
 }
@@ -256,6 +265,22 @@ extern "C" fn brolga_hot(counter: usize) {
     }
 }
 
+/// Tells the listener, if there is one, that this thread leaves a loop: at its next safepoint, because a listener is code of others.
+fn tell_left(cell: &IndirectCell) {
+    let runtime = cell.jit().runtime();
+    if !runtime.events().is_on() {
+        return;
+    }
+    let (to, function) = (Arc::downgrade(runtime), cell.ty().symbol.clone());
+    let tell = move || {
+        if let Some(runtime) = to.upgrade() {
+            runtime.events().tell(Event::LeftLoop { function: &function });
+        }
+    };
+    // The running thread is attached: it runs compiled code.
+    let _attached = with_attached(runtime, |thread| thread.at_safepoint(tell));
+}
+
 /// The routine of tier 1 when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
 extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
@@ -266,6 +291,7 @@ extern "C" fn brolga_loop(counter: usize) -> u32 {
     let leaves = cell.leads_on();
     if leaves {
         cell.jit().hot().left_loops.fetch_add(1, Ordering::Relaxed); // T1
+        tell_left(&cell);
     }
     leaves.into()
 }
