@@ -7,6 +7,8 @@
 //! The rounds go through all variants, so a machine that becomes slower meanwhile becomes so for all. A sample is a number of calls with arguments that are
 //! made once, outside of the time; so that clocks and calls from outside do not count, it takes a millisecond at least if the call may be repeated so often.
 
+mod plot;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ use brolga::{Engine, Evaluator, OptLevel, Options, Program};
 
 use super::progress::Bars;
 use super::report::{Stop, out};
-use super::{Done, Level, bench_plot, input, level};
+use super::{Done, Level, input, level};
 
 /// A sample takes this long at least, unless it is one call.
 const SAMPLE: Duration = Duration::from_millis(1);
@@ -98,10 +100,10 @@ struct Heap {
 }
 
 /// The outcome for a variant.
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) samples: Vec<f64>,
-    pub(super) time: Estimate,
+struct Row {
+    name: String,
+    samples: Vec<f64>,
+    time: Estimate,
     /// To the first one.
     ratio: Option<Estimate>,
     calls: u32,
@@ -130,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Done {
         write(path, &json_of(&args.call, &rows))?;
     }
     if let Some(path) = &args.svg {
-        write(path, &bench_plot::svg(&args.call, &rows))?;
+        write(path, &plot::svg(&args.call, &rows))?;
     }
     out(table(&rows))
 }
@@ -270,7 +272,7 @@ fn table(rows: &[Row]) -> String {
 }
 
 /// Seconds as people read them.
-pub(super) fn time(seconds: f64) -> String {
+fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-6 => format!("{:.2} ns", s * 1e9),
         s if s < 1e-3 => format!("{:.2} µs", s * 1e6),

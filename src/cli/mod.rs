@@ -12,7 +12,6 @@
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
 mod bench;
-mod bench_plot;
 mod compile;
 mod completions;
 mod diff;

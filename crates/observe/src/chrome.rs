@@ -41,7 +41,7 @@ impl Trace {
         }
         let mut text = "{\"displayTimeUnit\":\"ns\",".to_owned();
         // Writing to a string cannot fail.
-        let _ = write!(text, "\"otherData\":{{\"dropped\":{}}},\"traceEvents\":[\n", kept.dropped);
+        let _ = writeln!(text, "\"otherData\":{{\"dropped\":{}}},\"traceEvents\":[", kept.dropped);
         text.push_str(&events.join(",\n"));
         text.push_str("\n]}\n");
         text

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Write};
 
 use crate::input::is_complete;
-use crate::prompt::Reply;
-use crate::{Ended, Options, start};
+use crate::options::{Ended, Options};
+use crate::prompt::{Reply, start};
 
 /// Takes inputs from `input` until it ends. Results go to `out`, errors to `err`; the inputs behind an error are still taken.
 ///

@@ -8,9 +8,9 @@ use brolga_engine::{Error, Failure, Options as EngineOptions};
 use brolga_ir::Module;
 use brolga_ir::diag::{SourceFile, Style};
 
-use crate::Options;
 use crate::definitions::Definitions;
 use crate::input::{self, Input};
+use crate::options::Options;
 
 /// How messages call what is typed.
 pub(crate) const NAME: &str = "<prompt>";

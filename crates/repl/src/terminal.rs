@@ -2,6 +2,10 @@
 //!
 //! Enter submits an input that is complete, and begins a line otherwise. Control-C drops the input, or interrupts a call that runs: compiled code stops at
 //! its next safepoint with `InterruptException`. The third one ends the process, for what has no safepoints. Control-D ends the prompt.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | I1 | count a press, forget the presses | Relaxed | – | nothing: one word that says nothing of others |
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,9 +23,10 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
+use crate::complete::complete;
 use crate::input::is_complete;
-use crate::prompt::Reply;
-use crate::{Ended, Options, complete, start};
+use crate::options::{Ended, Options};
+use crate::prompt::{Reply, start};
 
 /// As often as this, Control-C ends the process.
 const PATIENCE: u32 = 3;
@@ -38,7 +43,7 @@ impl Completer for Help {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(complete::complete(&self.names.borrow(), line, at))
+        Ok(complete(&self.names.borrow(), line, at))
     }
 }
 
@@ -79,7 +84,7 @@ pub fn run(options: &Options) -> Result<io::Result<Ended>, brolga_engine::Error>
         loop {
             match editor.readline("brolga> ") {
                 Ok(text) => {
-                    presses.store(0, Ordering::Relaxed);
+                    presses.store(0, Ordering::Relaxed); // I1
                     let reply = prompt.submit(&text);
                     if reply == Reply::Quit {
                         break;
@@ -119,7 +124,8 @@ fn interrupt_by_signal(interrupt: Option<Interrupt>, presses: &Arc<AtomicU32>) {
     // A second prompt of the process keeps the handler of the first one.
     let _ = ctrlc::set_handler(move || {
         interrupt.raise();
-        if presses.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE {
+        let pressed = presses.fetch_add(1, Ordering::Relaxed) + 1; // I1
+        if pressed >= PATIENCE {
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the prompt's thread runs what cannot be interrupted"

@@ -9,6 +9,10 @@
 //! **What a listener may do.** It is told in the middle of compiling and of collections, with locks of the run time held by its thread or others, and where compiled
 //! code holds references that nobody keeps. So it must not enter the heap, call compiled code, or ask the engine or session anything. Its panics end at the call.
 //!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | N1 | number a task | Relaxed | – | nothing: a number that is used once |
+//!
 //! Cost: a load and a branch for each event while nobody listens; events are as rare as compilations and collections.
 
 use std::fmt;
@@ -156,8 +160,7 @@ impl Events {
 
     /// A number for a task that no other one of this run time has.
     pub fn number_task(&self) -> u64 {
-        // Relaxed: the number says nothing about other memory.
-        self.tasks.fetch_add(1, Ordering::Relaxed)
+        self.tasks.fetch_add(1, Ordering::Relaxed) // N1
     }
 
     /// Begins a span, which ends when the result is dropped. `name` is called only if somebody listens.

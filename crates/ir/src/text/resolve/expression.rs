@@ -103,12 +103,12 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn function_object(&mut self, parts: &[Cow<'a, str>]) -> Expression {
+    fn function_object(&mut self, parts: &[Cow<'_, str>]) -> Expression {
         Expression::Constant(Term::Const(Const::Singleton(self.function_type(parts))))
     }
 
-    fn operator_object(&mut self, name: &Cow<'a, str>) -> Expression {
-        self.function_object(std::slice::from_ref(name))
+    fn operator_object(&mut self, name: &str) -> Expression {
+        self.function_object(&[Cow::Borrowed(name)])
     }
 
     fn core_function(&mut self, name: &'static str) -> Expression {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::bench::{Row, time};
+use super::{Row, time};
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 150.0;
