@@ -29,20 +29,28 @@ fn objects_are_counted_and_variants_are_compared() {
     let (program, json, svg) = (folder.join("p.jlir"), folder.join("b.json"), folder.join("b.svg"));
     fs::write(&program, MAKES).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_brolga"));
-    command.arg("bench").arg(&program).args(["--call", "make(10)", "-O0", "--interp", "--samples", "9"]);
+    command.arg("bench").arg(&program).args([
+        "--call",
+        "make(10)",
+        "-O0",
+        "--tiers",
+        "--interp",
+        "--samples",
+        "9",
+    ]);
     let output =
         command.args(["--warm-up", "0.01", "--json"]).arg(&json).arg("--svg").arg(&svg).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 3, "{said}");
-    assert!(lines[2].starts_with("interpreter") && lines[2].ends_with("slower"), "{said}");
+    assert_eq!(lines.len(), 5, "{said}");
+    assert!(lines[4].starts_with("interpreter") && lines[4].ends_with("slower"), "{said}");
     let result: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(result["call"], "make(10)");
     let variants = result["variants"].as_array().unwrap();
     assert_eq!(
         variants.iter().map(|v| v["name"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["-O0", "interpreter"]
+        ["-O0", "tier 1", "tier 2", "interpreter"]
     );
     for variant in variants {
         let [value, low, high] =
@@ -53,9 +61,9 @@ fn objects_are_counted_and_variants_are_compared() {
     // Ten objects of a tag and a field; the collector counts whole cells.
     let bytes = variants[0]["heap"]["bytes"].as_f64().unwrap();
     assert!((160.0..=200.0).contains(&bytes), "{bytes} bytes for a call");
-    assert_eq!(variants[1]["against_first"]["verdict"], "slower");
+    assert_eq!(variants[3]["against_first"]["verdict"], "slower");
     let picture = fs::read_to_string(&svg).unwrap();
-    assert_eq!(picture.matches("<circle").count(), 18);
+    assert_eq!(picture.matches("<circle").count(), 36);
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
     fs::remove_dir_all(&folder).unwrap();
 }

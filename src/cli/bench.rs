@@ -11,12 +11,15 @@ mod plot;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brolga::ir::Module;
 use brolga::ir::text::Call;
 use brolga::observe::json;
 use brolga::observe::statistics::{self, Estimate};
-use brolga::{Engine, Evaluator, OptLevel, Options, Program};
+use brolga::session::{self, Dylib, Session, Workers};
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Runtime};
 
 use super::progress::Bars;
 use super::report::{Stop, out};
@@ -47,6 +50,9 @@ pub(crate) struct Args {
     /// Compare with these passes off, one at a time
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     without: Vec<String>,
+    /// Compare with the tiers of a session: 1 is compiled in one pass and counts, 2 has all passes
+    #[arg(long)]
+    tiers: bool,
     /// Compare with the reference interpreter
     #[arg(long)]
     interp: bool,
@@ -79,14 +85,21 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// What is measured.
 struct Variant<'p> {
     name: String,
-    engine: Option<Engine>,
-    evaluator: Evaluator<'p>,
+    runtime: Option<Arc<Runtime>>,
+    by: By<'p>,
     program: &'p Program,
     call: Call,
+    text: String,
     calls: u32,
     /// Seconds for one call.
     samples: Vec<f64>,
     heap: Option<Heap>,
+}
+
+/// Who makes the calls.
+enum By<'p> {
+    Program(Evaluator<'p>),
+    Session(session::Evaluator<'p>),
 }
 
 /// What a call does to the heap.
@@ -113,7 +126,8 @@ struct Row {
 pub(crate) fn run(args: &Args) -> Done {
     let program = input::program(&args.file)?;
     let others = args.against.iter().map(|file| input::program(file)).collect::<Result<Vec<Program>, _>>()?;
-    let mut variants = variants(args, &program, &others)?;
+    let tiers = if args.tiers { tiers(args, &program)? } else { Vec::new() };
+    let mut variants = variants(args, &program, &others, &tiers)?;
     for variant in &mut variants {
         variant.warm_up(args.warm_up)?;
     }
@@ -141,12 +155,39 @@ fn write(path: &str, text: &str) -> Done {
     fs::write(path, text).map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
 }
 
-fn variants<'p>(args: &Args, program: &'p Program, others: &'p [Program]) -> Result<Vec<Variant<'p>>, Stop> {
+/// A session with the program in one tier, and the names and types of its values.
+struct Tier {
+    name: &'static str,
+    dylib: Dylib,
+    module: Module,
+}
+
+fn tiers(args: &Args, program: &Program) -> Result<Vec<Tier>, Stop> {
+    let source = program.source();
+    let tier = |name, is_first: bool| -> Result<Tier, Stop> {
+        let session = Session::new(Options::new().opt_level(args.level.level), Workers::Caller)?;
+        let dylib = session.create_dylib("main").map_err(Stop::session)?;
+        let read = dylib.read(source.name(), source.text().as_bytes()).map_err(Stop::session)?;
+        // Nobody calls so often that the second tier comes.
+        let read = if is_first { read.tiered(u32::MAX).rounds(u32::MAX) } else { read.lazy() };
+        dylib.define(read).map_err(Stop::session)?;
+        let module = Module::new(session.context().view());
+        Ok(Tier { name, dylib, module })
+    };
+    Ok(vec![tier("tier 1", true)?, tier("tier 2", false)?])
+}
+
+fn variants<'p>(
+    args: &Args,
+    program: &'p Program,
+    others: &'p [Program],
+    tiers: &'p [Tier],
+) -> Result<Vec<Variant<'p>>, Stop> {
     let level = args.level.level;
     let native = |name: String, program: &'p Program, options: Options| -> Result<Variant<'p>, Stop> {
         let engine = Engine::new(options)?;
-        let evaluator = Evaluator::native(program, &engine);
-        Variant::new(name, Some(engine), evaluator, program, &args.call)
+        let by = By::Program(Evaluator::native(program, &engine));
+        Variant::new(name, Some(engine.runtime().clone()), by, program, &args.call)
     };
     let number = |level: OptLevel| format!("-{level:?}");
     let mut variants = vec![native(number(level), program, Options::new().opt_level(level))?];
@@ -161,9 +202,14 @@ fn variants<'p>(args: &Args, program: &'p Program, others: &'p [Program]) -> Res
         let name = other.source().name().to_owned();
         variants.push(native(name, other, Options::new().opt_level(level))?);
     }
+    for Tier { name, dylib, module } in tiers {
+        let runtime = Some(dylib.session().runtime().clone());
+        let by = By::Session(session::Evaluator::new(dylib, module));
+        variants.push(Variant::new((*name).to_owned(), runtime, by, program, &args.call)?);
+    }
     if args.interp {
-        let evaluator = Evaluator::interpreted(program);
-        variants.push(Variant::new("interpreter".to_owned(), None, evaluator, program, &args.call)?);
+        let by = By::Program(Evaluator::interpreted(program));
+        variants.push(Variant::new("interpreter".to_owned(), None, by, program, &args.call)?);
     }
     Ok(variants)
 }
@@ -171,17 +217,20 @@ fn variants<'p>(args: &Args, program: &'p Program, others: &'p [Program]) -> Res
 impl<'p> Variant<'p> {
     fn new(
         name: String,
-        engine: Option<Engine>,
-        evaluator: Evaluator<'p>,
+        runtime: Option<Arc<Runtime>>,
+        by: By<'p>,
         program: &'p Program,
         call: &str,
     ) -> Result<Variant<'p>, Stop> {
-        let call = program.call(call)?;
-        Ok(Variant { name, engine, evaluator, program, call, calls: 1, samples: Vec::new(), heap: None })
+        let (text, call) = (call.to_owned(), program.call(call)?);
+        Ok(Variant { name, runtime, by, program, call, text, calls: 1, samples: Vec::new(), heap: None })
     }
 
     fn measure(&mut self, calls: u32) -> Result<Duration, Stop> {
-        let took = self.evaluator.measure(&self.call, calls);
+        let took = match &mut self.by {
+            By::Program(evaluator) => evaluator.measure(&self.call, calls),
+            By::Session(evaluator) => evaluator.measure("call", &self.text, calls),
+        };
         took.map_err(|failure| Stop::failure(self.program, failure))
     }
 
@@ -202,19 +251,19 @@ impl<'p> Variant<'p> {
     }
 
     fn heap_of(&mut self) -> Result<Option<Heap>, Stop> {
-        let Some(engine) = self.engine.clone() else { return Ok(None) };
+        let Some(runtime) = self.runtime.clone() else { return Ok(None) };
         let collect = || {
             // Bytes are counted up to the last collection.
-            let _collected = engine.runtime().enter(|scope| scope.collect());
-            engine.runtime().heap().stats()
+            let _collected = runtime.enter(|scope| scope.collect());
+            runtime.heap().stats()
         };
-        if engine.runtime().heap().stats().mapped_bytes == 0 {
+        if runtime.heap().stats().mapped_bytes == 0 {
             return Ok(None);
         }
         let before = collect();
         let took = self.measure(self.calls)?;
         // What this one collects is not the program's.
-        let own = engine.runtime().heap().stats();
+        let own = runtime.heap().stats();
         let after = collect();
         let calls = f64::from(self.calls);
         let collections =

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use brolga::ir::diag::{Diagnostic, Diagnostics, Severity, Span, Style};
 use brolga::opt::lower::LowerErrors;
-use brolga::{Broken, Error, Failure, Fault, Program};
+use brolga::{Broken, Error, Failure, Fault, Program, SessionError};
 
 /// The escapes that diagnostics are coloured with; the stream removes them where they have no meaning.
 pub(super) const STYLE: Style = Style {
@@ -62,6 +62,17 @@ impl Stop {
     /// The findings in a source.
     pub(crate) fn broken(broken: &Broken) -> Stop {
         Stop::Findings(broken.render(&STYLE))
+    }
+
+    /// A session has refused something.
+    pub(crate) fn session(error: SessionError) -> Stop {
+        match &error {
+            SessionError::Program(program) => match &**program {
+                Error::Broken(broken) => Stop::broken(broken),
+                other => Stop::Input(other.to_string()),
+            },
+            other => Stop::Input(other.to_string()),
+        }
     }
 
     /// The output could not be written.

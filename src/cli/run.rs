@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use brolga::ir::Module;
 use brolga::observe::Trace;
-use brolga::session::{self, Session, SessionError, Workers};
-use brolga::{Error, Evaluator, Failure, Program, Runtime};
+use brolga::session::{self, Session, Workers};
+use brolga::{Evaluator, Failure, Program, Runtime};
 
 use super::report::{Stop, err, out};
 use super::{Done, How, evaluator, input};
@@ -85,10 +85,10 @@ fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>) -> Done {
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
     let session = Session::new(args.how.options(), Workers::Pool(1))?;
     listen(session.runtime(), trace);
-    let dylib = session.create_dylib("main").map_err(refused)?;
-    let program = dylib.read(name, &bytes).map_err(refused)?;
-    dylib.define(program.tiered(calls)).map_err(refused)?;
-    let has_main = dylib.methods().map_err(refused)?.iter().any(|method| method.name == "main");
+    let dylib = session.create_dylib("main").map_err(Stop::session)?;
+    let program = dylib.read(name, &bytes).map_err(Stop::session)?;
+    dylib.define(program.tiered(calls)).map_err(Stop::session)?;
+    let has_main = dylib.methods().map_err(Stop::session)?.iter().any(|method| method.name == "main");
     if args.call.is_none() && !has_main {
         return Err(no_main());
     }
@@ -112,16 +112,6 @@ fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>) -> Done {
         return Err(Stop::No(error.to_string()));
     }
     if args.call.is_some() { out(value) } else { Ok(()) }
-}
-
-fn refused(error: SessionError) -> Stop {
-    match &error {
-        SessionError::Program(program) => match &**program {
-            Error::Broken(broken) => Stop::broken(broken),
-            other => Stop::Input(other.to_string()),
-        },
-        other => Stop::Input(other.to_string()),
-    }
 }
 
 fn no_main() -> Stop {

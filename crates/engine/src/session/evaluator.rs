@@ -18,15 +18,16 @@
 //! Not done: global variables of programs by name; arrays and named tuples whose items are calls.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::interp::{self, Interp, Outcome, SimMemory, Val};
 use brolga_ir::text::{self, Expression};
 use brolga_ir::{Level, Module, Type};
-use brolga_jit::CallError;
+use brolga_jit::{CallError, UntypedFunc};
 use brolga_runtime::{Exception, Runtime};
-use std::sync::Arc;
 
 use super::dylib::Dylib;
 use super::error::SessionError;
@@ -64,13 +65,36 @@ impl<'m> Evaluator<'m> {
     /// # Errors
     /// The text is broken ([`Error::Broken`](crate::Error::Broken) in [`Failure::NotCompiled`]), no method takes the arguments, a function cannot be compiled, or a call threw.
     pub fn evaluate(&mut self, name: &str, text: &str) -> Result<Val, Failure> {
+        let expression = self.read(name, text)?;
+        self.value(&expression)
+    }
+
+    fn read(&self, name: &str, text: &str) -> Result<Expression, Failure> {
         let source = SourceFile::new(name, text).map_err(|error| Failure::NotCompiled(error.into()))?;
         let functions = self.dylib.function_names().map_err(refused)?;
         let is_variable = |name: &str| self.variables.contains_key(name);
         let read = text::read_expression(&source, &self.interp.module().cx, &functions, &is_variable);
-        let expression =
-            read.map_err(|findings| Failure::NotCompiled(Box::new(Broken { source, findings }).into()))?;
-        self.value(&expression)
+        read.map_err(|findings| Failure::NotCompiled(Box::new(Broken { source, findings }).into()))
+    }
+
+    /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took. What a call changes in its
+    /// arguments stays changed for the next one. The function is compiled before.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`]; or the expression is no call of a function of the session.
+    pub fn measure(&mut self, name: &str, text: &str, calls: u32) -> Result<Duration, Failure> {
+        let Expression::Call { callee, args, .. } = self.read(name, text)? else {
+            return Err(Failure::Stopped("only calls are measured".to_owned()));
+        };
+        let (callee, args) = self.operands(&callee, &args)?;
+        let Some(found) = self.find(&callee, &args)? else {
+            return Err(Failure::Stopped("only calls of a function of the session are measured".to_owned()));
+        };
+        let all: Vec<Val> = std::iter::once(callee).chain(args).collect();
+        let (func, signature) = found;
+        let runtime = self.dylib.session().runtime().clone();
+        let took = bridge::measure(&func, &signature, &all, &mut self.interp, &runtime, calls);
+        took.map_err(|error| self.unbridged(error))
     }
 
     /// Gives a variable a value; the one that it had goes.
@@ -106,19 +130,32 @@ impl<'m> Evaluator<'m> {
                 value.ok_or_else(|| Failure::Stopped(format!("there is no variable `{name}`")))
             }
             Expression::Call { callee, args, .. } => {
-                let callee = self.value(callee)?;
-                let args = args.iter().map(|arg| self.value(arg)).collect::<Result<Vec<_>, _>>()?;
+                let (callee, args) = self.operands(callee, args)?;
                 self.call(callee, args)
             }
         }
     }
 
+    fn operands(&mut self, callee: &Expression, args: &[Expression]) -> Result<(Val, Vec<Val>), Failure> {
+        let callee = self.value(callee)?;
+        Ok((callee, args.iter().map(|arg| self.value(arg)).collect::<Result<_, _>>()?))
+    }
+
     fn call(&mut self, callee: Val, args: Vec<Val>) -> Result<Val, Failure> {
-        let types = &self.interp.module().cx.types;
-        let function = callee.ty(types);
-        let Some(declared) = self.dylib.declared(function).map_err(refused)? else {
+        let Some((func, signature)) = self.find(&callee, &args)? else {
             return self.interp.call_value(callee, &args).map_err(|outcome| self.stopped(outcome));
         };
+        let all: Vec<Val> = std::iter::once(callee).chain(args).collect();
+        let runtime = self.dylib.session().runtime().clone();
+        let called = bridge::call(&func, &signature, &all, &mut self.interp, &runtime);
+        called.map_err(|error| self.unbridged(error))
+    }
+
+    /// The method of the session that a call goes to, compiled; nothing if the callee is no function of the session.
+    fn find(&self, callee: &Val, args: &[Val]) -> Result<Option<(UntypedFunc, NativeSignature)>, Failure> {
+        let types = &self.interp.module().cx.types;
+        let function = callee.ty(types);
+        let Some(declared) = self.dylib.declared(function).map_err(refused)? else { return Ok(None) };
         let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
         let Some(id) = declared.find_method(function, &given) else {
             return Err(self.no_method(&declared, function, &given));
@@ -128,10 +165,11 @@ impl<'m> Evaluator<'m> {
         let found = self.dylib.function(&declared[id].symbol(&declared.cx)).map_err(refused)?;
         found.compile().map_err(refused)?;
         let func = found.untyped().map_err(|error| refused(error.into()))?;
-        let mut all = vec![callee];
-        all.extend(args);
-        let runtime = self.dylib.session().runtime().clone();
-        bridge::call(&func, &signature, &all, &mut self.interp, &runtime).map_err(|error| match error {
+        Ok(Some((func, signature)))
+    }
+
+    fn unbridged(&self, error: BridgeError) -> Failure {
+        match error {
             BridgeError::Call(CallError::Exception(exception))
             | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
             BridgeError::Call(CallError::Attach(error))
@@ -139,7 +177,7 @@ impl<'m> Evaluator<'m> {
                 Failure::Refused(error.to_string())
             }
             other => Failure::Stopped(other.to_string()),
-        })
+        }
     }
 
     fn no_method(&self, declared: &Module, function: Type, given: &[Type]) -> Failure {
@@ -232,6 +270,11 @@ mod tests {
         let error = shown("fib(1.5)").unwrap_err();
         assert_eq!(error, "no method of `fib` takes (::Float64); there is `fib(Int64)`");
         assert!(shown("fib(1.5)::Int64").is_err());
+        assert!(evaluator.measure("<test>", "fib(5)", 10).unwrap() > std::time::Duration::ZERO);
+        assert!(evaluator.measure("<test>", "value(Node(5))", 100).is_ok());
+        for text in ["1", "1 + 1", "Node(1)"] {
+            assert!(evaluator.measure("<test>", text, 1).is_err(), "{text}");
+        }
     }
 
     #[test]
