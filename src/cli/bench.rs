@@ -20,6 +20,7 @@ use brolga::observe::json;
 use brolga::observe::statistics::{self, Estimate};
 use brolga::session::{self, Dylib, Session, Workers};
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Runtime};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::progress::Bars;
 use super::report::{Stop, out};
@@ -71,6 +72,9 @@ pub(crate) struct Args {
     /// Write a plot of the samples as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<String>,
+    /// What time is: the thread's own processor time, or that of the wall
+    #[arg(long, value_name = "CLOCK", value_enum, default_value = "cpu")]
+    clock: Clock,
     #[command(flatten)]
     level: Level,
     #[command(flatten)]
@@ -82,12 +86,35 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds.filter(|time| time.as_secs() <= 3600).ok_or_else(|| "a number of seconds up to 3600".to_owned())
 }
 
+/// What time is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Clock {
+    /// The processor time of the thread: what others do on the machine does not count, nor does waiting
+    Cpu,
+    /// The time that passes
+    Wall,
+}
+
+impl Clock {
+    fn now(self, start: Instant) -> Duration {
+        match self {
+            Clock::Cpu => {
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                // Both are positive.
+                Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+            }
+            Clock::Wall => start.elapsed(),
+        }
+    }
+}
+
 /// What is measured.
 struct Variant<'p> {
     name: String,
     runtime: Option<Arc<Runtime>>,
     by: By<'p>,
     program: &'p Program,
+    clock: Clock,
     call: Call,
     text: String,
     calls: u32,
@@ -187,7 +214,7 @@ fn variants<'p>(
     let native = |name: String, program: &'p Program, options: Options| -> Result<Variant<'p>, Stop> {
         let engine = Engine::new(options)?;
         let by = By::Program(Evaluator::native(program, &engine));
-        Variant::new(name, Some(engine.runtime().clone()), by, program, &args.call)
+        Variant::new(name, Some(engine.runtime().clone()), by, program, args)
     };
     let number = |level: OptLevel| format!("-{level:?}");
     let mut variants = vec![native(number(level), program, Options::new().opt_level(level))?];
@@ -205,11 +232,11 @@ fn variants<'p>(
     for Tier { name, dylib, module } in tiers {
         let runtime = Some(dylib.session().runtime().clone());
         let by = By::Session(session::Evaluator::new(dylib, module));
-        variants.push(Variant::new((*name).to_owned(), runtime, by, program, &args.call)?);
+        variants.push(Variant::new((*name).to_owned(), runtime, by, program, args)?);
     }
     if args.interp {
         let by = By::Program(Evaluator::interpreted(program));
-        variants.push(Variant::new("interpreter".to_owned(), None, by, program, &args.call)?);
+        variants.push(Variant::new("interpreter".to_owned(), None, by, program, args)?);
     }
     Ok(variants)
 }
@@ -220,16 +247,29 @@ impl<'p> Variant<'p> {
         runtime: Option<Arc<Runtime>>,
         by: By<'p>,
         program: &'p Program,
-        call: &str,
+        args: &Args,
     ) -> Result<Variant<'p>, Stop> {
-        let (text, call) = (call.to_owned(), program.call(call)?);
-        Ok(Variant { name, runtime, by, program, call, text, calls: 1, samples: Vec::new(), heap: None })
+        let (text, call) = (args.call.clone(), program.call(&args.call)?);
+        Ok(Variant {
+            name,
+            runtime,
+            by,
+            program,
+            clock: args.clock,
+            call,
+            text,
+            calls: 1,
+            samples: Vec::new(),
+            heap: None,
+        })
     }
 
     fn measure(&mut self, calls: u32) -> Result<Duration, Stop> {
+        let (clock, start) = (self.clock, Instant::now());
+        let now = || clock.now(start);
         let took = match &mut self.by {
-            By::Program(evaluator) => evaluator.measure(&self.call, calls),
-            By::Session(evaluator) => evaluator.measure("call", &self.text, calls),
+            By::Program(evaluator) => evaluator.measure(&self.call, calls, &now),
+            By::Session(evaluator) => evaluator.measure("call", &self.text, calls, &now),
         };
         took.map_err(|failure| Stop::failure(self.program, failure))
     }

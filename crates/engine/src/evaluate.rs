@@ -17,7 +17,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
@@ -188,12 +188,17 @@ impl<'p> Evaluator<'p> {
         Counted { value: val.and_then(|val| shown(&mut interp, &val)), blocks: counts }
     }
 
-    /// Makes a call so often, with arguments that are made once, and says how long that took. What a call changes in its arguments and in global variables
+    /// Makes a call so often, with arguments that are made once, and says how long that took by a clock. What a call changes in its arguments and in global variables
     /// stays changed for the next one. The function is compiled before.
     ///
     /// # Errors
     /// The call has no value, or is not one of a high function of the program.
-    pub fn measure(&mut self, call: &Call, calls: u32) -> Result<Duration, Failure> {
+    pub fn measure(
+        &mut self,
+        call: &Call,
+        calls: u32,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<Duration, Failure> {
         let mut interp = self.interpreter();
         let made = interp.term(&call.callee).and_then(|callee| {
             let args = call.args.iter().map(|arg| interp.term(arg)).collect::<Result<Vec<_>, _>>()?;
@@ -207,18 +212,18 @@ impl<'p> Evaluator<'p> {
             return Err(Failure::Stopped("only calls of a function of the program are measured".to_owned()));
         };
         let Some(engine) = self.engine.clone() else {
-            let start = Instant::now();
+            let start = clock();
             for _ in 0..calls {
                 let called = interp.call_value(callee.clone(), &args);
                 called.map_err(|outcome| stopped(&mut interp, outcome))?;
             }
-            return Ok(start.elapsed());
+            return Ok(clock().saturating_sub(start));
         };
         let func = self.compiled(&engine, id, &mut interp)?;
         let signature = NativeSignature::new(types, &module[id].sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
         args.insert(0, callee);
-        let took = bridge::measure(&func, &signature, &args, &mut interp, engine.runtime(), calls);
+        let took = bridge::measure(&func, &signature, &args, &mut interp, engine.runtime(), calls, clock);
         took.map_err(|error| self.unbridged(error))
     }
 

@@ -77,12 +77,18 @@ impl<'m> Evaluator<'m> {
         read.map_err(|findings| Failure::NotCompiled(Box::new(Broken { source, findings }).into()))
     }
 
-    /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took. What a call changes in its
+    /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took by a clock. What a call changes in its
     /// arguments stays changed for the next one. The function is compiled before.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`]; or the expression is no call of a function of the session.
-    pub fn measure(&mut self, name: &str, text: &str, calls: u32) -> Result<Duration, Failure> {
+    pub fn measure(
+        &mut self,
+        name: &str,
+        text: &str,
+        calls: u32,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<Duration, Failure> {
         let Expression::Call { callee, args, .. } = self.read(name, text)? else {
             return Err(Failure::Stopped("only calls are measured".to_owned()));
         };
@@ -93,7 +99,7 @@ impl<'m> Evaluator<'m> {
         let all: Vec<Val> = std::iter::once(callee).chain(args).collect();
         let (func, signature) = found;
         let runtime = self.dylib.session().runtime().clone();
-        let took = bridge::measure(&func, &signature, &all, &mut self.interp, &runtime, calls);
+        let took = bridge::measure(&func, &signature, &all, &mut self.interp, &runtime, calls, clock);
         took.map_err(|error| self.unbridged(error))
     }
 
@@ -270,10 +276,15 @@ mod tests {
         let error = shown("fib(1.5)").unwrap_err();
         assert_eq!(error, "no method of `fib` takes (::Float64); there is `fib(Int64)`");
         assert!(shown("fib(1.5)::Int64").is_err());
-        assert!(evaluator.measure("<test>", "fib(5)", 10).unwrap() > std::time::Duration::ZERO);
-        assert!(evaluator.measure("<test>", "value(Node(5))", 100).is_ok());
+        // A clock that is one second later whenever it is asked.
+        let asked = std::cell::Cell::new(0);
+        let clock = || std::time::Duration::from_secs(asked.replace(asked.get() + 1));
+        for text in ["fib(5)", "value(Node(5))"] {
+            let took = evaluator.measure("<test>", text, 100, &clock).unwrap();
+            assert_eq!(took.as_secs(), 1, "{text}");
+        }
         for text in ["1", "1 + 1", "Node(1)"] {
-            assert!(evaluator.measure("<test>", text, 1).is_err(), "{text}");
+            assert!(evaluator.measure("<test>", text, 1, &clock).is_err(), "{text}");
         }
     }
 
