@@ -4,7 +4,7 @@
 //! |---|---|
 //! | span | `B` and `E` on its thread |
 //! | wait of a task in the queue | `b` and `e`, category `queue`, by the number of the task |
-//! | published, tiered up, left a loop, invalidated, evicted, collected, interrupted | `i`, with what is known in `args` |
+//! | published, tiered up, left a loop (once, and when the number has doubled), invalidated, evicted, collected, interrupted | `i`, with what is known in `args` |
 //! | bytes that objects use | `C`, behind each collection |
 //! | names of process and threads | `M` |
 //!
@@ -68,7 +68,9 @@ fn event(events: &mut Vec<String>, row: &Row, span: &str) {
             ("i", "published", instant(&[("function", string(function)), ("tier", tier.to_string())]))
         }
         What::TieredUp(function) => ("i", "tiered up", instant(&[("function", string(function))])),
-        What::LeftLoop(function) => ("i", "left a loop", instant(&[("function", string(function))])),
+        What::LeftLoop { function, times } => {
+            ("i", "left a loop", instant(&[("function", string(function)), ("times", times.to_string())]))
+        }
         What::Invalidated { function, reason } => {
             ("i", "invalidated", instant(&[("function", string(function)), ("reason", string(reason))]))
         }

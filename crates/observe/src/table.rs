@@ -43,6 +43,7 @@ impl Trace {
         let mut stages: BTreeMap<Stage, Times> = BTreeMap::new();
         let (mut waits, mut pauses) = (Times::default(), Times::default());
         let mut events: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut left: BTreeMap<&str, u64> = BTreeMap::new();
         let mut open: Vec<Vec<(Stage, Duration)>> = vec![Vec::new(); kept.threads.len()];
         let mut queued: BTreeMap<u64, Duration> = BTreeMap::new();
         for row in &kept.rows {
@@ -74,12 +75,18 @@ impl Trace {
                 What::Published { tier: 1, .. } => "published in tier 1",
                 What::Published { .. } => "published in tier 2",
                 What::TieredUp(_) => "tiered up",
-                What::LeftLoop(_) => "left a loop",
+                What::LeftLoop { function, times } => {
+                    left.insert(function, *times);
+                    continue;
+                }
                 What::Invalidated { .. } => "invalidated",
                 What::Evicted { .. } => "evicted",
                 What::Interrupted => "interrupted",
             };
             *events.entry(name).or_default() += 1;
+        }
+        if !left.is_empty() {
+            events.insert("left a loop, at least", left.values().sum());
         }
         let mut text = format!("{:22}{:>8}{:>12}{:>12}\n", "stage", "number", "total", "longest");
         let rows = stages.iter().map(|(stage, times)| (stage.name(), *times));

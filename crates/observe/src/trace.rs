@@ -58,7 +58,7 @@ pub(crate) enum What {
     Started(u64),
     Published { function: String, tier: u8 },
     TieredUp(String),
-    LeftLoop(String),
+    LeftLoop { function: String, times: u64 },
     Invalidated { function: String, reason: String },
     Evicted { function: String, bytes: usize },
     Collected { is_full: bool, pause: Duration, used: usize },
@@ -173,7 +173,7 @@ impl EventListener for Trace {
             Event::Started { task } => What::Started(task),
             Event::Published { function, tier } => What::Published { function: function.to_owned(), tier },
             Event::TieredUp { function } => What::TieredUp(function.to_owned()),
-            Event::LeftLoop { function } => What::LeftLoop(function.to_owned()),
+            Event::LeftLoop { function, times } => What::LeftLoop { function: function.to_owned(), times },
             Event::Invalidated { function, reason } => {
                 What::Invalidated { function: function.to_owned(), reason: reason.to_owned() }
             }

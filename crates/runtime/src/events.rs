@@ -92,10 +92,13 @@ pub enum Event<'e> {
         /// The function.
         function: &'e str,
     },
-    /// A thread has left a loop for better code while it ran.
+    /// Threads have left a loop for better code while it ran. Told the first time, and whenever the number has doubled: a loop may be left as often as
+    /// it is entered.
     LeftLoop {
         /// The continuation.
         function: &'e str,
+        /// How often by now.
+        times: u64,
     },
     /// A function lost its code because something that it depends on was defined.
     Invalidated {

@@ -37,7 +37,7 @@
 //!
 //! Cost: counting is three instructions and a branch, and a call for each stride; a function is put into the queue once.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -184,6 +184,8 @@ pub(crate) struct Hot {
     background: OnceLock<Arc<dyn Upgrades>>,
     /// How often a thread has left a loop.
     left_loops: AtomicU64,
+    /// The same for each loop, by the address of its cell's word, while somebody listens. Of one that lies where another one lay the count begins with that.
+    left_of_each: Mutex<BTreeMap<usize, u64>>,
     /// A clock that continues when code is made, or called through a stub.
     clock: AtomicU64,
 }
@@ -265,16 +267,26 @@ extern "C" fn brolga_hot(counter: usize) {
     }
 }
 
-/// Tells the listener, if there is one, that this thread leaves a loop: at its next safepoint, because a listener is code of others.
+/// Tells the listener, if there is one, that this thread leaves a loop, the first time and when the number has doubled: at its next safepoint, because a
+/// listener is code of others.
 fn tell_left(cell: &IndirectCell) {
     let runtime = cell.jit().runtime();
     if !runtime.events().is_on() {
         return;
     }
+    let times = {
+        let mut each = cell.jit().hot().left_of_each.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = each.entry(cell.word()).or_default();
+        *times += 1;
+        *times
+    };
+    if !times.is_power_of_two() {
+        return;
+    }
     let (to, function) = (Arc::downgrade(runtime), cell.ty().symbol.clone());
     let tell = move || {
         if let Some(runtime) = to.upgrade() {
-            runtime.events().tell(Event::LeftLoop { function: &function });
+            runtime.events().tell(Event::LeftLoop { function: &function, times });
         }
     };
     // The running thread is attached: it runs compiled code.
