@@ -18,6 +18,7 @@
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
 //! | `foreign.rs`   | C symbols                                                                             |
+//! | `events.rs`    | one listener that is told of compiling, publishing, tiers and collections             |
 //! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
 //! | `output.rs`    | where `print` writes                                                                  |
 //! | `routines/`    | the routines that compiled code calls, by name                                        |
@@ -30,6 +31,7 @@
 mod c_functions;
 mod carried;
 mod enter;
+pub mod events;
 mod exception;
 mod fence;
 mod foreign;

@@ -54,6 +54,7 @@ use brolga_instances::Pin;
 use brolga_ir::Context;
 
 use crate::carried::{Activation, Carried};
+use crate::events::Event;
 use crate::exception::Exception;
 use crate::fence::fenced;
 use crate::frames::{Frames, HandlerRecord};
@@ -534,6 +535,9 @@ impl Thread {
             runtime.heap().safepoint(&self.mutator);
         }
         if wanted & POLL_INTERRUPT != 0 {
+            if let Some(runtime) = self.runtime() {
+                runtime.events().tell(Event::Interrupted);
+            }
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
         wanted & POLL_INTERRUPT != 0
