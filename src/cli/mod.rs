@@ -11,7 +11,7 @@
 //!
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
-mod assembly;
+mod bench;
 mod compile;
 mod completions;
 mod diff;
@@ -21,7 +21,9 @@ mod image;
 mod input;
 mod opt;
 mod passes;
+mod progress;
 mod reduce;
+mod repl;
 mod report;
 mod run;
 mod test;
@@ -53,11 +55,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Bench(bench::Args),
     Test(test::Args),
     Opt(opt::Args),
     Compile(compile::Args),
     Image(image::Args),
     Explore(explore::Args),
+    Repl(repl::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -68,11 +72,13 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Opt(args) => opt::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Image(args) => image::run(&args),
         Command::Explore(args) => explore::run(&args),
+        Command::Repl(args) => repl::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),
@@ -161,10 +167,14 @@ impl How {
         if self.interp {
             return Ok(None);
         }
+        Ok(Some(brolga::Engine::new(self.options())?))
+    }
+
+    /// The options of engines and sessions.
+    fn options(self) -> brolga::Options {
         let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
-        let options = options.linker(self.linker.unwrap_or_default());
-        Ok(Some(brolga::Engine::new(options)?))
+        options.linker(self.linker.unwrap_or_default())
     }
 }
 

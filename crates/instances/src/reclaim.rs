@@ -97,6 +97,15 @@ struct Serial {
     awaited: AtomicUsize,
 }
 
+impl Serial {
+    /// From now on others see the thread outside. For the thread itself.
+    #[inline(always)]
+    fn end(&self) {
+        let serial = self.serial.load(Ordering::Relaxed); // R6
+        self.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+    }
+}
+
 struct Item<T> {
     what: T,
     known_to: Vec<Knows>,
@@ -275,11 +284,33 @@ impl<T> Participant<T> {
         self.depth.set(depth + 1);
         let suspended = if self.stands.get().is_some() { self.go_on() } else { None };
         if depth == 0 {
-            let serial = self.own.serial.load(Ordering::Relaxed); // R6
-            self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
-            self.fences.light(); // R2
+            self.begin();
         }
         Pin { participant: self, suspended }
+    }
+
+    /// As [`Participant::pin`], for a thread that is outside, and without a guard: [`Participant::leave_outermost`] is called when it leaves.
+    #[inline(always)]
+    pub fn enter_outermost(&self) {
+        debug_assert!(self.depth.get() == 0 && self.stands.get().is_none());
+        self.depth.set(1);
+        self.begin();
+    }
+
+    /// From now on others see the thread inside.
+    #[inline(always)]
+    fn begin(&self) {
+        let serial = self.own.serial.load(Ordering::Relaxed); // R6
+        self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
+        self.fences.light(); // R2
+    }
+
+    /// Leaves what [`Participant::enter_outermost`] entered.
+    #[inline(always)]
+    pub fn leave_outermost(&self) {
+        debug_assert!(self.depth.get() == 1);
+        self.depth.set(0);
+        self.own.end();
     }
 
     /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
@@ -347,8 +378,7 @@ impl<T> Participant<T> {
         drop(self.go_on());
         self.staying.borrow_mut().clear();
         if self.depth.replace(0) > 0 {
-            let serial = self.own.serial.load(Ordering::Relaxed); // R6
-            self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+            self.own.end();
         }
     }
 
@@ -428,8 +458,7 @@ impl<T> Drop for Pin<'_, T> {
         let Participant { own, depth, .. } = self.participant;
         depth.set(depth.get() - 1);
         if depth.get() == 0 {
-            let serial = own.serial.load(Ordering::Relaxed); // R6
-            own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+            own.end();
         }
         if self.suspended.is_some() {
             self.participant.resume(self.suspended.take());

@@ -64,6 +64,12 @@ impl Carried {
         seen
     }
 
+    /// Whether one waits in the innermost activation.
+    #[inline(always)]
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.handler.get().is_null()
+    }
+
     /// Whether one waits for a handler, which is not null.
     pub(crate) fn waits_for(&self, handler: *mut HandlerRecord) -> bool {
         self.handler.get() == handler
@@ -95,7 +101,7 @@ pub(crate) struct Activation<'t> {
 impl Activation<'_> {
     /// Whether something waits in it.
     pub(crate) fn carries(&self) -> bool {
-        !self.carried.handler.get().is_null()
+        self.carried.is_waiting()
     }
 }
 

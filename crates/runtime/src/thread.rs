@@ -20,7 +20,7 @@
 //! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
 //! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
-//! **Guards.** An entry is several guards on the stack. Their constructors and destructors are always inlined: a guard that is returned through memory and
+//! **Guards.** An entry is several guards on the stack, but for that of a thread at rest (`outermost`). Their constructors and destructors are always inlined: a guard that is returned through memory and
 //! moved costs more than all that it does.
 //!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
@@ -37,11 +37,13 @@
 mod asked;
 mod attached;
 mod end;
+mod outermost;
 
 pub use asked::Interrupt;
 pub use attached::{AttachError, with_attached};
 pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;
+pub use outermost::Outermost;
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -52,6 +54,7 @@ use brolga_instances::Pin;
 use brolga_ir::Context;
 
 use crate::carried::{Activation, Carried};
+use crate::events::Event;
 use crate::exception::Exception;
 use crate::fence::fenced;
 use crate::frames::{Frames, HandlerRecord};
@@ -166,24 +169,11 @@ impl Drop for HeapEntry<'_> {
     fn drop(&mut self) {
         let mutator = &self.thread.mutator;
         if mutator.left.borrow().len() > self.left {
-            self.come_back();
+            self.thread.come_back(self.heap, self.left);
         }
         mutator.restore_gc_stack(self.gc_stack);
         mutator.inside.set(self.inside);
         self.heap.leave(mutator);
-    }
-}
-
-impl HeapEntry<'_> {
-    /// Compiled code left the heap, and was left by an exception before it came back.
-    #[cold]
-    fn come_back(&self) {
-        let mutator = &self.thread.mutator;
-        let left = mutator.left.borrow().get(self.left).copied();
-        if let Some(paused) = left {
-            mutator.left.borrow_mut().truncate(self.left);
-            self.heap.resume(mutator, paused);
-        }
     }
 }
 
@@ -226,6 +216,16 @@ impl Drop for Entered<'_> {
 }
 
 impl Thread {
+    /// Compiled code left the heap, and was left by an exception before it came back to where it had left it `left` times.
+    #[cold]
+    fn come_back(&self, heap: &Heap, left: usize) {
+        let paused = self.mutator.left.borrow().get(left).copied();
+        if let Some(paused) = paused {
+            self.mutator.left.borrow_mut().truncate(left);
+            heap.resume(&self.mutator, paused);
+        }
+    }
+
     /// The lowest address of the running thread's stack, if that is large enough. Asked before [`Thread::new`], whose own frame a small stack cannot
     /// hold.
     #[inline(never)]
@@ -535,6 +535,9 @@ impl Thread {
             runtime.heap().safepoint(&self.mutator);
         }
         if wanted & POLL_INTERRUPT != 0 {
+            if let Some(runtime) = self.runtime() {
+                runtime.events().tell(Event::Interrupted);
+            }
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
         wanted & POLL_INTERRUPT != 0

@@ -10,7 +10,7 @@ use brolga_ir::interp::{Interp, Options, SimMemory, Val};
 use brolga_ir::module::Literal;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{CallError, Jit, UntypedFunc};
-use brolga_runtime::ExceptionKind;
+use brolga_runtime::{Exception, ExceptionKind};
 use std::collections::BTreeMap;
 
 /// Machine code, compiled by the passes and the code generator's effort of a level. All functions of a module are one
@@ -72,20 +72,18 @@ impl Loaded for NativeLoaded<'_> {
                 Err(end) => return Outcome::Failed(format!("{end:?}")),
             }
         }
+        let thrown = |exception: &Exception| {
+            let says = matches!(exception.kind, ExceptionKind::ErrorException | ExceptionKind::ArgumentError);
+            let message = says.then(|| exception.message.clone());
+            Outcome::Threw { kind: exception.kind.name().to_owned(), message }
+        };
         match bridge::call(callable, signature, &vals, &mut interp, self.jit.runtime()) {
             Ok(val) => match to_literal(&mut interp, cx, &val) {
                 Some(value) => Outcome::Returned(value),
                 None => Outcome::Failed("the result is no literal".to_owned()),
             },
-            Err(
-                BridgeError::Call(CallError::Exception(exception))
-                | BridgeError::Object(brolga_runtime::CallError::Exception(exception)),
-            ) => {
-                let says =
-                    matches!(exception.kind, ExceptionKind::ErrorException | ExceptionKind::ArgumentError);
-                let message = says.then_some(exception.message);
-                Outcome::Threw { kind: exception.kind.name().to_owned(), message }
-            }
+            Err(BridgeError::Call(CallError::Exception(exception))) => thrown(&exception),
+            Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => thrown(&exception),
             Err(error) => Outcome::Failed(error.to_string()),
         }
     }

@@ -183,6 +183,34 @@ impl Dispatch {
         &raw const *self.lines
     }
 
+    /// Whether the thread is outside of all worlds, and the table in use is this one.
+    #[inline(always)]
+    pub(crate) fn may_begin(&self, table: &MethodTable) -> bool {
+        self.world.get() == 0 && Arc::ptr_eq(&self.table.borrow(), &table.shared)
+    }
+
+    /// Enters the newest world of the table in use, from outside of all worlds. The thread must be pinned.
+    #[inline(always)]
+    pub(crate) fn begin(&self, table: &MethodTable) {
+        let world = table.shared.worlds.newest();
+        let stamp = self.stamp_of(table.shared.id, world);
+        let lines: &Lines = &self.lines;
+        lines.table.set(Table::identity(&table.shared));
+        lines.stamp.set(stamp);
+        self.world.set(world);
+        self.span.set((world, world));
+    }
+
+    /// Leaves all worlds.
+    #[inline(always)]
+    pub(crate) fn end(&self) {
+        let lines: &Lines = &self.lines;
+        lines.stamp.set(0);
+        lines.table.set(0);
+        self.world.set(0);
+        self.span.set((0, 0));
+    }
+
     /// The current method table.
     pub(crate) fn table(&self) -> Arc<Table> {
         self.table.borrow().clone()
@@ -278,13 +306,21 @@ impl Dispatch {
         self.set_of(id, world);
     }
 
+    /// The stamp of a table's world: the last one if that was its, else a new one.
+    #[inline(always)]
+    fn stamp_of(&self, id: u64, world: u64) -> u64 {
+        let (last_id, last_world, last) = self.last.get();
+        if (last_id, last_world) == (id, world) {
+            return last;
+        }
+        let stamp = last + STAMP_STEP;
+        self.last.set((id, world, stamp));
+        stamp
+    }
+
     #[inline(always)]
     fn set_of(&self, id: u64, world: u64) {
-        let (last_id, last_world, mut stamp) = self.last.get();
-        if (last_id, last_world) != (id, world) {
-            stamp += STAMP_STEP;
-            self.last.set((id, world, stamp));
-        }
+        let stamp = self.stamp_of(id, world);
         self.be_in(world);
         self.lines.stamp.set(stamp);
     }

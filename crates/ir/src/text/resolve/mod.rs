@@ -30,6 +30,7 @@ mod call;
 mod error;
 mod exceptions;
 mod exported;
+mod expression;
 mod functions;
 mod handlers;
 mod head;
@@ -63,6 +64,7 @@ use crate::op::Level;
 use crate::types::{Decl, Type};
 
 pub use error::ResolveError;
+pub use expression::{Expression, read_expression};
 use functions::Functions;
 pub use term::Term;
 use types::TypeVar;

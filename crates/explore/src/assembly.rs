@@ -11,17 +11,19 @@
 
 use std::fmt::Write as _;
 
-use brolga::emit::Code;
+use brolga_engine::emit::Code;
+
+use crate::machine::instructions;
 
 /// The text of all functions.
-pub(super) fn of(code: &Code) -> String {
+pub fn assembly(code: &Code) -> String {
     let mut text = String::new();
     for function in code.functions() {
         let blank = if text.is_empty() { "" } else { "\n" };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{blank}{}:", function.name);
         let mut references = function.references.iter().peekable();
-        for (offset, bytes, instruction) in brolga::explore::instructions(function.bytes) {
+        for (offset, bytes, instruction) in instructions(function.bytes) {
             let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             let _ = writeln!(text, "{offset:6x}  {:32} {instruction}", hex.join(" "));
             while let Some(place) = references.next_if(|place| place.offset < offset + bytes.len()) {
