@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_c_leaves_open_is_refused() {
+    fn undefined_formats_are_refused() {
         for (format, args) in [
             ("%d", vec![]),
             ("%ld", vec![(I32, 1)]),
