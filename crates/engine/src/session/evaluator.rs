@@ -176,10 +176,10 @@ impl<'m> Evaluator<'m> {
 
     fn unbridged(&self, error: BridgeError) -> Failure {
         match error {
-            BridgeError::Call(CallError::Exception(exception))
-            | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Call(CallError::Attach(error))
-            | BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
+            BridgeError::Call(CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
+            BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
                 Failure::Refused(error.to_string())
             }
             other => Failure::Stopped(other.to_string()),
