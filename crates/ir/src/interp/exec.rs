@@ -11,8 +11,8 @@
 //!
 //! A token of `enter` has a serial number, so each execution of an `enter` is a handler of its own.
 
-use super::callback::Waiting;
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
+use super::jobs::Waiting;
 use super::places::Place;
 use super::value::{Token, Val};
 use super::{Interp, shape};

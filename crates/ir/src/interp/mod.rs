@@ -15,7 +15,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions on it |
-//! | `c_text`, `callback` | C functions that print, and that call the program |
+//! | `c_text`, `callback`, `jobs` | C functions that print, and that call the program |
 //! | `compare`, `show`, `graph`, `error` | equality, text, copying values elsewhere, how a call ends |
 //! | `exec`, `shape` | frames, control flow, exceptions; what is checked before a function first runs |
 //! | `high`, `calls`, `fields`, `places`, `arrays`, `generic`, `foreign`, `pointers` | high IR by family of operations |
@@ -49,6 +49,7 @@ mod graph;
 mod heap;
 mod high;
 mod identity;
+mod jobs;
 mod libc;
 mod low;
 mod memory;
