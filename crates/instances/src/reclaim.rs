@@ -275,11 +275,47 @@ impl<T> Participant<T> {
         self.depth.set(depth + 1);
         let suspended = if self.stands.get().is_some() { self.go_on() } else { None };
         if depth == 0 {
-            let serial = self.own.serial.load(Ordering::Relaxed); // R6
-            self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
-            self.fences.light(); // R2
+            self.arrive();
         }
         Pin { participant: self, suspended }
+    }
+
+    /// Whether the thread is outside, so that it can [enter](Participant::enter) without a guard. For the thread itself.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_outside(&self) -> bool {
+        self.depth.get() == 0 && self.stands.get().is_none()
+    }
+
+    /// As [`Participant::pin`], for a thread that [is outside](Participant::is_outside), until [`Participant::leave`].
+    #[inline(always)]
+    pub fn enter(&self) {
+        debug_assert!(self.is_outside());
+        self.depth.set(1);
+        self.arrive();
+    }
+
+    /// Leaves what [`Participant::enter`] entered, when all that was entered behind it has been left.
+    #[inline(always)]
+    pub fn leave(&self) {
+        debug_assert!(self.depth.get() == 1);
+        self.depth.set(0);
+        self.depart();
+    }
+
+    /// From now on things that are retired are noted for the thread.
+    #[inline(always)]
+    fn arrive(&self) {
+        let serial = self.own.serial.load(Ordering::Relaxed); // R6
+        self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
+        self.fences.light(); // R2
+    }
+
+    /// Nothing waits for the thread from now on.
+    #[inline(always)]
+    fn depart(&self) {
+        let serial = self.own.serial.load(Ordering::Relaxed); // R6
+        self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
     }
 
     /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
@@ -347,8 +383,7 @@ impl<T> Participant<T> {
         drop(self.go_on());
         self.staying.borrow_mut().clear();
         if self.depth.replace(0) > 0 {
-            let serial = self.own.serial.load(Ordering::Relaxed); // R6
-            self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+            self.depart();
         }
     }
 
@@ -425,11 +460,10 @@ pub struct Pin<'p, T> {
 impl<T> Drop for Pin<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        let Participant { own, depth, .. } = self.participant;
+        let depth = &self.participant.depth;
         depth.set(depth.get() - 1);
         if depth.get() == 0 {
-            let serial = own.serial.load(Ordering::Relaxed); // R6
-            own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+            self.participant.depart();
         }
         if self.suspended.is_some() {
             self.participant.resume(self.suspended.take());

@@ -64,6 +64,12 @@ impl Carried {
         seen
     }
 
+    /// Whether something waits. Where nothing does, nothing is kept either.
+    #[inline(always)]
+    pub(crate) fn carries(&self) -> bool {
+        !self.handler.get().is_null()
+    }
+
     /// Whether one waits for a handler, which is not null.
     pub(crate) fn waits_for(&self, handler: *mut HandlerRecord) -> bool {
         self.handler.get() == handler
@@ -95,7 +101,7 @@ pub(crate) struct Activation<'t> {
 impl Activation<'_> {
     /// Whether something waits in it.
     pub(crate) fn carries(&self) -> bool {
-        !self.carried.handler.get().is_null()
+        self.carried.carries()
     }
 }
 

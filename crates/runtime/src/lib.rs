@@ -60,7 +60,7 @@ pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
 pub use retired::RetiredCode;
 pub use thread::{
-    AttachError, EnterError, Entered, HeapEntry, Interrupt, STACK_RESERVE, Thread, ThreadLayout,
-    with_attached,
+    AttachError, EnterError, Entered, HeapEntry, Interrupt, PlainEntry, STACK_RESERVE, Thread, ThreadLayout,
+    with_attached, with_plain_entry,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};

@@ -21,7 +21,7 @@
 //! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
 //! **Guards.** An entry is several guards on the stack. Their constructors and destructors are always inlined: a guard that is returned through memory and
-//! moved costs more than all that it does.
+//! moved costs more than all that it does. A call from a thread that is outside of everything needs none of them (`plain`).
 //!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
@@ -31,17 +31,19 @@
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
-//! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
+//! | T3  | outermost entry: load, which may be all; clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 //! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
 
 mod asked;
 mod attached;
 mod end;
+mod plain;
 
 pub use asked::Interrupt;
-pub use attached::{AttachError, with_attached};
+pub use attached::{AttachError, with_attached, with_plain_entry};
 pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;
+pub use plain::PlainEntry;
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;

@@ -33,13 +33,14 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use brolga_codegen::entry::RETURNED;
+use brolga_codegen::entry::{RETURNED, THREW};
 use brolga_codegen::same_type::TypeIn;
 use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
+use brolga_instances::CodeWord;
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached};
+use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached, with_plain_entry};
 
 use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::call::value::{Params, Value, ValueError};
@@ -233,17 +234,35 @@ enum Address {
     Closed,
 }
 
-/// A compiled function and the way into it.
-#[derive(Clone, Debug)]
+/// A compiled function and the way into it. Beside the callee is what each call needs of it, found once.
+#[derive(Clone)]
 pub(crate) struct Callable {
     entry: Arc<Entry>,
     to: Callee,
+    code: Code,
+    runtime: Arc<Runtime>,
+    /// Where its dynamic calls look; nothing for code that handles no objects, and so makes none.
+    methods: Option<MethodTable>,
     /// Objects that stay as long as the function.
     kept: Option<Kept>,
 }
 
+impl std::fmt::Debug for Callable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callable").field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
 /// An opaque value that is kept.
 type Kept = Arc<dyn Any + Send + Sync>;
+
+/// Where a callee's code is.
+#[derive(Clone, Copy, Debug)]
+enum Code {
+    At(usize),
+    /// The address of a cell's word, which leads to it.
+    Behind(usize),
+}
 
 /// The callee.
 #[derive(Clone, Debug)]
@@ -278,10 +297,10 @@ impl Callee {
         }
     }
 
-    fn code(&self) -> usize {
+    fn code(&self) -> Code {
         match self {
-            Callee::Code(_, address) => *address,
-            Callee::Cell(cell) => cell.code(),
+            Callee::Code(_, address) => Code::At(*address),
+            Callee::Cell(cell) => Code::Behind(cell.word()),
         }
     }
 }
@@ -309,29 +328,36 @@ impl Callable {
     fn to(to: Callee, ty: &FunctionType) -> Result<(Callable, Signature), LookupError> {
         let entry = to.jit().entry(&ty.signature);
         let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
-        Ok((Callable { entry, to, kept: None }, ty.signature.clone()))
+        let (code, runtime) = (to.code(), to.jit().runtime().clone());
+        let methods = to.needs_heap().then(|| to.methods().clone());
+        Ok((Callable { entry, to, code, runtime, methods, kept: None }, ty.signature.clone()))
     }
 
     pub(crate) fn runtime(&self) -> &Arc<Runtime> {
-        self.to.jit().runtime()
+        &self.runtime
     }
 
     /// Where its dynamic calls look; nothing for code that makes none.
     pub(crate) fn methods(&self) -> Option<&MethodTable> {
-        self.to.needs_heap().then(|| self.to.methods())
+        self.methods.as_ref()
     }
 
     /// Where the code is now.
     #[inline]
     pub(crate) fn code(&self) -> usize {
-        self.to.code()
+        match self.code {
+            Code::At(address) => address,
+            // SAFETY: `self.to` is the cell, and keeps its place and the word in it (W2 of `cell/place.rs`), which is laid out as a `CodeWord` and
+            // only ever accessed as one, or by compiled code in one move.
+            Code::Behind(word) => unsafe { &*std::ptr::with_exposed_provenance::<CodeWord>(word) }.load(), // S3
+        }
     }
 
     /// The address of the word that leads to it, if there is one.
     pub(crate) fn word(&self) -> Option<usize> {
-        match &self.to {
-            Callee::Code(..) => None,
-            Callee::Cell(cell) => Some(cell.word()),
+        match self.code {
+            Code::At(_) => None,
+            Code::Behind(word) => Some(word),
         }
     }
 
@@ -348,11 +374,44 @@ impl Callable {
     ///
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
+    #[inline]
     unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
         // An error is larger than what registers hold: it is written where it occurs, and does not travel through the closure.
+        let mut thrown = None;
+        let status = with_plain_entry(&self.runtime, self.methods.as_ref(), |entry| {
+            // SAFETY: as in `call_on`; the thread is the running one, by `with_plain_entry`.
+            let status = unsafe { self.trampoline()(entry.thread(), self.code(), args, results) };
+            // An exception from a C callback that is still pending leaves here as well.
+            if status != RETURNED || entry.carries() {
+                thrown = Some(entry.take_exception());
+                return THREW;
+            }
+            entry.leave();
+            RETURNED
+        });
+        match (status, thrown) {
+            (Some(RETURNED), nothing) => {
+                // It is `None`: no destructor has to look.
+                std::mem::forget(nothing);
+                Ok(())
+            }
+            (_, Some(exception)) => Err(CallError::Exception(exception)),
+            // SAFETY: F1 by the contract.
+            (_, None) => unsafe { self.call_guarded(args, results) },
+        }
+    }
+
+    /// Calls the function on a thread that may be inside of anything.
+    ///
+    /// # Safety
+    ///
+    /// F1.
+    #[cold]
+    #[inline(never)]
+    unsafe fn call_guarded(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
         let mut error = None;
         // SAFETY: F1 by the contract; the thread is the running one.
-        let attached = with_attached(self.to.jit().runtime(), |thread| unsafe {
+        let attached = with_attached(&self.runtime, |thread| unsafe {
             self.call_on(thread, args, results, &mut error);
         });
         match error {
@@ -378,9 +437,9 @@ impl Callable {
             *error = Some(CallError::InScope);
             return;
         }
-        let runtime = self.to.jit().runtime();
+        let runtime = &self.runtime;
         // Collections read the words of threads that have been in the heap, and compiled code writes them.
-        let enters = self.to.needs_heap() || thread.is_known_to_heap();
+        let enters = self.methods.is_some() || thread.is_known_to_heap();
         let _entry = match enters {
             true => match thread.enter_heap(runtime) {
                 Ok(entry) => Some(entry),
@@ -392,11 +451,11 @@ impl Callable {
             false => None,
         };
         let entered = thread.enter();
-        let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
+        let _world = self.methods.as_ref().map(|methods| thread.enter_world(methods));
         // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
         // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
         // buffers are as F1 says. The trampoline comes back on either way out.
-        let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
+        let status = unsafe { self.trampoline()(thread, self.code(), args, results) };
         // An exception from a C callback that is still pending leaves here as well.
         if status != RETURNED || entered.carries() {
             *error = Some(CallError::Exception(entered.take_exception()));
@@ -433,6 +492,7 @@ impl<A, R> TypedFunc<A, R> {
 
 impl<A: Params, R: Value> TypedFunc<A, R> {
     /// Calls the function.
+    #[inline]
     pub fn call(&self, args: A) -> Result<R, CallError> {
         let args = args.into_words();
         // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
@@ -557,7 +617,7 @@ impl UntypedFunc {
         scope: &mut Scope<'f, 'h>,
         args: &[Word<'_, 'h>],
     ) -> Result<Vec<Word<'f, 'h>>, CallError> {
-        if !std::ptr::eq(scope.heap(), self.callable.to.jit().runtime().heap()) {
+        if !std::ptr::eq(scope.heap(), self.callable.runtime().heap()) {
             return Err(CallError::OtherRuntime);
         }
         let Signature { params, results } = &self.signature;
@@ -609,19 +669,47 @@ impl UntypedFunc {
             return Err(CallError::Count { expected: params.len(), given: args.len() });
         }
         self.picky.iter().try_for_each(|picky| picky.check(args))?;
-        let mut words = Vec::with_capacity(self.signature.param_words());
-        for (abi, bits) in params.iter().zip(args) {
-            words.extend([*bits as u64, (bits >> 64) as u64].iter().take(abi.words()));
+        let mut words = Words::zeroed(self.signature.param_words());
+        let slots = words.as_mut_slice();
+        for ((abi, offset), bits) in word_offsets(params).zip(args) {
+            let at = offset as usize / 8;
+            slots[at] = *bits as u64;
+            if abi.words() == 2 {
+                slots[at + 1] = (bits >> 64) as u64;
+            }
         }
-        let mut given = vec![0u64; self.signature.result_words()];
-        // SAFETY: F1: both vectors have the length that the trampoline's signature says.
-        unsafe { self.callable.call(words.as_ptr(), given.as_mut_ptr())? };
-        let read = |(abi, offset): (brolga_codegen::sig::Abi, i32)| {
+        let mut given = Words::zeroed(self.signature.result_words());
+        let given = given.as_mut_slice();
+        // SAFETY: F1: both have the length that the trampoline's signature says.
+        unsafe { self.callable.call(slots.as_ptr(), given.as_mut_ptr())? };
+        let mut read = Vec::with_capacity(results.len());
+        for (abi, offset) in word_offsets(results) {
             let at = offset as usize / 8;
             let high = if abi.words() == 2 { u128::from(given[at + 1]) << 64 } else { 0 };
-            (high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits()))
-        };
-        Ok(word_offsets(results).map(read).collect())
+            read.push((high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits())));
+        }
+        Ok(read)
+    }
+}
+
+/// The words of arguments or results: on the stack if they are few.
+enum Words {
+    Few([u64; Words::FEW], usize),
+    Many(Vec<u64>),
+}
+
+impl Words {
+    const FEW: usize = 8;
+
+    fn zeroed(count: usize) -> Words {
+        if count <= Words::FEW { Words::Few([0; Words::FEW], count) } else { Words::Many(vec![0; count]) }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u64] {
+        match self {
+            Words::Few(words, count) => &mut words[..*count],
+            Words::Many(words) => words,
+        }
     }
 }
 

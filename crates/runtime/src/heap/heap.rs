@@ -302,6 +302,14 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::enter`], for a mutator that is registered and outside.
+    #[inline(always)]
+    pub(crate) fn enter_known(&self, mutator: &Mutator) {
+        debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
+        mutator.depth.set(1);
+        self.world.enter(mutator);
+    }
+
     #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         let depth = mutator.depth.get() - 1;

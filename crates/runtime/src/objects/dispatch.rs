@@ -128,6 +128,8 @@ pub(crate) struct Dispatch {
     span: Arc<Span>,
     /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
+    /// Its identity.
+    identity: Cell<usize>,
     /// The id of the table and the world of the last stamp, and that stamp.
     last: Cell<(u64, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
@@ -153,7 +155,7 @@ impl Drop for InWorld<'_> {
         self.dispatch.world.set(self.world);
         self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
-            self.dispatch.table.replace(table);
+            self.dispatch.use_table(table);
         }
     }
 }
@@ -172,6 +174,7 @@ impl Dispatch {
             }),
             world: Cell::new(0),
             span,
+            identity: Cell::new(Table::identity(&table)),
             table: RefCell::new(table),
             last: Cell::new((0, 0, 0)),
             others: RefCell::default(),
@@ -222,8 +225,41 @@ impl Dispatch {
     /// use: keeping the new one saves the change at the next entry.
     #[cold]
     fn change_table(&self, table: &MethodTable) -> Option<Arc<Table>> {
-        let other = self.table.replace(table.shared.clone());
+        let other = self.use_table(table.shared.clone());
         (self.world.get() != 0).then_some(other)
+    }
+
+    /// Returns the table that was in use.
+    #[cold]
+    fn use_table(&self, table: Arc<Table>) -> Arc<Table> {
+        self.identity.set(Table::identity(&table));
+        self.table.replace(table)
+    }
+
+    /// Enters the newest world of a table, if that is the world and the table of the last entry; whether it did. The thread is pinned, and outside of all
+    /// worlds; [`Dispatch::leave_all`] brings it back.
+    #[inline(always)]
+    pub(crate) fn enter_again(&self, table: &MethodTable) -> bool {
+        let (identity, last) = (Table::identity(&table.shared), self.last.get());
+        let (id, world, stamp) = last;
+        let newest = table.shared.worlds.newest();
+        if (self.identity.get() != identity) | (id != table.shared.id) | (world != newest) {
+            return false;
+        }
+        self.lines.table.set(identity);
+        self.lines.stamp.set(stamp);
+        self.world.set(world);
+        self.span.set((world, world));
+        true
+    }
+
+    /// Leaves all worlds; the table stays in use.
+    #[inline(always)]
+    pub(crate) fn leave_all(&self) {
+        self.lines.stamp.set(0);
+        self.lines.table.set(0);
+        self.world.set(0);
+        self.span.set((0, 0));
     }
 
     /// Enters the newest world.

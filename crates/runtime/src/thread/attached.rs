@@ -33,9 +33,10 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::asked::{Interrupt, WeakThread};
-use super::{EnterError, FramesAtEnd, Thread};
+use super::{EnterError, FramesAtEnd, PlainEntry, Thread};
 use crate::heap::{Scope, with_scope};
 use crate::instance::Runtime;
+use crate::objects::MethodTable;
 use crate::stack;
 
 /// Why a thread cannot run compiled code. The embedder's or the system's fault.
@@ -148,6 +149,24 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     // `exit`; then frames of compiled code keep it, and nobody returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
     Ok(body(unsafe { &*LAST.get().1 }))
+}
+
+/// Calls `body` within a [plain entry](PlainEntry) of the running operating-system thread into the code of a runtime: with methods, code that may handle
+/// objects. `None`, and nothing is called, if the thread is not the one of the last call, or cannot be entered so; [`with_attached`] and guards
+/// serve all threads.
+#[inline(always)]
+pub fn with_plain_entry<R>(
+    runtime: &Arc<Runtime>,
+    methods: Option<&MethodTable>,
+    body: impl FnOnce(PlainEntry<'_>) -> R,
+) -> Option<R> {
+    let (last, thread) = LAST.get();
+    if last != Arc::as_ptr(runtime) {
+        return None;
+    }
+    // SAFETY: as in `with_attached`.
+    let thread = unsafe { &*thread };
+    thread.enter_plainly(runtime, methods).map(body)
 }
 
 #[cold]
