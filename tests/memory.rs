@@ -168,7 +168,7 @@ fn four_times_as_much_of_a_construct_allocates_at_most_five_times_as_much() {
             if cfg!(debug_assertions) && level == Some(OptLevel::O2) && LISTED.contains(&construct.name) {
                 continue;
             }
-            // What is made once for a process is made here.
+            // Tables that are made once for a process.
             allocated(construct, level, 8);
             let is_steep = |small: usize, large: usize| large > 5 * small + SLACK;
             let [small, large] = [SIZE, 4 * SIZE].map(|n| allocated(construct, level, n));

@@ -1,6 +1,6 @@
 //! C functions of Julia's run time and of `utf8proc`, for programs that name them where no library has them.
 //!
-//! Their semantics is that of `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention. What C prints leaves the process here.
+//! Their semantics is that of `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention. C's own output is flushed here too.
 
 use std::io;
 
@@ -25,7 +25,7 @@ unsafe extern "C" {
     static stdout: *mut libc::FILE;
 }
 
-/// Writes out what C functions have printed to the standard output and C still holds. Only that stream: flushing all of them would wait for a
+/// Writes out the text that C functions have printed to the standard output and that C still holds. Only that stream: flushing all of them would wait for a
 /// thread that reads from one. On other systems C does this when the process ends.
 pub(crate) fn flush_output() -> io::Result<()> {
     #[cfg(target_os = "linux")]

@@ -85,7 +85,7 @@ impl Sink {
         }
     }
 
-    /// Makes sure that everything has left the process, what C functions printed included, or will when the thread that uses the embedder's writer has done its part.
+    /// Makes sure that everything has left the process, the text of C functions included, or will when the thread that uses the embedder's writer has done its part.
     pub fn flush(&self) {
         let mut state = self.lock();
         if state.error.is_some() {

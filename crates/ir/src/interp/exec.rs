@@ -92,10 +92,7 @@ impl<'m> Interp<'m> {
             flow = match next {
                 Ok(Some(vals)) => return Ok(vals),
                 Ok(None) => self.step(),
-                Err(Stop::Throw(exception)) => match self.catch(exception) {
-                    Ok(flow) => flow,
-                    Err(outcome) => return Err(outcome),
-                },
+                Err(Stop::Throw(exception)) => self.catch(exception)?,
                 Err(stop) => return Err(self.outcome_without_place(stop)),
             };
         }

@@ -18,7 +18,7 @@
 //! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
 //! table. Programs do not see each other's methods. Of equal signatures the program's own counts.
 //!
-//! **Search.** A table gives out the list of a callee's methods, which never changes once it is given; the search itself, which
+//! **Search.** A table gives out the list of a callee's methods, to which none is added once it is given; the search itself, which
 //! asks for subtypes, runs without a lock. It looks at the methods that the first argument allows (`methods/list.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
@@ -26,6 +26,7 @@
 //! | D1  | a change is complete: store the newest world | SeqCst | D2 | a thread enters a world, and does not find its methods |
 //! | D2  | enter a world: load the newest one | SeqCst | D1, R4 of `brolga_instances` | a thread that was not noticed when a method was retired finds it |
 //! | D3  | the last world of a method | Relaxed | – | nothing: who reads it entered a world, which D1 and D2 order |
+//! | D4  | a method leaves its table: its mark | Relaxed | – | nothing: lists are made under the table's lock, as marks are |
 //!
 //! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. No thread sees them that enters later;
 //! those that run are waited for, and then code and function are freed (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods)
@@ -377,7 +378,7 @@ impl Drop for Buried {
         let Some(method) = self.method.take() else { return };
         let mut lists = self.table.lists.write().unwrap_or_else(PoisonError::into_inner);
         let Some(list) = lists.get(&self.head) else { return };
-        method.is_gone.store(true, Ordering::Relaxed); // L1
+        method.is_gone.store(true, Ordering::Relaxed); // D4
         let before = match list.without_one() {
             Some(None) => lists.remove(&self.head),
             Some(Some(left)) => lists.insert(self.head.clone(), left),

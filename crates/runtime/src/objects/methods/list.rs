@@ -15,7 +15,8 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | L1 | a method goes: its mark, and the count | Relaxed | – | nothing: both are changed, and lists are made, under the table's lock; a search that finds it all the same runs in one of its worlds |
+//! | L1 | the count of methods that are gone | Relaxed | – | nothing: it is changed under the table's lock |
+//! | L2 | the mark of a method: load | Relaxed | – | nothing: lists are made under the table's lock, as marks are; a search that finds a marked method runs in one of its worlds |
 //!
 //! Not done: an index of the further arguments, and of abstract types.
 
@@ -62,7 +63,7 @@ impl MethodList {
             .methods
             .iter()
             .filter_map(Weak::upgrade)
-            .filter(|method| !method.is_gone.load(Ordering::Relaxed)) // L1
+            .filter(|method| !method.is_gone.load(Ordering::Relaxed)) // L2
     }
 
     /// To be called, with the lock of the table, for each method that goes and is marked so: the list to use from now on, if it is another. `None` in there means
