@@ -6,7 +6,9 @@
 //!
 //! | bench | what one iteration is |
 //! |---|---|
-//! | `from_rust/typed` | Rust calls a compiled function of one integer by its types |
+//! | `from_rust/scalars` | Rust calls a compiled function of one integer by its types, on a thread that has not been in the heap, of a unit without objects |
+//! | `from_rust/typed` | the same of a unit that handles objects: the call enters the heap and the newest world |
+//! | `from_rust/within` | the same within one activation |
 //! | `from_rust/untyped` | the same with the arguments in an array |
 //! | `from_rust/exception` | the function throws, and the exception arrives as an error with its message |
 //! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |
@@ -21,7 +23,15 @@ use brolga::{Engine, OptLevel, Options, Program};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
-/// The functions that are called. No function handles objects, so calls from Rust do not enter the heap.
+/// A function of a unit that handles no objects: calls from Rust do not enter the heap, unless the thread has been there before.
+const SCALARS: &str = r#"
+function next(x::Int64)::Int64
+1 ─ %1 = Base.add_int(x, 1)::Int64
+└──      return %1
+end
+"#;
+
+/// The functions that are called. `fails` makes an exception, so the unit handles objects and each call from Rust enters the heap.
 const SOURCE: &str = r#"
 function next(x::Int64)::Int64
 1 ─ %1 = Base.slt_int(x, 0)::Bool
@@ -163,8 +173,16 @@ fn calls(criterion: &mut Criterion) {
     let unit = engine.compile(&program).expect("the source needs no heap");
 
     let mut group = criterion.benchmark_group("from_rust");
+    let scalars = Program::read("scalars", SCALARS.as_bytes()).expect("the source is well-formed");
+    let scalars = engine.compile(&scalars).expect("a unit");
+    let next = scalars.func::<(i64,), i64>("next").expect("it is there");
+    group.bench_function("scalars", |b| b.iter(|| next.call((black_box(41),))));
     let next = unit.func::<(i64,), i64>("next").expect("it is there");
     group.bench_function("typed", |b| b.iter(|| next.call((black_box(41),))));
+    group.bench_function("within", |b| {
+        let all = engine.activate(|activation| b.iter(|| next.call_within(activation, (black_box(41),))));
+        all.expect("the thread is outside");
+    });
     let untyped = unit.untyped("next").expect("it is there");
     group.bench_function("untyped", |b| b.iter(|| untyped.call(&[black_box(41)])));
     let fails = unit.func::<(i64,), i64>("fails").expect("it is there");

@@ -126,7 +126,7 @@ struct Variant<'p> {
 /// Who makes the calls.
 enum By<'p> {
     Program(Evaluator<'p>),
-    Session(session::Evaluator<'p>),
+    Session(Box<session::Evaluator<'p>>),
 }
 
 /// What a call does to the heap.
@@ -231,7 +231,7 @@ fn variants<'p>(
     }
     for Tier { name, dylib, module } in tiers {
         let runtime = Some(dylib.session().runtime().clone());
-        let by = By::Session(session::Evaluator::new(dylib, module));
+        let by = By::Session(Box::new(session::Evaluator::new(dylib, module)));
         variants.push(Variant::new((*name).to_owned(), runtime, by, program, args)?);
     }
     if args.interp {

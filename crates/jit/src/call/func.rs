@@ -40,6 +40,7 @@ use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached};
+use smallvec::SmallVec;
 
 use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::call::value::{Params, Value, ValueError};
@@ -662,21 +663,26 @@ impl UntypedFunc {
             return Err(CallError::count(params.len(), args.len()));
         }
         self.picky.iter().try_for_each(|picky| picky.check(args))?;
-        let mut words = Vec::with_capacity(self.signature.param_words());
+        let mut words = Words::new();
         for (abi, bits) in params.iter().zip(args) {
-            words.extend([*bits as u64, (bits >> 64) as u64].iter().take(abi.words()));
+            words.extend([*bits as u64, (bits >> 64) as u64].into_iter().take(abi.words()));
         }
-        let mut given = vec![0u64; self.signature.result_words()];
-        // SAFETY: F1: both vectors have the length that the trampoline's signature says.
+        let mut given = Words::from_elem(0, self.signature.result_words());
+        // SAFETY: F1: both have the length that the trampoline's signature says.
         unsafe { self.callable.call(words.as_ptr(), given.as_mut_ptr()) }.map_err(|error| *error)?;
-        let read = |(abi, offset): (brolga_codegen::sig::Abi, i32)| {
+        let read = |(abi, offset): (Abi, i32)| {
             let at = offset as usize / 8;
             let high = if abi.words() == 2 { u128::from(given[at + 1]) << 64 } else { 0 };
             (high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits()))
         };
-        Ok(word_offsets(results).map(read).collect())
+        let mut bits = Vec::with_capacity(results.len());
+        bits.extend(word_offsets(results).map(read));
+        Ok(bits)
     }
 }
+
+/// The words of arguments or results: on the stack if they are few.
+type Words = SmallVec<[u64; 8]>;
 
 impl Unit {
     /// The function of that name, to be called with Rust values of the given types.
