@@ -264,13 +264,18 @@ impl Thread {
         self.runtime.upgrade()
     }
 
+    /// Whether an interrupt was asked for that no code has taken.
+    #[inline(always)]
+    fn is_asked_to_stop(&self) -> bool {
+        self.poll.load(Ordering::Relaxed) & POLL_INTERRUPT != 0 // T3
+    }
+
     /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. Code that this thread
     /// retires itself meanwhile stays only if a frame lies there: words that were read before are to be read again.
     #[inline(always)]
     pub fn enter(&self) -> Entered<'_> {
         // One that arrives behind the load was made while the thread entered, and may interrupt.
-        let is_asked = self.poll.load(Ordering::Relaxed) & POLL_INTERRUPT != 0; // T3
-        if is_asked && self.handler.get().is_null() {
+        if self.is_asked_to_stop() && self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
         let pin = Some(self.mutator.participant.pin());

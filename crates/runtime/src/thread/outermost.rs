@@ -17,9 +17,7 @@
 //!
 //! Cost: about thirty loads and stores, all in lines that belong to the thread but the newest world. The guards take three times as long.
 
-use std::sync::atomic::Ordering;
-
-use super::{POLL_INTERRUPT, Thread};
+use super::Thread;
 use crate::exception::Exception;
 use crate::heap::Heap;
 use crate::instance::Runtime;
@@ -52,7 +50,7 @@ impl Thread {
             && !mutator.inside.get()
             && !mutator.participant.is_inside()
             && self.exception_depth() == 0
-            && self.poll.load(Ordering::Relaxed) & POLL_INTERRUPT == 0 // T3
+            && !self.is_asked_to_stop()
             && methods.is_none_or(|methods| self.dispatch.may_begin(methods))
             && std::ptr::eq(self.runtime.as_ptr(), runtime);
         if !is_at_rest {
