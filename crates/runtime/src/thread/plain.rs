@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn enters(runtime: &Arc<Runtime>) -> bool {
-        plainly(runtime, PlainEntry::leave).is_some()
+        plainly(runtime, |entry| entry.leave()).is_some()
     }
 
     /// An entry by guards.
@@ -202,7 +202,10 @@ mod tests {
         let runtime = Runtime::new(RuntimeOptions::default());
         assert!(!enters(&runtime), "it is not attached");
         with_attached(&runtime, |_| assert!(!enters(&runtime), "collections do not know it")).unwrap();
-        assert!(with_plain_entry(&runtime, None, PlainEntry::leave).is_some(), "but there are no objects");
+        assert!(
+            with_plain_entry(&runtime, None, |entry| entry.leave()).is_some(),
+            "but there are no objects"
+        );
         guarded(&runtime, runtime.methods());
         assert!(enters(&runtime));
         with_attached(&runtime, |thread| {
@@ -232,7 +235,7 @@ mod tests {
     fn another_table_is_entered_by_guards_first() {
         let runtime = runtime();
         let table = runtime.method_table();
-        let enters_table = || with_plain_entry(&runtime, Some(&table), PlainEntry::leave).is_some();
+        let enters_table = || with_plain_entry(&runtime, Some(&table), |entry| entry.leave()).is_some();
         assert!(enters(&runtime) && !enters_table());
         guarded(&runtime, &table);
         assert!(enters_table() && !enters(&runtime));
@@ -293,7 +296,7 @@ mod tests {
         plainly(&runtime, |entry| {
             let code: crate::retired::Retired = Box::new(Counted(freed.clone()));
             runtime.graveyard().retire_all([code]);
-            runtime.free_retired();
+            runtime.collect_retired();
             assert_eq!(freed.load(Ordering::SeqCst), 0);
             entry.leave();
             assert_eq!(freed.load(Ordering::SeqCst), 1);
