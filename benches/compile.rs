@@ -8,8 +8,8 @@
 //! is not part of it. Criterion's throughput counts statements. `small` is `fib`, `medium` is `quicksort`, `large` is
 //! `sha256`, `huge` is one function of some 2,800 statements (`diamonds`). Stage by stage: `compile_cost`.
 
-use brolga::fuzz::shapes::{Shape, module};
 use brolga::{Engine, OptLevel, Options, Program};
+use brolga_fuzz::shapes::{Shape, module};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::path::Path;
 

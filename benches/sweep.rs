@@ -9,8 +9,8 @@
 
 use std::time::{Duration, Instant};
 
-use brolga::fuzz::constructs::{self, Construct, Outcome};
 use brolga::{Engine, OptLevel, Options, Program};
+use brolga_fuzz::constructs::{self, Construct, Outcome};
 
 /// A stage whose cost is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

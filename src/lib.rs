@@ -14,14 +14,13 @@
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
 //! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
 //! | `explore`, with the feature of that name | a program from its source to machine code, as a page for a browser |
-//! | [`reduce`](mod@reduce) | a failing program made smaller |
+//! | [`events`] | one listener that is told of compiling, publishing, tiers and collections |
+//! | `observe`, with the feature of that name | traces for Perfetto, tables, statistics of measurements |
 //! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
 #![forbid(unsafe_code)]
 
 mod format;
-pub mod fuzz;
-pub mod reduce;
 
 pub use brolga_engine::{
     Broken, Counted, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
@@ -35,12 +34,15 @@ pub use brolga_ir as ir;
 pub use brolga_jit::GdbInterface;
 pub use brolga_jit::{
     Activation, CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, Handle, JitDump,
-    LookupError, Mapping, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams, Symbolized, Text,
-    TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
+    LinkerKind, LookupError, Mapping, NoValue, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams,
+    Symbolized, Text, TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
+    WrongArgument,
 };
+#[cfg(feature = "observe")]
+pub use brolga_observe as observe;
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 pub use brolga_runtime::{
-    Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, heap, objects,
+    Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, events, heap, objects,
 };
 pub use format::format;

@@ -46,7 +46,7 @@ fn the_untyped_door_takes_values_only() {
     let unit = engine.compile(&Program::read("bits.jlir", PROGRAM.as_bytes()).unwrap()).unwrap();
     let call = |name: &str, args: &[u128]| unit.untyped(name).unwrap().call(args);
     let refused = |name: &str, args: &[u128], at: usize, of: &str| match call(name, args) {
-        Err(CallError::NoValue { index, ty }) => assert_eq!((index, &*ty), (at, of), "{name}"),
+        Err(CallError::NoValue(refused)) => assert_eq!((refused.index, &*refused.ty), (at, of), "{name}"),
         other => panic!("{name}: {other:?}"),
     };
     assert_eq!(call("one", &[1]).unwrap(), [1]);
@@ -77,5 +77,5 @@ fn the_untyped_door_takes_values_only() {
     let func = unit.untyped("in_memory").unwrap();
     assert_eq!(func.call_with(&[Word::Memory(&memory(1))]).unwrap(), [1]);
     let error = func.call_with(&[Word::Memory(&memory(255))]).unwrap_err();
-    assert!(matches!(error, CallError::NoValue { index: 1, .. }), "{error}");
+    assert!(matches!(&error, CallError::NoValue(refused) if refused.index == 1), "{error}");
 }

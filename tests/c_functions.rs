@@ -176,6 +176,18 @@ fn c_sorts_with_functions_of_the_program() {
 }
 
 #[test]
+fn c_sorts_with_functions_of_the_interpreted_program() {
+    let program = program();
+    let mut evaluator = Evaluator::interpreted(&program);
+    for check in program.checks() {
+        let text = program.source().slice(check.span).trim();
+        assert_eq!(evaluator.check(check), Verdict::Passed, "{text}");
+    }
+    let call = |text: &str| program.call(text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(evaluator.call(&call("through_c(41)")).ok(), evaluator.call(&call("direct(41)")).ok());
+}
+
+#[test]
 fn registers_and_the_stack_carry_arguments() {
     let program = program();
     for level in [OptLevel::O0, OptLevel::O2] {

@@ -233,6 +233,20 @@ fn pointers_lead_to_functions_that_allocate_throw_and_call_c() {
     }
 }
 
+#[test]
+fn pointers_of_the_interpreted_program_lead_to_its_functions() {
+    let program = program();
+    let mut evaluator = Evaluator::interpreted(&program);
+    for check in program.checks() {
+        let text = program.source().slice(check.span).trim();
+        assert_eq!(evaluator.check(check), Verdict::Passed, "{text}");
+    }
+    let call = |text: &str| program.call(text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(evaluator.call(&call("deep(1000)")).expect("a value"), "1000");
+    let failure = evaluator.call(&call("overflows()")).expect_err("an exception");
+    assert!(failure.to_string().contains("StackOverflowError"), "{failure}");
+}
+
 extern "C" fn plus_one(x: i64) -> i64 {
     x + 1
 }

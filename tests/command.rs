@@ -27,12 +27,16 @@ fn output_that_cannot_be_written_is_an_error() {
     let line = "function main()::Nothing\n1 ─      invoke Main.println(\"text\"::String)::Nothing\n└──      return nothing\nend\n";
     // Without a line's end it is written when the process ends.
     let part = line.replace("println", "print");
+    // C holds its text back.
+    let by_c = "function main()::Nothing\n1 ─      $(Expr(:foreigncall, :(:putchar), Int32, svec(Int32), 0, :(:ccall), Int32(65)))::Int32\n\
+                └──      return nothing\nend\n";
     let value = "function main()::Int64\n1 ─      return 1\nend\n";
     let test = format!("# check: main() == 1\n{value}");
     for engine in ENGINES {
         for (args, program) in [
             (&["run", engine][..], line),
             (&["run", engine], &part),
+            (&["run", engine], by_c),
             (&["run", engine, "--call", "main()"], value),
             (&["test", engine], &test),
         ] {

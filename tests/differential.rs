@@ -14,13 +14,13 @@
 //! each engine gave, and the rewrite that is to blame.
 
 use brolga::OptLevel;
-use brolga::fuzz::check::{
+use brolga_fuzz::check::{
     Compared, Engine, HighInterpreter, LowInterpreter, Native, Passes, Run, check_differential,
     check_round_trip,
 };
-use brolga::fuzz::generate::{Features, Options, generate};
-use brolga::fuzz::rng::Rng;
-use brolga::fuzz::shapes::{self, Shape};
+use brolga_fuzz::generate::{Features, Options, generate};
+use brolga_fuzz::rng::Rng;
+use brolga_fuzz::shapes::{self, Shape};
 use brolga_ir::Module;
 use brolga_jit::{Jit, JitOptions};
 use brolga_opt::Cx;
@@ -28,7 +28,7 @@ use brolga_opt::osr::leave_loops;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
 /// How many modules, if nobody says; each has five functions.
-const MODULES: u64 = 2000;
+const MODULES: u64 = 1000;
 /// How many argument lists each function is called with.
 const ROUNDS: usize = 3;
 const MAX_STEPS: u64 = 100_000;

@@ -10,7 +10,7 @@ use brolga::opt::Cx;
 use brolga::opt::lower::boxed_entry;
 use brolga::{
     CallError, Engine, Error, Evaluator, ExceptionKind, Fault, LookupError, OptLevel, Options, Output,
-    Program, Stages, Unit, Verdict, Word,
+    Program, Stages, Unit, Verdict, Word, WrongArgument,
 };
 
 const SOURCE: &str = "
@@ -327,7 +327,7 @@ end
         for (func, args, index, got) in cases {
             let (expected, got) = ("Node".to_owned(), got.to_owned());
             let refused = func.call_in(scope, &args).unwrap_err();
-            assert_eq!(refused, CallError::Argument { index, expected, got });
+            assert_eq!(refused, WrongArgument { index, expected, got }.into());
         }
         // A field that may be undefined is the function's business.
         assert!(matches!(inside.call_in(scope, &[one, none]), Err(CallError::Exception(_))));

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use brolga::fuzz::mutate;
-use brolga::fuzz::rng::Rng;
 use brolga::{
     CpuTarget, Engine, Evaluator, ExceptionKind, Fault, OptLevel, Options, Program, Roots, Traces, Verdict,
     image,
 };
+use brolga_fuzz::mutate;
+use brolga_fuzz::rng::Rng;
 
 const SOURCE: &str = r#"
 abstract type Shape end

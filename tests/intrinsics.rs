@@ -11,7 +11,7 @@ mod expected;
 use std::sync::Arc;
 
 use brolga::OptLevel;
-use brolga::fuzz::check::{Engine, HighInterpreter, LowInterpreter, Native, Outcome, Passes, show};
+use brolga_fuzz::check::{Engine, HighInterpreter, LowInterpreter, Native, Outcome, Passes, show};
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use brolga::fuzz::check::{Engine, HighInterpreter, Loaded, LowInterpreter, Outcome};
+use brolga_fuzz::check::{Engine, HighInterpreter, Loaded, LowInterpreter, Outcome};
 use brolga_ir::constant::Address;
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::func::CalleeData;

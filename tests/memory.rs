@@ -1,4 +1,4 @@
-//! Memory of what is dropped, counted in bytes of the allocator and in names.
+//! Memory of what is dropped, counted in bytes of the allocator and in names; and how allocated bytes grow with the size of programs.
 //!
 //! ```text
 //!   rounds before ── live bytes ── rounds ── live bytes          growth = difference ÷ rounds
@@ -12,22 +12,27 @@
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brolga::ir::Context;
 use brolga::session::{Definitions, Dylib};
 use brolga::{Engine, Handle, OptLevel, Options, Output, Program, Session, Workers};
+use brolga_fuzz::constructs::{self, Construct, Outcome};
 
 /// The system's allocator, which counts the bytes that are allocated.
 struct Counting;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 
+/// All bytes that were ever allocated, and moved by growing.
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
 // SAFETY: every call goes to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: by the contract of this function.
         unsafe { System.alloc(layout) }
     }
@@ -40,6 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         LIVE.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
+        ALLOCATED.fetch_add(size, Ordering::Relaxed);
         // SAFETY: by the contract of this function.
         unsafe { System.realloc(block, layout, size) }
     }
@@ -127,6 +133,58 @@ fn fresh(dylib: &Dylib, kind: Kind, round: usize) {
 
 /// Nothing stays of a removed function: symbols, names and types are swept when there are twice as many as are in use, so the most live bytes of many
 /// rounds are compared with those of the first ones. The peaks swing by 40 KB with the moment of a sweep; 50 KB are 10 bytes for each name.
+/// The bytes that reading a program allocates, or compiling it at a level and dropping the code.
+fn allocated(construct: &Construct, level: Option<OptLevel>, n: usize) -> usize {
+    let text = construct.text(n);
+    let start = ALLOCATED.load(Ordering::Relaxed);
+    let program = Program::read("growth.jlir", text.as_bytes());
+    let Some(level) = level else { return ALLOCATED.load(Ordering::Relaxed) - start };
+    let program = program.unwrap_or_else(|error| panic!("{}: {error}", construct.name));
+    let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
+    let start = ALLOCATED.load(Ordering::Relaxed);
+    drop(engine.compile(&program));
+    ALLOCATED.load(Ordering::Relaxed) - start
+}
+
+/// Allocated bytes stand for work: an algorithm that copies, or makes a table for each of its elements, allocates more. One that only compares
+/// is found by `benches/sweep.rs` alone. Where a size is beyond a limit of another way to compile, bytes jump once, so a second step has to be as
+/// steep as the first.
+#[test]
+fn four_times_as_much_of_a_construct_allocates_at_most_five_times_as_much() {
+    const SIZE: usize = 128;
+    /// Growing tables and first uses.
+    const SLACK: usize = 64 << 10;
+    /// An assertion in debug builds of Cranelift lists the dominators of each block.
+    const LISTED: [&str; 3] =
+        ["unknown functions", "checked sums", "methods of one name, called dynamically"];
+    let _alone = alone();
+    let mut steep = Vec::new();
+    for construct in constructs::ALL {
+        let levels: &[Option<OptLevel>] = match construct.outcome {
+            Outcome::Compiled => &[None, Some(OptLevel::O0), Some(OptLevel::O2)],
+            Outcome::Broken => &[None],
+        };
+        for &level in levels {
+            if cfg!(debug_assertions) && level == Some(OptLevel::O2) && LISTED.contains(&construct.name) {
+                continue;
+            }
+            // Tables that are made once for a process.
+            allocated(construct, level, 8);
+            let is_steep = |small: usize, large: usize| large > 5 * small + SLACK;
+            let [small, large] = [SIZE, 4 * SIZE].map(|n| allocated(construct, level, n));
+            if !is_steep(small, large) {
+                continue;
+            }
+            let larger = allocated(construct, level, 16 * SIZE);
+            if is_steep(large, larger) {
+                let name = construct.name;
+                steep.push(format!("{name} at {level:?}: {small} bytes, then {large}, then {larger}"));
+            }
+        }
+    }
+    assert!(steep.is_empty(), "{}", steep.join("\n"));
+}
+
 #[test]
 fn a_removed_function_gives_its_name_back() {
     let _alone = alone();

@@ -1,15 +1,15 @@
 //! Damaged inputs end in errors with places: no panic, no hang, nothing that runs.
 //!
-//! The originals are the repository's examples and generated modules; `brolga::fuzz::mutate` damages them. A module that is still
+//! The originals are the repository's examples and generated modules; `brolga_fuzz::mutate` damages them. A module that is still
 //! right after that goes through verifier, printer, interpreter and compiler. A failure shows its seed and the input.
 
 use std::fs;
 use std::path::Path;
 
-use brolga::fuzz::check::{Reading, check_binary, check_text};
-use brolga::fuzz::generate::{Features, Options, generate};
-use brolga::fuzz::mutate;
-use brolga::fuzz::rng::Rng;
+use brolga_fuzz::check::{Reading, check_binary, check_text};
+use brolga_fuzz::generate::{Features, Options, generate};
+use brolga_fuzz::mutate;
+use brolga_fuzz::rng::Rng;
 use brolga_ir::binary;
 use brolga_ir::text::show_module;
 use brolga_jit::{Jit, JitOptions};

@@ -4,9 +4,9 @@
 //! pipelines function by function, down to machine code, is compared in `tests/differential.rs`. Programs whose types claim what is not
 //! so have no meaning to compare; they only have to verify still.
 
-use brolga::fuzz::check::{Compared, HighInterpreter, LowInterpreter, Run, check_differential};
-use brolga::fuzz::generate::{Features, Options as Size, generate};
-use brolga::fuzz::rng::Rng;
+use brolga_fuzz::check::{Compared, HighInterpreter, LowInterpreter, Run, check_differential};
+use brolga_fuzz::generate::{Features, Options as Size, generate};
+use brolga_fuzz::rng::Rng;
 use brolga_ir::verify::verify_func_in;
 use brolga_ir::{Inst, Level, Module, Type, Value};
 use brolga_opt::callgraph::bottom_up;

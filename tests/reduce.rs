@@ -1,11 +1,11 @@
 //! Reduction: a fault planted into generated programs survives, and nearly all else goes.
 
-use brolga::fuzz::check::{HighInterpreter, Run, Trouble, check_differential};
-use brolga::fuzz::generate::{Features, Options, generate};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::verify::verify_module;
 use brolga::ir::{FuncId, Module, Op};
-use brolga::reduce::{Limits, reduce, size};
+use brolga_fuzz::check::{HighInterpreter, Run, Trouble, check_differential};
+use brolga_fuzz::generate::{Features, Options, generate};
+use brolga_fuzz::reduce::{Limits, reduce, size};
 
 /// A wrong "pass": products become sums.
 fn miscompiled(module: &Module) -> Module {

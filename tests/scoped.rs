@@ -109,7 +109,7 @@ fn handles_go_in_and_come_out() {
             let text = scope.string(b"no node").unwrap();
             let refused = total.call(scope, (text,)).unwrap_err();
             assert!(
-                matches!(&refused, CallError::Argument { index: 0, got, .. } if got == "String"),
+                matches!(&refused, CallError::Argument(wrong) if (wrong.index, &*wrong.got) == (0, "String")),
                 "{refused}"
             );
             total.call(scope, (list,)).unwrap()
@@ -205,7 +205,7 @@ fn exceptions_arrive_with_what_they_are_about() {
         let unit = engine.compile(&program).unwrap();
         let thrown = |error: CallError| -> Exception {
             match error {
-                CallError::Exception(exception) => exception,
+                CallError::Exception(exception) => *exception,
                 other => panic!("{other}"),
             }
         };

@@ -20,12 +20,12 @@ mod clock;
 use std::ops::Range;
 use std::path::Path;
 
-use brolga::fuzz::shapes::{self, Shape};
 use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
 use brolga_codegen::generate::MAX_GUARDED_FRAME_BYTES;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_codegen::ways::{Route, Ways};
+use brolga_fuzz::shapes::{self, Shape};
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_func_in;
 use brolga_ir::{Context, Func, Module, text};

@@ -9,8 +9,9 @@ use brolga::ir::Func;
 use brolga::ir::text::{Unit, show_func, show_unit};
 use brolga::{Error, Program, Stages};
 
+use super::progress::Bars;
 use super::report::Stop;
-use super::{Done, Level, assembly, input, passes};
+use super::{Done, Level, input, passes};
 
 /// The output form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -46,6 +47,8 @@ pub(crate) struct Args {
     level: Level,
     #[command(flatten)]
     about: passes::Flags,
+    #[command(flatten)]
+    bars: Bars,
 }
 
 pub(crate) fn run(args: &Args) -> Done {
@@ -81,7 +84,11 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
     let module = program.module();
     let mut lows: Vec<Func> = Vec::with_capacity(module.func_count());
     let mut refused = Vec::new();
-    for (id, _) in module.funcs() {
+    // Passes are one half of the work, code generation the other.
+    let progress = args.bars.begin("compile", 2 * module.func_count());
+    for (id, func) in module.funcs() {
+        progress.at(module.cx.names.text(func.name));
+        progress.step();
         let made = if args.emit == Form::Low { stages.low(id) } else { stages.placed(id) };
         match made {
             Ok(low) => lows.push(low),
@@ -103,14 +110,23 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
     }
     let (mut translating, mut compiling, mut last) = (0, 0, 0);
     let code = emit::generate_telling(module, &lows, args.level.level, &mut |what| {
-        let Some(now) = stages.now() else { return };
+        let Some(now) = stages.now() else {
+            if what == Generating::Compiled {
+                progress.step();
+            }
+            return;
+        };
         let took = now.saturating_sub(std::mem::replace(&mut last, now));
         match what {
             Generating::Begins => {}
             Generating::Translated => translating += took,
-            Generating::Compiled => compiling += took,
+            Generating::Compiled => {
+                compiling += took;
+                progress.step();
+            }
         }
     })?;
+    drop(progress);
     if stages.now().is_some() {
         stages.note_time("translate", translating);
         stages.note_time("generate code", compiling);
@@ -120,7 +136,7 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
             return Ok(stages.timed("write object file", |_| code.object(program.source().name()))?);
         }
         Form::Clif => code.clif().for_each(|clif| add(&clif)),
-        Form::Asm => text = assembly::of(&code),
+        Form::Asm => text = brolga::explore::assembly(&code),
         Form::Ir | Form::Low | Form::Placed | Form::Vcode => {
             for function in code.functions() {
                 add(&format_args!("{}:\n{}", function.name, function.listing));

@@ -11,7 +11,7 @@
 //!
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
-mod assembly;
+mod bench;
 mod compile;
 mod completions;
 mod diff;
@@ -21,7 +21,9 @@ mod image;
 mod input;
 mod opt;
 mod passes;
+mod progress;
 mod reduce;
+mod repl;
 mod report;
 mod run;
 mod test;
@@ -53,11 +55,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Bench(bench::Args),
     Test(test::Args),
     Opt(opt::Args),
     Compile(compile::Args),
     Image(image::Args),
     Explore(explore::Args),
+    Repl(repl::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -68,11 +72,13 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Opt(args) => opt::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Image(args) => image::run(&args),
         Command::Explore(args) => explore::run(&args),
+        Command::Repl(args) => repl::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),
@@ -116,6 +122,9 @@ struct How {
     /// How the collector finds the objects that compiled code uses: `linked` frames, or `maps` of the stack
     #[arg(long, value_name = "HOW", value_parser = roots, conflicts_with = "interp")]
     roots: Option<brolga::Roots>,
+    /// How compiled code gets into memory: by Brolga's own `loader`, or by `cranelift`'s
+    #[arg(long, value_name = "KIND", value_parser = linker, conflicts_with = "interp")]
+    linker: Option<brolga::LinkerKind>,
     /// How much memory objects may take: bytes, or with `K`, `M`, `G` or `T` behind [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
@@ -144,15 +153,28 @@ fn roots(text: &str) -> Result<brolga::Roots, String> {
     }
 }
 
+fn linker(text: &str) -> Result<brolga::LinkerKind, String> {
+    match text {
+        "loader" => Ok(brolga::LinkerKind::Loader),
+        "cranelift" => Ok(brolga::LinkerKind::Cranelift),
+        _ => Err("linkers are `loader` and `cranelift`".to_owned()),
+    }
+}
+
 impl How {
     /// The engine to compile with; none for the interpreter.
     fn engine(self) -> Result<Option<brolga::Engine>, Stop> {
         if self.interp {
             return Ok(None);
         }
+        Ok(Some(brolga::Engine::new(self.options())?))
+    }
+
+    /// The options of engines and sessions.
+    fn options(self) -> brolga::Options {
         let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
-        Ok(Some(brolga::Engine::new(options)?))
+        options.linker(self.linker.unwrap_or_default())
     }
 }
 

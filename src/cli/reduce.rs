@@ -26,8 +26,9 @@ use std::time::Duration;
 
 use brolga::ir::Module;
 use brolga::ir::text::show_module;
-use brolga::reduce::{Limits, reduce, size};
+use brolga_fuzz::reduce::{Limits, reduce, size};
 
+use super::progress::Bars;
 use super::report::{Stop, err, out};
 use super::{Done, Level, input};
 
@@ -60,6 +61,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
     #[command(flatten)]
+    bars: Bars,
+    #[command(flatten)]
     level: Level,
 }
 
@@ -87,12 +90,16 @@ pub(crate) fn run(args: &Args) -> Done {
     let limits = Limits { tries: args.tries };
     let mut broken = None;
     let mut last = fault.clone();
+    let progress = args.bars.begin("reduce", args.tries);
+    progress.at(&format!("{} statements", size(program.module())));
     let reduced = reduce(program.module(), limits, &mut |module| {
         if broken.is_some() {
             return false;
         }
+        progress.step();
         match oracle.verdict(module) {
             Ok(Verdict::Fails(found)) if found.kind == fault.kind => {
+                progress.at(&format!("{} statements", size(module)));
                 last = found;
                 true
             }
@@ -103,6 +110,7 @@ pub(crate) fn run(args: &Args) -> Done {
             }
         }
     });
+    drop(progress);
     if let Some(error) = broken {
         return Err(error.into());
     }

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use brolga::ir::diag::{Diagnostic, Diagnostics, Severity, Span, Style};
 use brolga::opt::lower::LowerErrors;
-use brolga::{Error, Failure, Fault, Program};
+use brolga::{Broken, Error, Failure, Fault, Program, SessionError};
 
 /// The escapes that diagnostics are coloured with; the stream removes them where they have no meaning.
-const STYLE: Style = Style {
+pub(super) const STYLE: Style = Style {
     error: "\x1b[1;31m",
     warning: "\x1b[1;33m",
     message: "\x1b[1m",
@@ -59,6 +59,22 @@ impl Stop {
         ExitCode::from(status)
     }
 
+    /// The findings in a source.
+    pub(crate) fn broken(broken: &Broken) -> Stop {
+        Stop::Findings(broken.render(&STYLE))
+    }
+
+    /// A session has refused something.
+    pub(crate) fn session(error: SessionError) -> Stop {
+        match &error {
+            SessionError::Program(program) => match &**program {
+                Error::Broken(broken) => Stop::broken(broken),
+                other => Stop::Input(other.to_string()),
+            },
+            other => Stop::Input(other.to_string()),
+        }
+    }
+
     /// The output could not be written.
     pub(crate) fn unwritten(error: &io::Error) -> Stop {
         match error.kind() {
@@ -100,7 +116,7 @@ impl Stop {
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         let text = match &error {
-            Error::Broken(broken) => return Stop::Findings(broken.render(&STYLE)),
+            Error::Broken(broken) => return Stop::broken(broken),
             other => other.to_string(),
         };
         match error.fault() {

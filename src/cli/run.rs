@@ -1,8 +1,14 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
-use brolga::{Evaluator, Program};
+use std::fs;
+use std::sync::Arc;
 
-use super::report::{Stop, out};
+use brolga::ir::Module;
+use brolga::observe::Trace;
+use brolga::session::{self, Session, Workers};
+use brolga::{Evaluator, Failure, Program, Runtime};
+
+use super::report::{Stop, err, out};
 use super::{Done, How, evaluator, input};
 
 /// Runs a program: its `main()`, or a call whose value is printed.
@@ -21,12 +27,51 @@ pub(crate) struct Args {
     /// Make this call instead of `main()` and print its value as Julia would
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
+    /// Run in a session: functions are compiled in one pass when they are called first, and with all passes, in the background, when they were called
+    /// so often
+    #[arg(long, value_name = "CALLS", conflicts_with_all = ["image", "interp"])]
+    tiered: Option<u32>,
+    /// Write what was compiled and collected, with times and threads, in the trace-event format, which Perfetto opens
+    #[arg(long, value_name = "FILE", conflicts_with = "interp")]
+    trace: Option<String>,
+    /// Show a table of stages and events afterwards
+    #[arg(long, conflicts_with = "interp")]
+    stats: bool,
     #[command(flatten)]
     how: How,
 }
 
 pub(crate) fn run(args: &Args) -> Done {
+    let trace = (args.stats || args.trace.is_some()).then(|| Arc::new(Trace::new()));
+    let done = match args.tiered {
+        Some(calls) => run_tiered(args, calls, trace.as_ref()),
+        None => run_engine(args, trace.as_ref()),
+    };
+    if let Some(trace) = trace {
+        if args.stats {
+            err(trace.table());
+        }
+        if let Some(path) = &args.trace {
+            let written = fs::write(path, trace.chrome_json());
+            written.map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))?;
+        }
+    }
+    done
+}
+
+/// Tells the trace, if there is one, what happens in a run time.
+fn listen(runtime: &Runtime, trace: Option<&Arc<Trace>>) {
+    if let Some(trace) = trace {
+        // The run time is new: nobody listens yet.
+        let _is_first = runtime.events().listen(trace.clone());
+    }
+}
+
+fn run_engine(args: &Args, trace: Option<&Arc<Trace>>) -> Done {
     let engine = args.how.engine()?;
+    if let Some(engine) = &engine {
+        listen(engine.runtime(), trace);
+    }
     if let (Some(path), Some(engine)) = (&args.image, &engine) {
         let image = engine.open(path)?;
         return run_by(args, image.program(), || Evaluator::of_image(&image, engine));
@@ -35,12 +80,48 @@ pub(crate) fn run(args: &Args) -> Done {
     run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how))
 }
 
+/// Runs the program in a session.
+fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>) -> Done {
+    let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
+    let session = Session::new(args.how.options(), Workers::Pool(1))?;
+    listen(session.runtime(), trace);
+    let dylib = session.create_dylib("main").map_err(Stop::session)?;
+    let program = dylib.read(name, &bytes).map_err(Stop::session)?;
+    dylib.define(program.tiered(calls)).map_err(Stop::session)?;
+    let has_main = dylib.methods().map_err(Stop::session)?.iter().any(|method| method.name == "main");
+    if args.call.is_none() && !has_main {
+        return Err(no_main());
+    }
+    let module = Module::new(session.context().view());
+    let mut evaluator = session::Evaluator::new(&dylib, &module);
+    let value = evaluator.evaluate("call", args.call.as_deref().unwrap_or("main()"));
+    let shown = value.and_then(|value| evaluator.show(&value));
+    session.runtime().sink().flush();
+    let unwritten = session.runtime().sink().take_error();
+    drop(evaluator);
+    let thrown = session.end();
+    let value = shown.map_err(|failure| match failure {
+        Failure::NotCompiled(error) => error.into(),
+        Failure::Refused(text) => Stop::System(text),
+        other => Stop::No(other.to_string()),
+    })?;
+    if let Some(error) = unwritten {
+        return Err(Stop::unwritten(&error));
+    }
+    if let Some(error) = thrown.into_iter().next() {
+        return Err(Stop::No(error.to_string()));
+    }
+    if args.call.is_some() { out(value) } else { Ok(()) }
+}
+
+fn no_main() -> Stop {
+    Stop::Input("the program has no function `main()`; name a call with `--call`".to_owned())
+}
+
 fn run_by<'p>(args: &Args, program: &'p Program, evaluator: impl FnOnce() -> Evaluator<'p>) -> Done {
     let main = program.module().cx.types.function_of("main");
     if args.call.is_none() && program.module().methods(main).is_empty() {
-        return Err(Stop::Input(
-            "the program has no function `main()`; name a call with `--call`".to_owned(),
-        ));
+        return Err(no_main());
     }
     let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
     let mut evaluator = evaluator();

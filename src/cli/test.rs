@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use brolga::{Engine, Evaluator, Program, Verdict};
 
+use super::progress::{Bars, Progress};
 use super::report::{Stop, err, out};
 use super::{Done, How, evaluator, input, limited};
 
@@ -24,6 +25,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "interp")]
     image: bool,
     #[command(flatten)]
+    bars: Bars,
+    #[command(flatten)]
     how: How,
 }
 
@@ -38,17 +41,21 @@ struct Count {
 pub(crate) fn run(args: &Args) -> Done {
     let engine = args.how.engine()?;
     let mut count = Count::default();
+    let progress = args.bars.begin("test", args.files.len());
     for file in &args.files {
+        progress.at(file);
         match input::program(file) {
-            Ok(program) => tests(&program, engine.as_ref(), args, &mut count)?,
+            Ok(program) => tests(&program, engine.as_ref(), args, &progress, &mut count)?,
             Err(Stop::NoReader) => return Err(Stop::NoReader),
             // The other files can still be tested.
             Err(stop) => {
-                stop.report();
+                progress.aside(|| stop.report());
                 count.failed += 1;
             }
         }
+        progress.step();
     }
+    drop(progress);
     let mut line = format!("{} passed, {} failed", count.passed, count.failed);
     if count.skipped > 0 {
         // Writing to a string cannot fail.
@@ -58,7 +65,13 @@ pub(crate) fn run(args: &Args) -> Done {
     if count.failed > 0 || count.passed == 0 { Err(Stop::Failed) } else { Ok(()) }
 }
 
-fn tests(program: &Program, engine: Option<&Engine>, args: &Args, count: &mut Count) -> Done {
+fn tests(
+    program: &Program,
+    engine: Option<&Engine>,
+    args: &Args,
+    progress: &Progress,
+    count: &mut Count,
+) -> Done {
     let all = args.all;
     let file = std::env::temp_dir().join(format!("brolga-test-{}.so", std::process::id()));
     let mut evaluator = match engine.filter(|_| args.image) {
@@ -75,7 +88,8 @@ fn tests(program: &Program, engine: Option<&Engine>, args: &Args, count: &mut Co
             Verdict::Failed { expected, got } => {
                 count.failed += 1;
                 let test = source.slice(check.span).trim();
-                out(format_args!("{place}: {test}\n  expected {expected}\n       got {got}"))?;
+                let said = format!("{place}: {test}\n  expected {expected}\n       got {got}");
+                progress.aside(|| out(said))?;
             }
             Verdict::Skipped { reason } => {
                 if all {
@@ -85,7 +99,7 @@ fn tests(program: &Program, engine: Option<&Engine>, args: &Args, count: &mut Co
                 }
                 if said.as_ref() != Some(&reason) {
                     let what = if all { "failed" } else { "skipped" };
-                    err(format_args!("{place}: {what}: {reason}"));
+                    progress.aside(|| err(format_args!("{place}: {what}: {reason}")));
                     said = Some(reason);
                 }
             }

@@ -2,6 +2,7 @@
 
 use brolga_runtime::Foreign;
 
+use super::progress::Bars;
 use super::report::Stop;
 use super::{Done, input};
 
@@ -15,20 +16,26 @@ pub(crate) struct Args {
     /// Also list what is called and not there: methods, C functions
     #[arg(long)]
     complete: bool,
+    #[command(flatten)]
+    bars: Bars,
 }
 
 pub(crate) fn run(args: &Args) -> Done {
     let foreign = Foreign::default();
     let mut worst = None;
+    let progress = args.bars.begin("verify", args.files.len());
     for file in &args.files {
+        progress.at(file);
         let checked = input::program(file).and_then(|program| match args.complete {
             true => Ok(program.check_complete(|name| foreign.resolve(name, None).is_ok())?),
             false => Ok(()),
         });
         if let Err(stop) = checked {
             // Each is reported where it stands; the last one gives the status.
-            worst.replace(stop).map(Stop::report);
+            progress.aside(|| worst.replace(stop).map(Stop::report));
         }
+        progress.step();
     }
+    drop(progress);
     worst.map_or(Ok(()), Err)
 }

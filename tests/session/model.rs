@@ -13,9 +13,7 @@ use std::collections::BTreeMap;
 
 use brolga::session::linking::{Dependants, OnDrop, Tracker};
 use brolga::session::{Dylib, Native};
-use brolga::{Session, TypedFunc, Workers};
-
-use super::session;
+use brolga::{LinkerKind, Options, Output, Session, TypedFunc, Workers};
 
 const NAMES: usize = 3;
 
@@ -67,7 +65,10 @@ fn source(name: usize, ty: Type, value: i64) -> String {
 
 impl World {
     fn new(seed: u64) -> World {
-        let session = session(if seed.is_multiple_of(3) { Workers::Pool(1) } else { Workers::Caller });
+        let linker = if seed.is_multiple_of(4) { LinkerKind::Cranelift } else { LinkerKind::Loader };
+        let workers = if seed.is_multiple_of(3) { Workers::Pool(1) } else { Workers::Caller };
+        let options = Options::new().output(Output::Capture).linker(linker);
+        let session = Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"));
         let main = session.create_dylib("main").unwrap();
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         World {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use brolga::ir::Type;
 use brolga::session::linking::{Dependants, OnDrop, Tracker};
 use brolga::session::{Dylib, Native, Signature};
-use brolga::{CallError, ExceptionKind, Mapping, OptLevel, Options, Output, Session, TypedFunc, Workers};
+use brolga::{
+    CallError, ExceptionKind, LinkerKind, Mapping, OptLevel, Options, Output, Session, TypedFunc, Workers,
+};
 
 use super::{adds, calls, define};
 
@@ -42,9 +44,14 @@ fn catches(name: &str, callee: &str) -> String {
 
 #[test]
 fn who_was_linked_directly_throws_and_the_code_goes() {
-    for mapping in [Mapping::Dual, Mapping::Private] {
+    for (linker, mapping) in [
+        (LinkerKind::Loader, Mapping::Dual),
+        (LinkerKind::Loader, Mapping::Private),
+        (LinkerKind::Cranelift, Mapping::Dual),
+        (LinkerKind::Cranelift, Mapping::Private),
+    ] {
         for workers in [Workers::Caller, Workers::Pool(2)] {
-            let session = plain(Options::new().code_mapping(mapping), workers);
+            let session = plain(Options::new().linker(linker).code_mapping(mapping), workers);
             let main = session.create_dylib("main").unwrap();
             let tracker = tracked(&main, &adds("base", 1));
             define(&main, &(calls("top", "base") + &calls("over", "top") + &catches("guarded", "base")));

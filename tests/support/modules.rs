@@ -34,6 +34,17 @@ pub(crate) fn import_cycles(files: &[SourceFile], src: &str) -> Vec<Vec<String>>
     components(&imports(files, src)).into_iter().filter(|component| component.len() > 1).collect()
 }
 
+/// What the files of a cycle name of each other, a line for each file.
+pub(crate) fn names_within(files: &[SourceFile], src: &str, cycle: &[String]) -> String {
+    let imports = imports(files, src);
+    let line = |file: &String| {
+        let named: Vec<&str> =
+            imports[file].iter().filter(|path| cycle.contains(path)).map(String::as_str).collect();
+        format!("    {file} names {}", named.join(", "))
+    };
+    cycle.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn imports(files: &[SourceFile], src: &str) -> Imports {
     let mut package = Package { files: BTreeMap::new(), reexports: BTreeMap::new() };
     for file in files {

@@ -45,6 +45,12 @@ pub struct Generated {
     pub clif: Option<String>,
 }
 
+/// Tables for so many blocks are kept.
+const SMALL_CAPACITY: usize = 128;
+
+/// How many times larger than the next function's number of blocks kept tables may be.
+const MOST_EXCESS: usize = 8;
+
 /// Generates code for functions one after the other.
 pub struct Generator {
     translator: Translator,
@@ -82,6 +88,7 @@ impl Generator {
         translated: &mut dyn FnMut(),
     ) -> Result<Generated, GenerateError> {
         let tell = translated;
+        self.forget_size(func);
         // Cranelift looks at the order of branches only where it optimises; where it does not, each instruction costs the same.
         let is_optimised = options.tier == Tier::Optimised;
         let translate = TranslateOptions {
@@ -104,5 +111,14 @@ impl Generator {
             body = Some(std::mem::replace(&mut function, guard));
         }
         Ok(Generated { function, body, constants: translated.data, clif })
+    }
+
+    /// Drops the tables of the last function if they are far larger than those of the next. Cranelift allocates several tables of their capacity for
+    /// each function, so after a large one every small one would cost as much.
+    fn forget_size(&mut self, next: &Func) {
+        let capacity = self.clif.layout.block_capacity();
+        if capacity > SMALL_CAPACITY && capacity / MOST_EXCESS > next.block_count() {
+            self.clif = Function::new();
+        }
     }
 }

@@ -14,6 +14,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brolga_codegen::sig::Abi;
 use brolga_codegen::translate::abi_of;
@@ -105,39 +106,107 @@ pub fn call(
     if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
         return call_object(func, callee, args, interp, runtime);
     }
-    let forms = &signature.params;
-    if forms.len() != args.len() {
-        return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
-    }
-    let result = &signature.result;
-    let bridge = Bridge { types: &interp.module().cx.types };
-    let mut returned = result.is_memory().then(|| Bytes::new(&vec![0; result.size as usize]));
-    let mut given = Vec::with_capacity(forms.len());
-    for (form, val) in forms.iter().zip(args) {
-        let mut bytes = vec![0; form.size as usize];
-        bridge.store(form.ty, val, &mut bytes)?;
-        given.push((form, Bytes::new(&bytes), bytes));
-    }
-    let mut registers: Vec<Word<'_, '_>> = returned.iter_mut().map(Bytes::word).collect();
-    for (form, memory, bytes) in &mut given {
-        if form.is_memory() {
-            registers.push(memory.word());
-            continue;
-        }
-        registers.extend(form.leaves.iter().map(|leaf| {
-            let bits = bits(bytes, leaf.offset, leaf.bytes);
-            match abi_of(leaf.low) {
-                Abi::Ptr => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
-                _ => Word::Bits(bits),
+    let mut memory = Registers::new(signature, args, interp)?;
+    let results = func.call_with(&memory.words())?;
+    memory.result(&results, interp)
+}
+
+/// While calls are measured, the results of so many are kept at most.
+const KEPT: u32 = 64;
+
+/// Calls a compiled function so often with the same arguments, made once, and says how long the calls took by a clock. What a call changes in its arguments stays changed
+/// for the next one.
+///
+/// # Errors
+/// As [`call`].
+pub fn measure(
+    func: &UntypedFunc,
+    signature: &NativeSignature,
+    args: &[Val],
+    interp: &mut Interp<'_>,
+    runtime: &Arc<Runtime>,
+    calls: u32,
+    clock: &dyn Fn() -> Duration,
+) -> Result<Duration, BridgeError> {
+    if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
+        return runtime.enter(|scope| {
+            let callee = scope.copy_in(interp, callee)?;
+            let args = args.iter().map(|arg| scope.copy_in(interp, arg)).collect::<Result<Vec<_>, _>>()?;
+            let start = clock();
+            let mut left = calls;
+            while left > 0 {
+                let some = left.min(KEPT);
+                scope.frame(|scope| {
+                    let callee = scope.root(callee.get(scope));
+                    let args: Vec<_> = args.iter().map(|arg| scope.root(arg.get(scope))).collect();
+                    (0..some)
+                        .try_for_each(|_| runtime.call_in(func.methods(), scope, callee, &args).map(drop))
+                })?;
+                left -= some;
             }
-        }));
+            Ok(clock().saturating_sub(start))
+        })?;
     }
-    let results = func.call_with(&registers)?;
-    let bytes = match returned {
-        Some(bytes) => bytes.read(result.size as usize),
-        None => bytes_of_leaves(result, &results),
-    };
-    bridge.load(result.ty, &bytes)
+    let mut memory = Registers::new(signature, args, interp)?;
+    let words = memory.words();
+    let start = clock();
+    for _ in 0..calls {
+        func.call_with(&words)?;
+    }
+    Ok(clock().saturating_sub(start))
+}
+
+/// The arguments of a call, and room for a result that travels in memory.
+struct Registers<'s> {
+    returned: Option<Bytes>,
+    given: Vec<(&'s Form, Bytes, Vec<u8>)>,
+    result: &'s Form,
+}
+
+impl<'s> Registers<'s> {
+    fn new(signature: &'s NativeSignature, args: &[Val], interp: &Interp<'_>) -> Result<Self, BridgeError> {
+        let forms = &signature.params;
+        if forms.len() != args.len() {
+            return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
+        }
+        let result = &signature.result;
+        let bridge = Bridge { types: &interp.module().cx.types };
+        let returned = result.is_memory().then(|| Bytes::new(&vec![0; result.size as usize]));
+        let mut given = Vec::with_capacity(forms.len());
+        for (form, val) in forms.iter().zip(args) {
+            let mut bytes = vec![0; form.size as usize];
+            bridge.store(form.ty, val, &mut bytes)?;
+            given.push((form, Bytes::new(&bytes), bytes));
+        }
+        Ok(Registers { returned, given, result })
+    }
+
+    fn words(&mut self) -> Vec<Word<'_, '_>> {
+        let mut registers: Vec<Word<'_, '_>> = self.returned.iter_mut().map(Bytes::word).collect();
+        for (form, memory, bytes) in &mut self.given {
+            if form.is_memory() {
+                registers.push(memory.word());
+                continue;
+            }
+            registers.extend(form.leaves.iter().map(|leaf| {
+                let bits = bits(bytes, leaf.offset, leaf.bytes);
+                match abi_of(leaf.low) {
+                    Abi::Ptr => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
+                    _ => Word::Bits(bits),
+                }
+            }));
+        }
+        registers
+    }
+
+    /// The value that a call gave.
+    fn result(&self, results: &[u128], interp: &Interp<'_>) -> Result<Val, BridgeError> {
+        let bytes = match &self.returned {
+            Some(bytes) => bytes.read(self.result.size as usize),
+            None => bytes_of_leaves(self.result, results),
+        };
+        Bridge { types: &interp.module().cx.types }.load(self.result.ty, &bytes)
+    }
 }
 
 /// Calls a function of the interpreter with the leaves of its arguments, each in a word, and replaces them by those of the result. Nothing if

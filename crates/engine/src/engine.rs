@@ -7,6 +7,7 @@
 //! An engine and all it gives are `Send + Sync`; a unit's code is freed when the last handle to the unit, or to a
 //! function of it, is dropped.
 
+use brolga_runtime::events::{Event, Stage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -141,7 +142,10 @@ impl Engine {
         let module = program.module();
         let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
         let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
+        let events = self.runtime().events();
+        let span = events.span(Stage::Optimise, || program.source().name().to_owned());
         let linked = stages.linked(roots)?;
+        drop(span);
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for &id in linked.funcs.keys() {
             names.entry(module[id].spelled_name(&module.cx)).or_default().push(module[id].symbol(&module.cx));
@@ -150,6 +154,11 @@ impl Engine {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
         let unit = build(&self.shared.jit, module, &linked, tier(self.shared.level), Some(globals))?;
+        if events.is_on() {
+            for function in names.values().flatten() {
+                events.tell(Event::Published { function, tier: 2 });
+            }
+        }
         Ok(Unit::new(unit, names))
     }
 }

@@ -17,6 +17,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
@@ -187,6 +188,45 @@ impl<'p> Evaluator<'p> {
         Counted { value: val.and_then(|val| shown(&mut interp, &val)), blocks: counts }
     }
 
+    /// Makes a call so often, with arguments that are made once, and says how long that took by a clock. What a call changes in its arguments and in global variables
+    /// stays changed for the next one. The function is compiled before.
+    ///
+    /// # Errors
+    /// The call has no value, or is not one of a high function of the program.
+    pub fn measure(
+        &mut self,
+        call: &Call,
+        calls: u32,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<Duration, Failure> {
+        let mut interp = self.interpreter();
+        let made = interp.term(&call.callee).and_then(|callee| {
+            let args = call.args.iter().map(|arg| interp.term(arg)).collect::<Result<Vec<_>, _>>()?;
+            Ok((callee, args))
+        });
+        let (callee, mut args) = made.map_err(|outcome| stopped(&mut interp, outcome))?;
+        let module = self.program.module();
+        let types = &module.cx.types;
+        let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
+        let Some(id) = module.find_method(callee.ty(types), &given) else {
+            return Err(Failure::Stopped("only calls of a function of the program are measured".to_owned()));
+        };
+        let Some(engine) = self.engine.clone() else {
+            let start = clock();
+            for _ in 0..calls {
+                let called = interp.call_value(callee.clone(), &args);
+                called.map_err(|outcome| stopped(&mut interp, outcome))?;
+            }
+            return Ok(clock().saturating_sub(start));
+        };
+        let func = self.compiled(&engine, id, &mut interp)?;
+        let signature = NativeSignature::new(types, &module[id].sig)
+            .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
+        args.insert(0, callee);
+        let took = bridge::measure(&func, &signature, &args, &mut interp, engine.runtime(), calls, clock);
+        took.map_err(|error| self.unbridged(error))
+    }
+
     /// Runs a test.
     pub fn check(&mut self, check: &Check) -> Verdict {
         self.compile_tests();
@@ -317,15 +357,20 @@ impl<'p> Evaluator<'p> {
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
         args.insert(0, callee);
-        bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
-            BridgeError::Call(CallError::Exception(exception))
-            | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Call(CallError::Attach(error))
-            | BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
+        bridge::call(&func, &signature, &args, interp, engine.runtime())
+            .map_err(|error| self.unbridged(error))
+    }
+
+    fn unbridged(&self, error: BridgeError) -> Failure {
+        match error {
+            BridgeError::Call(CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
+            BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
                 Failure::Refused(error.to_string())
             }
             other => Failure::Stopped(other.to_string()),
-        })
+        }
     }
 
     /// A low function takes and gives registers: scalars pass as their bits, several results as a tuple.
@@ -412,7 +457,7 @@ fn typed(interp: &mut Interp<'_>, val: &Val) -> Result<String, Failure> {
     Ok(format!("{}::{ty}", shown(interp, val)?))
 }
 
-fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
+pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
     match outcome {
         interp::Outcome::Thrown(val) => {
             let types = &interp.module().cx.types;

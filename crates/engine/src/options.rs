@@ -2,7 +2,7 @@
 
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_gcroots::Lowering as Roots;
-use brolga_jit::{JitOptions, Mapping};
+use brolga_jit::{JitOptions, LinkerKind, Mapping};
 use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Output, RuntimeOptions, Traces};
@@ -138,6 +138,14 @@ impl Options {
     #[must_use]
     pub fn code_mapping(mut self, mapping: Mapping) -> Options {
         self.jit.memory.mapping = mapping;
+        self
+    }
+
+    /// The linker of compiled code. [`LinkerKind::Cranelift`] links with `cranelift-jit`: each unit takes pages of its own, so it is slower and larger,
+    /// and it depends on nothing of the system but memory that can be made executable.
+    #[must_use]
+    pub fn linker(mut self, linker: LinkerKind) -> Options {
+        self.jit.linker = linker;
         self
     }
 

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `watch` | compiles, and keeps what each pass made; how rows are linked |
 //! | `rows` | a function as rows that two passes can be compared in |
+//! | `assembly` | machine code as text |
 //! | `machine` | CLIF, listing and bytes as rows |
 //! | `data` | all of it as compact JSON |
 //! | `options` | what the page shows |
@@ -25,6 +26,7 @@
 //! single-pass generator, for which Cranelift's is shown.
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod data;
 mod json;
 mod machine;
@@ -34,6 +36,7 @@ mod watch;
 
 use brolga_engine::{Error, Evaluator, Program};
 
+pub use assembly::assembly;
 pub use machine::instructions;
 pub use options::{DEFAULT_STEPS, Options, Source};
 

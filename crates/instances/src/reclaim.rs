@@ -97,6 +97,15 @@ struct Serial {
     awaited: AtomicUsize,
 }
 
+impl Serial {
+    /// From now on others see the thread outside. For the thread itself.
+    #[inline(always)]
+    fn end(&self) {
+        let serial = self.serial.load(Ordering::Relaxed); // R6
+        self.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+    }
+}
+
 struct Item<T> {
     what: T,
     known_to: Vec<Knows>,
@@ -275,47 +284,33 @@ impl<T> Participant<T> {
         self.depth.set(depth + 1);
         let suspended = if self.stands.get().is_some() { self.go_on() } else { None };
         if depth == 0 {
-            self.arrive();
+            self.begin();
         }
         Pin { participant: self, suspended }
     }
 
-    /// Whether the thread is outside, so that it can [enter](Participant::enter) without a guard. For the thread itself.
-    #[must_use]
+    /// As [`Participant::pin`], for a thread that is outside, and without a guard: [`Participant::leave_outermost`] is called when it leaves.
     #[inline(always)]
-    pub fn is_outside(&self) -> bool {
-        self.depth.get() == 0 && self.stands.get().is_none()
-    }
-
-    /// As [`Participant::pin`], for a thread that [is outside](Participant::is_outside), until [`Participant::leave`].
-    #[inline(always)]
-    pub fn enter(&self) {
-        debug_assert!(self.is_outside());
+    pub fn enter_outermost(&self) {
+        debug_assert!(self.depth.get() == 0 && self.stands.get().is_none());
         self.depth.set(1);
-        self.arrive();
+        self.begin();
     }
 
-    /// Leaves what [`Participant::enter`] entered, when all that was entered behind it has been left.
+    /// From now on others see the thread inside.
     #[inline(always)]
-    pub fn leave(&self) {
-        debug_assert!(self.depth.get() == 1);
-        self.depth.set(0);
-        self.depart();
-    }
-
-    /// From now on things that are retired are noted for the thread.
-    #[inline(always)]
-    fn arrive(&self) {
+    fn begin(&self) {
         let serial = self.own.serial.load(Ordering::Relaxed); // R6
         self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
         self.fences.light(); // R2
     }
 
-    /// Nothing waits for the thread from now on.
+    /// Leaves what [`Participant::enter_outermost`] entered.
     #[inline(always)]
-    fn depart(&self) {
-        let serial = self.own.serial.load(Ordering::Relaxed); // R6
-        self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+    pub fn leave_outermost(&self) {
+        debug_assert!(self.depth.get() == 1);
+        self.depth.set(0);
+        self.own.end();
     }
 
     /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
@@ -383,7 +378,7 @@ impl<T> Participant<T> {
         drop(self.go_on());
         self.staying.borrow_mut().clear();
         if self.depth.replace(0) > 0 {
-            self.depart();
+            self.own.end();
         }
     }
 
@@ -460,10 +455,10 @@ pub struct Pin<'p, T> {
 impl<T> Drop for Pin<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        let depth = &self.participant.depth;
+        let Participant { own, depth, .. } = self.participant;
         depth.set(depth.get() - 1);
         if depth.get() == 0 {
-            self.participant.depart();
+            own.end();
         }
         if self.suspended.is_some() {
             self.participant.resume(self.suspended.take());

@@ -38,7 +38,7 @@ mod tiering;
 
 pub use brolga_instances::{Evicted, Moving};
 pub use call::activation::{Activation, RawEntry, activate};
-pub use call::func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
+pub use call::func::{CallError, LookupError, NoValue, TypedFunc, UntypedFunc, Word, WrongArgument};
 pub use call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use call::value::{Params, Value, ValueError};
 pub use cell::{

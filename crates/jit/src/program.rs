@@ -27,6 +27,7 @@ use brolga_codegen::ways::{Route, Ways};
 use brolga_instances::Moving;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
+use brolga_runtime::events::Stage;
 use brolga_runtime::objects::{CodeEntry, MethodTable};
 
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
@@ -246,6 +247,8 @@ impl Jit {
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
     ) -> Result<Compiled, BuildError> {
+        let names = || joined(sources.iter().map(|source| cx.names.text(source.func.name)));
+        let _span = self.runtime().events().span(Stage::Generate, names);
         self.generators().with(|generator| compile_with(generator, self.isa(), cx, sources, style.into()))
     }
 }
@@ -259,6 +262,17 @@ pub fn compile_for(
     tier: Tier,
 ) -> Result<Compiled, BuildError> {
     compile_with(&mut Generator::new(limits), isa, cx, sources, tier.into())
+}
+
+/// The names of functions for an event; of many, the first ones and their number.
+fn joined<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 4;
+    let number = names.len();
+    let mut text = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+    if number > SHOWN {
+        text.push_str(&format!(" and {} more", number - SHOWN));
+    }
+    text
 }
 
 fn compile_with(
@@ -317,6 +331,8 @@ fn compile_with(
 impl Jit {
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
+        let names = || joined(compiled.types.iter().map(|ty| ty.symbol.as_str()));
+        let _span = self.runtime().events().span(Stage::Link, names);
         let loops = linkage.loops.iter().map(|entry| Ok((entry, CellOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
         let slots = find_slots(compiled, linkage, &loops);

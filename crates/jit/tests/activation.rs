@@ -69,7 +69,7 @@ fn exceptions_leave_one_call_and_not_the_activation() {
             let (arg, mut result) = (1u64, 0u64);
             // SAFETY: the function takes one integer and gives one; the activation is of its runtime.
             let again = unsafe { raw.call(activation, &raw const arg, &raw mut result) };
-            assert_eq!(again, Err(thrown));
+            assert_eq!(again, Err(*thrown));
             assert!(matches!(throws.call((1,)), Err(CallError::Exception(_))), "an entry of its own nests");
         }
     })

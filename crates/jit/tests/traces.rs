@@ -11,7 +11,7 @@ use support::{TIERS, compile, engines, int_function, ints, load, recursion};
 
 fn thrown(unit: &Unit, name: &str, argument: i64) -> Exception {
     match unit.func::<(i64,), i64>(name).unwrap().call((argument,)) {
-        Err(CallError::Exception(exception)) => exception,
+        Err(CallError::Exception(exception)) => *exception,
         other => panic!("{other:?}"),
     }
 }

@@ -108,10 +108,11 @@ fn every_kind_of_value_passes_in_registers_and_through_memory() {
         assert_eq!(untyped.call(&bits[1..]), Err(CallError::Count { expected: 11, given: 10 }));
         // Bits do not become an address.
         let index = untyped.signature().params.iter().position(|abi| *abi == Abi::Ptr).unwrap();
-        assert_eq!(untyped.call(&bits), Err(CallError::Address { index, bytes: None }));
+        let address = CallError::Address { index: index as u32, bytes: None };
+        assert_eq!(untyped.call(&bits), Err(address.clone()));
         let mut args: Vec<Word<'_, '_>> = bits.iter().map(|&bits| Word::Bits(bits)).collect();
         let refused = untyped.call_with(&args);
-        assert_eq!(refused, Err(CallError::Address { index, bytes: None }));
+        assert_eq!(refused, Err(address));
         args[index] = Word::Pointer(std::ptr::without_provenance_mut(usize::MAX));
         assert_eq!(untyped.call_with(&args), Ok(bits.clone()));
         args[0] = Word::Pointer(pointer.cast());

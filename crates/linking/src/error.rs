@@ -202,9 +202,10 @@ impl fmt::Debug for Cause {
 impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            Cause::Reported(error) => Some(&**error),
+            // The words of these are part of this error's own.
+            Cause::Reported(error) => error.source(),
+            Cause::Refused(error) => error.source(),
             Cause::Needs(failure) => Some(&**failure),
-            Cause::Refused(error) => Some(&**error),
             Cause::Abandoned | Cause::Panicked(_) | Cause::Removed | Cause::Closed => None,
         }
     }
@@ -233,8 +234,8 @@ pub enum Error {
         symbols: Vec<Name>,
     },
     /// Symbols could not be materialized.
-    #[error("{0}")]
-    Failed(#[source] Arc<Failure>),
+    #[error(transparent)]
+    Failed(Arc<Failure>),
     /// The definitions that this concerns were removed meanwhile.
     #[error("the definitions were removed")]
     Removed,
@@ -365,6 +366,8 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::{Cause, Error, Failure, Name};
 
     #[test]
@@ -378,5 +381,28 @@ mod tests {
         assert_eq!(failure.chain().count(), 200_000);
         assert_eq!(failure.root().to_string(), "no memory");
         assert!(format!("{failure:?}").contains("no memory"));
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the root")]
+    struct Root;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the report")]
+    struct Report(#[source] Root);
+
+    #[test]
+    fn each_link_of_a_chain_is_said_once() {
+        let reported = Failure::new(Vec::new(), Cause::of(Report(Root)), false);
+        let error = Error::Failed(Failure::new(Vec::new(), Cause::Needs(reported), false));
+        let mut texts = vec![error.to_string()];
+        let mut next = error.source();
+        while let Some(cause) = next {
+            texts.push(cause.to_string());
+            next = cause.source();
+        }
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(texts[0].contains("need") && texts[1].contains("the report"), "{texts:?}");
+        assert_eq!(texts[2], "the root");
     }
 }

@@ -1,6 +1,8 @@
 //! C functions of Julia's run time and of `utf8proc`, for programs that name them where no library has them.
 //!
-//! Their semantics is that of `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention.
+//! Their semantics is that of `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention. C's own output is flushed here too.
+
+use std::io;
 
 use brolga_ir::{hashing, unicode};
 
@@ -15,6 +17,23 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
     }
     // SAFETY: by the contract.
     unsafe { std::slice::from_raw_parts(start, length) }
+}
+
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    /// C's stream for the standard output.
+    static stdout: *mut libc::FILE;
+}
+
+/// Writes out the text that C functions have printed to the standard output and that C still holds. Only that stream: flushing all of them would wait for a
+/// thread that reads from one. On other systems C does this when the process ends.
+pub(crate) fn flush_output() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the C library opens the stream before any Rust code runs. A program that closes it breaks C's rule for all that run at the end.
+    if unsafe { libc::fflush(stdout) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 unsafe extern "C" fn memhash(start: *const u8, length: usize) -> u64 {

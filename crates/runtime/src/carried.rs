@@ -64,9 +64,9 @@ impl Carried {
         seen
     }
 
-    /// Whether something waits. Where nothing does, nothing is kept either.
+    /// Whether one waits in the innermost activation.
     #[inline(always)]
-    pub(crate) fn carries(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.handler.get().is_null()
     }
 
@@ -101,7 +101,7 @@ pub(crate) struct Activation<'t> {
 impl Activation<'_> {
     /// Whether something waits in it.
     pub(crate) fn carries(&self) -> bool {
-        self.carried.carries()
+        self.carried.is_waiting()
     }
 }
 

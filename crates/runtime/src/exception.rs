@@ -9,7 +9,7 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::types::Type;
 
-use crate::heap::{EXCEPTION_KINDS, Heap, Persistent};
+use crate::heap::{EXCEPTION_KINDS, Heap, Persistent, translate};
 use crate::objects::show::{exception_type, show_exception};
 use crate::pending::{ExceptionKind, Pending};
 use crate::trace::StackFrame;
@@ -94,12 +94,12 @@ impl Exception {
         (&self.context, self.ty)
     }
 
-    /// The exception's type as a program with this context knows it; `None` if it is the type of another program.
+    /// The type of the thrown value as a program with this context knows it; `None` if another program declares it.
     pub fn type_in(&self, cx: &Arc<Context>) -> Option<Type> {
         if self.context.is_same(cx) {
             return Some(self.ty);
         }
-        self.kind.builtin_type(cx)
+        translate(&self.context.types, &cx.types, self.ty)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, Types};
 
+use crate::events::Events;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object};
@@ -182,6 +183,11 @@ impl Runtime {
     /// Where `print` writes.
     pub fn sink(&self) -> &Sink {
         &self.sink
+    }
+
+    /// The way to the listener of this run time's events, and to that of all that compiles for it.
+    pub fn events(&self) -> &Events {
+        self.heap.events()
     }
 
     /// The heap. Nothing is mapped before the first object.

@@ -18,6 +18,7 @@
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
 //! | `foreign.rs`   | C symbols                                                                             |
+//! | `events.rs`    | one listener that is told of compiling, publishing, tiers and collections             |
 //! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
 //! | `output.rs`    | where `print` writes                                                                  |
 //! | `routines/`    | the routines that compiled code calls, by name                                        |
@@ -30,6 +31,7 @@
 mod c_functions;
 mod carried;
 mod enter;
+pub mod events;
 mod exception;
 mod fence;
 mod foreign;
@@ -60,7 +62,7 @@ pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
 pub use retired::RetiredCode;
 pub use thread::{
-    AttachError, EnterError, Entered, HeapEntry, Interrupt, PlainEntry, STACK_RESERVE, Thread, ThreadLayout,
-    with_attached, with_plain_entry,
+    AttachError, EnterError, Entered, HeapEntry, Interrupt, Outermost, STACK_RESERVE, Thread, ThreadLayout,
+    with_attached,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};

@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 
+use crate::c_functions;
 use crate::fence::fenced;
 
 /// Where printed text goes.
@@ -84,14 +85,16 @@ impl Sink {
         }
     }
 
-    /// Makes sure that everything has left the process, or will when the thread that uses the embedder's writer has done its part.
+    /// Makes sure that everything has left the process, the text of C functions included, or will when the thread that uses the embedder's writer has done its part.
     pub fn flush(&self) {
         let mut state = self.lock();
         if state.error.is_some() {
             return;
         }
         match &mut state.target {
-            Target::Stdout => state.error = io::stdout().flush().err(),
+            Target::Stdout => {
+                state.error = io::stdout().flush().and_then(|()| c_functions::flush_output()).err();
+            }
             Target::Capture(_) => {}
             Target::Writer(_) => {
                 drop(state);

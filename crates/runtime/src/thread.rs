@@ -20,8 +20,8 @@
 //! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
 //! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
-//! **Guards.** An entry is several guards on the stack. Their constructors and destructors are always inlined: a guard that is returned through memory and
-//! moved costs more than all that it does. A call from a thread that is outside of everything needs none of them (`plain`).
+//! **Guards.** An entry is several guards on the stack, but for that of a thread at rest (`outermost`). Their constructors and destructors are always inlined: a guard that is returned through memory and
+//! moved costs more than all that it does.
 //!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
@@ -31,19 +31,19 @@
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
-//! | T3  | outermost entry: load, which may be all; clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
+//! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 //! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
 
 mod asked;
 mod attached;
 mod end;
-mod plain;
+mod outermost;
 
 pub use asked::Interrupt;
-pub use attached::{AttachError, with_attached, with_plain_entry};
+pub use attached::{AttachError, with_attached};
 pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;
-pub use plain::PlainEntry;
+pub use outermost::Outermost;
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -54,6 +54,7 @@ use brolga_instances::Pin;
 use brolga_ir::Context;
 
 use crate::carried::{Activation, Carried};
+use crate::events::Event;
 use crate::exception::Exception;
 use crate::fence::fenced;
 use crate::frames::{Frames, HandlerRecord};
@@ -168,24 +169,11 @@ impl Drop for HeapEntry<'_> {
     fn drop(&mut self) {
         let mutator = &self.thread.mutator;
         if mutator.left.borrow().len() > self.left {
-            self.come_back();
+            self.thread.come_back(self.heap, self.left);
         }
         mutator.restore_gc_stack(self.gc_stack);
         mutator.inside.set(self.inside);
         self.heap.leave(mutator);
-    }
-}
-
-impl HeapEntry<'_> {
-    /// Compiled code left the heap, and was left by an exception before it came back.
-    #[cold]
-    fn come_back(&self) {
-        let mutator = &self.thread.mutator;
-        let left = mutator.left.borrow().get(self.left).copied();
-        if let Some(paused) = left {
-            mutator.left.borrow_mut().truncate(self.left);
-            self.heap.resume(mutator, paused);
-        }
     }
 }
 
@@ -228,14 +216,32 @@ impl Drop for Entered<'_> {
 }
 
 impl Thread {
-    fn new(runtime: &Arc<Runtime>) -> Result<Thread, AttachError> {
+    /// Compiled code left the heap, and was left by an exception before it came back to where it had left it `left` times.
+    #[cold]
+    fn come_back(&self, heap: &Heap, left: usize) {
+        let paused = self.mutator.left.borrow().get(left).copied();
+        if let Some(paused) = paused {
+            self.mutator.left.borrow_mut().truncate(left);
+            heap.resume(&self.mutator, paused);
+        }
+    }
+
+    /// The lowest address of the running thread's stack, if that is large enough. Asked before [`Thread::new`], whose own frame a small stack cannot
+    /// hold.
+    #[inline(never)]
+    fn stack_for_code() -> Result<usize, AttachError> {
         let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
         if size < SMALLEST_STACK {
             return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
         }
+        Ok(lowest)
+    }
+
+    /// The state of the running thread, whose stack begins at this address.
+    fn new(runtime: &Arc<Runtime>, lowest: usize) -> Thread {
         let span = Arc::<Span>::default();
         let dispatch = Dispatch::new(runtime.methods().shared.clone(), span.clone());
-        Ok(Thread {
+        Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
@@ -250,7 +256,7 @@ impl Thread {
             held: RefCell::default(),
             runtime: Arc::downgrade(runtime),
             work: RefCell::default(),
-        })
+        }
     }
 
     /// The runtime; `None` once it is gone, which cannot happen while compiled code runs.
@@ -529,6 +535,9 @@ impl Thread {
             runtime.heap().safepoint(&self.mutator);
         }
         if wanted & POLL_INTERRUPT != 0 {
+            if let Some(runtime) = self.runtime() {
+                runtime.events().tell(Event::Interrupted);
+            }
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
         wanted & POLL_INTERRUPT != 0

@@ -11,6 +11,7 @@
 //! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
 //! prepared again by whoever defines (`inlined.rs` says what that is).
 
+use brolga_runtime::events::Event;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use super::cells::retire;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
-use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Kind, Notes};
+use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Invalidated, Kind, Notes};
 use super::later::Retyped;
 use super::lazy::{BODY, Body, HOT, Hot, Stub, type_of};
 use super::linking;
@@ -379,7 +380,13 @@ impl<'a> Batch<'a> {
             let leads_there = |(symbol, to): &(Symbol, Option<usize>)| dylib.linking.ready(*symbol) == *to;
             if is_same && self.led.iter().all(leads_there) {
                 let log = std::mem::take(&mut self.log);
+                let events = inner.shared.jit.runtime().events();
+                let told = if events.is_on() { log.clone() } else { Vec::new() };
                 number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
+                for invalidated in told.into_iter().filter(|_| number.is_some()).map(Invalidated::from) {
+                    let (function, reason) = (invalidated.function.to_string(), invalidated.to_string());
+                    events.tell(Event::Invalidated { function: &function, reason: &reason });
+                }
             }
             if number.is_some() {
                 superseded_methods =

@@ -67,6 +67,11 @@ impl<'t> Definitions<'t> {
         }
     }
 
+    /// The symbols of its functions, in the order of the program.
+    pub fn functions(&self) -> Vec<String> {
+        self.module.funcs().take(self.own).map(|(_, func)| func.symbol(&self.module.cx)).collect()
+    }
+
     /// Imports again if something has been defined since that was looked for.
     pub(super) fn refresh_imports(&mut self) -> Result<(), SessionError> {
         let Some((dylib, imported)) = &self.imported else { return Ok(()) };

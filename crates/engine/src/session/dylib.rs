@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use brolga_ir::{FunctionName, Module};
+use brolga_ir::{FunctionName, Module, Type};
 use brolga_jit::CellOwner;
 use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
 
@@ -25,6 +25,18 @@ use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 pub struct Dylib {
     pub(super) session: Session,
     pub(super) linking: linking::Dylib<Native>,
+}
+
+/// A function as [`Dylib::methods`] lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Method {
+    /// Its name without types: `fib`, `Base.max`.
+    pub name: String,
+    /// Its symbol: `fib(Int64)`.
+    pub symbol: String,
+    /// The type of its result; none for a low function, and for one whose types are those of another context.
+    pub result: Option<String>,
 }
 
 /// A handle that does not keep the session: for what the session itself keeps.
@@ -256,6 +268,42 @@ impl Dylib {
     /// The dylib is closed.
     pub fn create_tracker(&self, on_drop: OnDrop) -> Result<linking::Tracker<Native>, SessionError> {
         Ok(self.linking.create_tracker(on_drop)?)
+    }
+
+    /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn methods(&self) -> Result<Vec<Method>, SessionError> {
+        let links = self.linking.links()?;
+        let mut found: BTreeMap<Arc<str>, Method> = BTreeMap::new();
+        for scope in self.session.scopes(&links) {
+            for (name, symbol, result) in scope.functions() {
+                let method = || Method { name, symbol: symbol.to_string(), result };
+                found.entry(symbol.clone()).or_insert_with(method);
+            }
+        }
+        let mut methods = Vec::with_capacity(found.len());
+        for method in found.into_values() {
+            let symbol = self.session.linking().symbol(&method.symbol);
+            if self.is_known(symbol.symbol(), &links)? {
+                methods.push(method);
+            }
+        }
+        methods.sort_by(|a, b| (&a.name, &a.symbol).cmp(&(&b.name, &b.symbol)));
+        Ok(methods)
+    }
+
+    /// The functions that the dylib sees, by module and name.
+    pub(super) fn function_names(&self) -> Result<Vec<(String, String)>, SessionError> {
+        let scopes = self.session.scopes(&self.linking.links()?);
+        Ok(scopes.iter().flat_map(|scope| scope.names()).collect())
+    }
+
+    /// The declarations of a function object's methods, from the first dylib that has any.
+    pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
+        let scopes = self.session.scopes(&self.linking.links()?);
+        Ok(scopes.iter().find_map(|scope| scope.declared(function, self.session.context())))
     }
 
     /// Takes names out, all or none. Code goes when its last name is gone and nothing uses it.

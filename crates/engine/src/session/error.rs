@@ -12,14 +12,14 @@ pub enum SessionError {
     #[error(transparent)]
     Link(#[from] brolga_linking::Error),
     /// A program cannot be used or built.
-    #[error("{0}")]
-    Program(#[source] Arc<crate::Error>),
+    #[error(transparent)]
+    Program(Arc<crate::Error>),
     /// A function could not be compiled when it was called first.
     #[error(transparent)]
     Slot(#[from] brolga_jit::CellError),
     /// C cannot call the function.
-    #[error("{0}")]
-    CEntry(#[source] Arc<brolga_jit::CEntryError>),
+    #[error(transparent)]
+    CEntry(Arc<brolga_jit::CEntryError>),
     /// A function has a name that stands for something else in a session: the body or the initialiser of another function.
     #[error("`{name}` is no name for a function of a session")]
     Reserved {
@@ -27,8 +27,8 @@ pub enum SessionError {
         name: String,
     },
     /// Who promised functions could not make them.
-    #[error("{0}")]
-    Promise(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Promise(Arc<dyn std::error::Error + Send + Sync>),
     /// A function of the host takes or gives what no object can be.
     #[error("a function of the host cannot be defined: {reason}")]
     Host {
@@ -42,8 +42,8 @@ pub enum SessionError {
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),
     /// The function is there, and its type is another.
-    #[error("{0}")]
-    Type(#[source] Arc<brolga_jit::LookupError>),
+    #[error(transparent)]
+    Type(Arc<brolga_jit::LookupError>),
     /// The function was to be recompiled because of what it has inlined, and that has another type now.
     #[error(
         "`{function}` cannot be recompiled: a function that it has inlined has another type now; define it again for that type"

@@ -29,6 +29,7 @@
 //!
 //! Cost: each time, a look at all cells.
 
+use brolga_runtime::events::Event;
 use std::sync::{Arc, Weak};
 
 use brolga_ir::FuncId;
@@ -94,6 +95,11 @@ impl Evictor for Demoter {
             };
             freed += gone;
             given_up += u64::from(gone > 0);
+            let events = shared.jit.runtime().events();
+            if gone > 0 && events.is_on() {
+                let function = session.name(label).to_string();
+                events.tell(Event::Evicted { function: &function, bytes: gone });
+            }
             stay.extend(held.filter(|_| gone == 0).map(|_| owner));
         }
         for owner in stay.iter().take(stay.len() / 2) {

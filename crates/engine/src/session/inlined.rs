@@ -78,6 +78,12 @@ impl std::fmt::Display for Invalidated {
     }
 }
 
+impl From<(Name, Because)> for Invalidated {
+    fn from((function, because): (Name, Because)) -> Invalidated {
+        Invalidated { function, because: because.chain() }
+    }
+}
+
 /// A function that is reached, and the one of these by which: none is the beginning.
 struct Step {
     symbol: Arc<str>,
@@ -501,8 +507,6 @@ impl Inlined {
 
     pub(crate) fn take_log(&self) -> Vec<Invalidated> {
         let log = std::mem::take(&mut lock(&self.state).log);
-        log.into_iter()
-            .map(|(function, because)| Invalidated { function, because: because.chain() })
-            .collect()
+        log.into_iter().map(Invalidated::from).collect()
     }
 }

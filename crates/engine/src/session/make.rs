@@ -35,6 +35,9 @@ use brolga_linking::{
     Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, SymbolScope, Until, Want,
 };
 
+use brolga_runtime::Runtime;
+use brolga_runtime::events::{Event, Stage as EventStage};
+
 use super::evict;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
@@ -82,7 +85,7 @@ pub(crate) fn compile_and_link(
     ids: &[FuncId],
     responsibility: Responsibility<Native>,
 ) {
-    let low = match make_low(&loaded, ids) {
+    let low = match make_low(shared.jit.runtime(), &loaded, ids) {
         Ok(low) => low,
         Err(error) => return responsibility.fail(error),
     };
@@ -135,14 +138,16 @@ impl Lowered {
 
 /// Machine code of functions, and what is to be known about it.
 pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
-    generate(shared, loaded, make_low(loaded, ids)?)
+    generate(shared, loaded, make_low(shared.jit.runtime(), loaded, ids)?)
 }
 
-fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
+fn make_low(runtime: &Runtime, loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
     let plan = &loaded.plan;
     let is_first = matches!(loaded.stage, Stage::First { .. });
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
+    let module = plan.module();
     for &id in ids {
+        let _span = runtime.events().span(EventStage::Optimise, || module[id].symbol(&module.cx));
         if is_first {
             let (low, exits) = plan.leaving(id)?;
             funcs.push(low);
@@ -267,6 +272,11 @@ fn link(
         (*symbol, function.map_or_else(|| text.clone(), Arc::from))
     });
     let names: Vec<(Symbol, Arc<str>)> = names.collect();
+    let published: Vec<Arc<str>> = match shared.jit.runtime().events().is_on() {
+        true => names.iter().map(|(_, name)| name.clone()).collect(),
+        false => Vec::new(),
+    };
+    let is_first = matches!(loaded.stage, Stage::First { .. });
     // The code of eager bodies, by function.
     let behind = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
     let behind = behind.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
@@ -287,7 +297,13 @@ fn link(
     match unfinished {
         // A callee has been redefined meanwhile, and the unit has not been published.
         Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
-        None => shared.keep_room(),
+        None => {
+            for function in &published {
+                let tier = if is_first { 1 } else { 2 };
+                shared.jit.runtime().events().tell(Event::Published { function, tier });
+            }
+            shared.keep_room();
+        }
     }
 }
 

@@ -26,6 +26,7 @@
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
+//! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
 //! | end | [`Session::end`] |
 //!
 //! **Failure.** The error of a look-up has the chain of symbols that failed down to the root, and the root's own error
@@ -74,7 +75,7 @@
 //! unit), `methods` (what calls reach that are decided at run time), `lazy` (what stands behind the symbols of functions), `cells` (who holds cells, and removal), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
 //! `evict` (what is evicted when memory is short),
 //! `inlined` (who has inlined what), `later` (who is recompiled at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
-//! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
+//! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `evaluator`, `error`.
 
 mod apart;
 mod batch;
@@ -82,6 +83,7 @@ mod cells;
 mod definitions;
 mod dylib;
 mod error;
+mod evaluator;
 mod evict;
 mod function;
 mod host;
@@ -113,8 +115,9 @@ use brolga_linking::{DylibId, Link};
 use brolga_runtime::Runtime;
 
 pub use definitions::Definitions;
-pub use dylib::{Dylib, WeakDylib};
+pub use dylib::{Dylib, Method, WeakDylib};
 pub use error::SessionError;
+pub use evaluator::Evaluator;
 pub use function::{Function, Request};
 pub use inlined::Invalidated;
 pub use later::{Redefined, Retyped};

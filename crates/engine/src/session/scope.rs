@@ -197,6 +197,44 @@ impl Scope {
     fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Offer> {
         lock(&self.offers).declared.get(&function).cloned().unwrap_or_default()
     }
+
+    /// All functions: name without types, symbol, and the types of the result if they are those of the session's context.
+    pub(crate) fn functions(&self) -> Vec<(String, Arc<str>, Option<String>)> {
+        let offers = lock(&self.offers);
+        let results: BTreeMap<&Arc<str>, &Offer> = offers.declared.values().flatten().collect();
+        let result = |symbol| {
+            let Offer { cx, func } = results.get(symbol)?;
+            Some(cx.types.display(*func.sig.results.first()?).to_string())
+        };
+        let named = offers.symbols.iter();
+        let all = named.flat_map(|(name, symbols)| symbols.iter().map(move |symbol| (name, symbol)));
+        all.map(|(name, symbol)| (name.clone(), symbol.clone(), result(symbol))).collect()
+    }
+
+    /// All functions that are declared, by module and name.
+    pub(crate) fn names(&self) -> Vec<(String, String)> {
+        let offers = lock(&self.offers);
+        let name = |(object, methods): (&Type, &BTreeMap<Arc<str>, Offer>)| {
+            let cx = &methods.values().next()?.cx;
+            let TypeKind::Function(function) = *cx.types.kind(*object) else { return None };
+            Some((cx.names.text(function.module).to_owned(), cx.names.text(function.name).to_owned()))
+        };
+        offers.declared.iter().filter_map(name).collect()
+    }
+
+    /// A module with the declarations of a function object's methods, in a view of `cx`, which is the session's context.
+    pub(crate) fn declared(&self, function: Type, cx: &Arc<Context>) -> Option<Module> {
+        let offers = self.declarations(function);
+        let mut module = Module::new(cx.view());
+        for Offer { cx: _held, func } in offers.values() {
+            let func = declaration(func);
+            if module.cx.hold(&func) {
+                // Methods of one function in one scope are no duplicates.
+                let _ = module.add_func(func);
+            }
+        }
+        (module.func_count() > 0).then_some(module)
+    }
 }
 
 /// The part of a dylib that a program sees.

@@ -1,5 +1,8 @@
 //! Who compiles.
 
+use brolga_linking::Error as LinkError;
+use brolga_linking::Latch;
+use brolga_runtime::events::{Event, Stage};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -24,9 +27,67 @@ pub enum Workers {
     Own(Arc<dyn Dispatcher>),
 }
 
+/// A dispatcher whose tasks are told to the listener of a run time, while there is one.
+struct Told {
+    tasks: Arc<dyn Dispatcher>,
+    runtime: Arc<Runtime>,
+}
+
+impl Told {
+    fn told(&self, task: Task) -> Task {
+        let events = self.runtime.events();
+        if !events.is_on() {
+            return task;
+        }
+        let number = events.number_task();
+        events.tell(Event::Queued { task: number });
+        let runtime = self.runtime.clone();
+        Task::new(task.priority(), move || {
+            runtime.events().tell(Event::Started { task: number });
+            let _span = runtime.events().span(Stage::Task, || "");
+            task.run();
+        })
+    }
+}
+
+impl Dispatcher for Told {
+    fn dispatch(&self, task: Task) {
+        self.tasks.dispatch(self.told(task));
+    }
+
+    fn dispatch_all(&self, tasks: Vec<Task>) {
+        self.tasks.dispatch_all(tasks.into_iter().map(|task| self.told(task)).collect());
+    }
+
+    fn takes_rest(&self, weight: u32) -> bool {
+        self.tasks.takes_rest(weight)
+    }
+
+    fn dispatch_rest(&self, rest: Task) {
+        self.tasks.dispatch_rest(self.told(rest));
+    }
+
+    fn wait(&self, latch: &dyn Latch) -> Result<(), LinkError> {
+        self.tasks.wait(latch)
+    }
+
+    fn look_again(&self) {
+        self.tasks.look_again();
+    }
+
+    fn drain(&self) {
+        self.tasks.drain();
+    }
+}
+
 impl Workers {
     /// The dispatcher of a session with this run time, and where upgrades go if tasks are run without anybody waiting for them.
     pub(crate) fn dispatcher(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, Option<Background>) {
+        let (tasks, background) = self.make(runtime);
+        (Arc::new(Told { tasks, runtime: runtime.clone() }), background)
+    }
+
+    fn make(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, Option<Background>) {
         let pool = |options: PoolOptions| {
             let leave = options.leave.unwrap_or_else(|| Arc::new(LeaveHeap(runtime.clone())));
             let pool = Pool::with(PoolOptions { leave: Some(leave), ..options });

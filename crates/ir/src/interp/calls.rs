@@ -21,10 +21,14 @@ use super::heap::Object;
 use super::value::Val;
 use crate::base_fn::{BaseAction, BaseFn};
 use crate::builtin::Builtin;
-use crate::entity::Callee;
+use crate::entity::{Callee, FuncId};
 use crate::func::{CalleeData, Func};
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::types::{Type, TypeKind};
+
+/// The world of the interpreter's program: later ones are the same, in earlier ones its methods are not there. Natively the first program of
+/// a runtime has this world.
+const FIRST_WORLD: u64 = 2;
 
 impl<'m> Interp<'m> {
     /// `invoke`: `args` start with the function object.
@@ -52,13 +56,32 @@ impl<'m> Interp<'m> {
         let types = self.types();
         let key = callee.ty(types);
         let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
-        if let Some(id) = self.module.find_method(key, &given) {
+        if let Some(id) = self.visible_method(key, &given) {
             let mut all = Vec::with_capacity(args.len() + 1);
             all.push(callee);
             all.extend(args);
             return self.push_call(id, all, then);
         }
         self.apply_base(callee, args, then)
+    }
+
+    /// The method that a call decided at run time goes to.
+    fn visible_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
+        if self.is_before_program { None } else { self.module.find_method(function, args) }
+    }
+
+    /// Makes a call in another world. A world before the program has none of its methods, so no frame runs in it: it ends with this look-up.
+    fn apply_in_world(
+        &mut self,
+        is_before_program: bool,
+        callee: Val,
+        args: Vec<Val>,
+        then: Then,
+    ) -> Eval<Flow> {
+        let outside = std::mem::replace(&mut self.is_before_program, is_before_program);
+        let flow = self.apply(callee, args, then);
+        self.is_before_program = outside;
+        flow
     }
 
     /// Does what a value does that has no method for its arguments.
@@ -138,26 +161,27 @@ impl<'m> Interp<'m> {
         match builtin {
             Builtin::Invokelatest => {
                 let callee = args.remove(0);
-                self.apply(callee, args, then)
+                self.apply_in_world(false, callee, args, then)
             }
             Builtin::InvokeInWorld => {
-                // A world is a `UInt64`, or an `Int64` that is not negative. Here all are one.
-                let is_world = match &args[0] {
-                    Val::Bits { ty: Type::UINT64, .. } => true,
-                    other => other.as_int64().is_some_and(|world| world >= 0),
+                // A world is a `UInt64`, or an `Int64` that is not negative.
+                let world = match &args[0] {
+                    Val::Bits { ty: Type::UINT64, bits } => u64::try_from(*bits).ok(),
+                    other => other.as_int64().and_then(|world| u64::try_from(world).ok()),
                 };
-                if !is_world {
+                let Some(world) = world else {
                     return Err(self.type_error(builtin.name(), Type::UINT64, args[0].clone()));
-                }
+                };
                 let callee = args.remove(1);
-                self.apply(callee, args.split_off(1), then)
+                let rest = args.split_off(1);
+                self.apply_in_world(world < FIRST_WORLD, callee, rest, then)
             }
             Builtin::Invoke => {
                 let rest = args.split_off(2);
                 let (callee, signature) = (args[0].clone(), args[1].clone());
                 let signature = self.type_operand("invoke", &signature)?;
                 let found = match self.types().tuple_elements(signature) {
-                    Some(types) => self.module.find_method(callee.ty(self.types()), types),
+                    Some(types) => self.visible_method(callee.ty(self.types()), types),
                     None => None,
                 };
                 match found {
@@ -182,7 +206,7 @@ impl<'m> Interp<'m> {
                 let callee = args.remove(0);
                 let types = self.types();
                 let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
-                let found = self.module.find_method(callee.ty(types), &given).is_some();
+                let found = self.visible_method(callee.ty(types), &given).is_some();
                 self.returned(Val::bool(found), then)
             }
             _ => {

@@ -11,6 +11,7 @@
 //!
 //! A token of `enter` has a serial number, so each execution of an `enter` is a handler of its own.
 
+use super::callback::Waiting;
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
 use super::places::Place;
 use super::value::{Token, Val};
@@ -48,6 +49,8 @@ pub(super) enum Then {
     Assign,
     /// The result replaces the old value in a place. Ends `modifyfield!` and similar builtins, given by name.
     Modify(Box<(&'static str, Place, Val)>),
+    /// They are the answer to a C function that called the program.
+    C(Box<Waiting>),
 }
 
 /// An installed exception handler.
@@ -89,10 +92,7 @@ impl<'m> Interp<'m> {
             flow = match next {
                 Ok(Some(vals)) => return Ok(vals),
                 Ok(None) => self.step(),
-                Err(Stop::Throw(exception)) => match self.catch(exception) {
-                    Ok(flow) => Ok(flow),
-                    Err(outcome) => return Err(outcome),
-                },
+                Err(Stop::Throw(exception)) => self.catch(exception)?,
                 Err(stop) => return Err(self.outcome_without_place(stop)),
             };
         }
@@ -120,6 +120,11 @@ impl<'m> Interp<'m> {
                         let new = vals.into_iter().next().unwrap_or(Val::NOTHING);
                         vec![self.finish_modify(op, &place, old, new)?]
                     }
+                    // Gives a call or a value, so this goes one level deep.
+                    Then::C(waiting) => {
+                        let flow = self.return_to_c(*waiting, &vals)?;
+                        return self.apply_flow(flow);
+                    }
                 };
                 if self.frames.is_empty() {
                     return Ok(Some(vals));
@@ -130,14 +135,24 @@ impl<'m> Interp<'m> {
         Ok(None)
     }
 
-    /// Unwinds to the innermost handler; an error if there is none.
-    fn catch(&mut self, exception: Val) -> Result<Flow, Outcome> {
+    /// Unwinds to the innermost handler, or to the C function in front of it; an error if there is neither.
+    fn catch(&mut self, exception: Val) -> Result<Eval<Flow>, Outcome> {
+        if let Some(&called) = self.c_frames.last()
+            && self.handlers.last().is_none_or(|handler| handler.frame < called)
+        {
+            while self.frames.len() > called + 1 {
+                self.pop_frame();
+            }
+            if let Some(Frame { then: Then::C(waiting), .. }) = self.pop_frame() {
+                return Ok(self.throw_to_c(*waiting, exception));
+            }
+        }
         let Some(handler) = self.handlers.pop() else { return Err(Outcome::Thrown(exception)) };
         while self.frames.len() > handler.frame + 1 {
             self.pop_frame();
         }
         self.exceptions.push(exception);
-        Ok(Flow::Jump(handler.catch))
+        Ok(Ok(Flow::Jump(handler.catch)))
     }
 
     // ----- frames -----
@@ -210,12 +225,22 @@ impl<'m> Interp<'m> {
     /// Removes the innermost frame with its stack slots.
     pub(super) fn pop_frame(&mut self) -> Option<Frame<'m>> {
         let frame = self.frames.pop()?;
+        if let Then::C(_) = frame.then {
+            self.c_frames.pop();
+        }
         self.stack_bytes -= frame.values.len() as u64 * size_of::<Option<Val>>() as u64;
         for &address in &frame.slots {
             // A faulty program may have freed the slot already.
             let _ = self.memory.free(address);
         }
         Some(frame)
+    }
+
+    /// Makes the innermost frame, which was pushed just now, answer a C function.
+    pub(super) fn wait_for_innermost(&mut self, waiting: Waiting) -> Eval<()> {
+        self.frame_mut()?.then = Then::C(Box::new(waiting));
+        self.c_frames.push(self.frames.len() - 1);
+        Ok(())
     }
 
     pub(super) fn frame(&self) -> Eval<&Frame<'m>> {
@@ -559,6 +584,7 @@ impl<'m> Interp<'m> {
                 let (op, place, old) = *modify;
                 self.finish_modify(op, &place, old, val).map(Flow::Value)
             }
+            Then::C(waiting) => self.return_to_c(*waiting, &[val]),
         }
     }
 }

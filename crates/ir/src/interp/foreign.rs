@@ -9,7 +9,8 @@
 //! | `jl_alloc_string`, `jl_pchar_to_string`, `jl_cstr_to_string` | a fresh string |
 //! | copies of arrays, memories and strings, symbols, numbers in text | `copies.rs` |
 //! | `jl_value_ptr`, `jl_object_id`, tables of `IdDict` | `identity.rs` |
-//! | anything else | [`RawMemory::call`](super::RawMemory::call) |
+//! | a function of the program by its address; C functions that are given one | `callback.rs` |
+//! | anything else | [`RawMemory::call`](super::RawMemory::call), and text: `c_text.rs` |
 //!
 //! Growing moves the elements to a fresh memory; what pointed at the old one keeps pointing there, as in Julia.
 
@@ -28,14 +29,21 @@ pub(super) const LENGTH_BYTES: u64 = 8;
 
 impl Interp<'_> {
     pub(super) fn foreign_call(&mut self, data: &ForeignData, mut args: Vec<Val>) -> Eval<Flow> {
+        let mut entry = None;
         let name = match data.name {
-            Some(name) => name,
+            Some(name) => self.module.cx.names.text(name),
             None if args.is_empty() => {
                 return Err(Fault::OperandCount { op: "foreigncall".to_owned(), given: 0 }.into());
             }
-            None => self.function_at(&args.remove(0))?,
+            None => {
+                let address = args.remove(0);
+                entry = address.as_bits().and_then(|bits| self.addresses.entry_at(bits as u64));
+                match entry {
+                    Some(id) => self.module.cx.names.text(self.module[id].name),
+                    None => self.module.cx.names.text(self.function_at(&address)?),
+                }
+            }
         };
-        let name = self.module.cx.names.text(name);
         if args.len() < data.params.len() {
             return Err(
                 Fault::OperandCount { op: format!("foreigncall of `{name}`"), given: args.len() }.into()
@@ -43,7 +51,9 @@ impl Interp<'_> {
         }
         // The remaining operands are values to be kept alive.
         args.truncate(data.params.len());
-        if let Some(val) = self.runtime_call(name, data.result, &args)? {
+        if entry.is_none()
+            && let Some(val) = self.runtime_call(name, data.result, &args)?
+        {
             return Ok(Flow::Value(val));
         }
         let mut plain = Vec::with_capacity(args.len());
@@ -68,11 +78,18 @@ impl Interp<'_> {
             },
         };
         let call = ForeignCall { name, args: &plain, variadic_after: data.variadic_after, result };
+        if let Some(entry) = entry {
+            return self.call_entry(entry, &call, data.result);
+        }
+        if let Some(flow) = self.c_callback(&call, data.result)? {
+            return Ok(flow);
+        }
         let bits = match self.memory.call(&call) {
             Ok(bits) => bits,
-            Err(error @ MemoryError::UnknownFunction { .. }) => {
-                return Err(self.message("CompileError", &error.to_string()));
-            }
+            Err(error @ MemoryError::UnknownFunction { .. }) => match self.c_text_call(&call)? {
+                Some(bits) => bits,
+                None => return Err(self.message("CompileError", &error.to_string())),
+            },
             Err(error) => return Err(error.into()),
         };
         Ok(Flow::Value(match result {
@@ -82,7 +99,7 @@ impl Interp<'_> {
     }
 
     /// The form in which C takes a value of a type.
-    fn c_form(&self, ty: Type) -> Option<LowType> {
+    pub(super) fn c_form(&self, ty: Type) -> Option<LowType> {
         ty.as_low().or_else(|| self.types().primitive_low(ty))
     }
 

@@ -74,10 +74,11 @@ impl<'m> Interp<'m> {
                 let (_, value) = self.static_parameter(func, n)?;
                 Ok(Flow::Value(Val::bool(value.is_some())))
             }
-            Op::CFunction(_) => Err(Fault::Unsupported(
-                "a C function that calls the program: the interpreter has no address for it".to_owned(),
-            )
-            .into()),
+            Op::CFunction(callee) => {
+                let address = self.c_function(func, callee)?;
+                let ty = func.result(inst).map_or(Type::PTR, |result| func.ty(result));
+                self.address_of_type(ty, address).map(Flow::Value)
+            }
             Op::ForeignCall(foreign) => {
                 let args = self.all_operands(func, inst)?;
                 self.foreign_call(func.foreign(foreign), args)

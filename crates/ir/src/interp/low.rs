@@ -36,6 +36,9 @@ pub(super) struct Addresses {
     data: FxHashMap<(FuncId, u32), u64>,
     functions: FxHashMap<Name, u64>,
     texts: FxHashMap<u64, Name>,
+    /// Functions of the program that C may call, both ways.
+    entries: FxHashMap<FuncId, u64>,
+    entries_at: FxHashMap<u64, FuncId>,
 }
 
 impl Addresses {
@@ -49,6 +52,21 @@ impl Addresses {
         // `texts` has symbols and strings too, so the address must also be the function's.
         let name = *self.texts.get(&address)?;
         (self.functions.get(&name) == Some(&address)).then_some(name)
+    }
+
+    /// The address by which C calls a function of the program, if it has one.
+    pub(super) fn entry(&self, function: FuncId) -> Option<u64> {
+        self.entries.get(&function).copied()
+    }
+
+    /// The function of the program whose address for C this is.
+    pub(super) fn entry_at(&self, address: u64) -> Option<FuncId> {
+        self.entries_at.get(&address).copied()
+    }
+
+    pub(super) fn set_entry(&mut self, function: FuncId, address: u64) {
+        self.entries.insert(function, address);
+        self.entries_at.insert(address, function);
     }
 }
 
@@ -119,10 +137,10 @@ impl<'m> Interp<'m> {
                 self.memory.copy(to, from, size)?;
                 Ok(Flow::Values(Vec::new()))
             }
-            Op::CFunction(_) => Err(Fault::Unsupported(
-                "a C function that calls the program: the interpreter has no address for it".to_owned(),
-            )
-            .into()),
+            Op::CFunction(callee) => {
+                let address = self.c_function(func, callee)?;
+                Ok(Flow::Value(Val::Bits { ty: Type::PTR, bits: u128::from(address) }))
+            }
             Op::CallSymbol(callee) => {
                 let CalleeData::Symbol { symbol, .. } = func.callee(callee) else {
                     return Err(Fault::Unsupported("a call of a method in low IR".to_owned()).into());

@@ -14,7 +14,8 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions |
+//! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions on it |
+//! | `c_text`, `callback` | C functions that print, and that call the program |
 //! | `compare`, `show`, `graph`, `error` | equality, text, copying values elsewhere, how a call ends |
 //! | `exec`, `shape` | frames, control flow, exceptions; what is checked before a function first runs |
 //! | `high`, `calls`, `fields`, `places`, `arrays`, `generic`, `foreign`, `pointers` | high IR by family of operations |
@@ -33,6 +34,8 @@
 
 mod arrays;
 mod bytes;
+mod c_text;
+mod callback;
 mod calls;
 mod check;
 mod compare;
@@ -114,6 +117,8 @@ pub struct Interp<'m> {
     frames: Vec<Frame<'m>>,
     /// The size of the values of all frames.
     stack_bytes: u64,
+    /// The frames that C functions wait for, by their positions, innermost last.
+    c_frames: Vec<usize>,
     handlers: Vec<Handler>,
     exceptions: Vec<Val>,
     /// The values of globals that were read or written; the others have their first ones.
@@ -124,6 +129,8 @@ pub struct Interp<'m> {
     invokes: FxHashMap<(FuncId, Callee), FuncId>,
     checked: FxHashSet<FuncId>,
     addresses: low::Addresses,
+    /// Whether the call that is being looked up is made in a world before the program.
+    is_before_program: bool,
     /// Mutable structs whose address was taken, with their types: their fields are there.
     exposed: FxHashMap<ObjId, (Type, u64)>,
     steps: u64,
@@ -154,6 +161,7 @@ impl<'m> Interp<'m> {
             heap: Heap::new(options.max_heap_bytes),
             frames: Vec::new(),
             stack_bytes: 0,
+            c_frames: Vec::new(),
             handlers: Vec::new(),
             exceptions: Vec::new(),
             globals: FxHashMap::default(),
@@ -161,6 +169,7 @@ impl<'m> Interp<'m> {
             invokes: FxHashMap::default(),
             checked: FxHashSet::default(),
             addresses: low::Addresses::default(),
+            is_before_program: false,
             exposed: FxHashMap::default(),
             steps: 0,
             serial: 0,
@@ -381,8 +390,12 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, elements.into_iter().map(Some).collect()))
     }
 
-    fn made(&self, ty: Result<Type, crate::types::TypeError>) -> Eval<Type> {
-        ty.map_err(|error| Fault::Type(error.display(self.types()).to_string()).into())
+    /// A type that running code makes. One beyond the limits of types is an exception.
+    fn made(&mut self, ty: Result<Type, crate::types::TypeError>) -> Eval<Type> {
+        ty.map_err(|error| {
+            let text = error.display(self.types()).to_string();
+            self.message("ErrorException", &text)
+        })
     }
 
     fn literal(&mut self, literal: &Literal) -> Eval<Val> {

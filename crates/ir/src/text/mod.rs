@@ -29,4 +29,6 @@ pub use error::SyntaxError;
 pub use parse::{NotText, from_bytes, parse};
 pub use parse_expr::MAX_DEPTH;
 pub use print::{FuncText, ModuleText, show_func, show_module, show_unit};
-pub use resolve::{Call, Check, Outcome, ResolveError, Term, Unit, read, read_among, read_call};
+pub use resolve::{
+    Call, Check, Expression, Outcome, ResolveError, Term, Unit, read, read_among, read_call, read_expression,
+};

@@ -12,15 +12,8 @@
 //!
 //! Nothing is above `Any`: a declaration right below it has depth 1.
 
-use super::{Decl, Type, TypeKind, Types};
-
-/// The place of a declaration in the tree of supertypes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Above {
-    depth: u32,
-    parent: Option<Decl>,
-    jump: Option<Decl>,
-}
+use super::kind::{Decl, Type, TypeKind};
+use super::table::{Above, Types};
 
 impl Types {
     /// The place of a declaration; `None` while it, or one above it, is not defined.

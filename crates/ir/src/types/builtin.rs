@@ -6,9 +6,8 @@
 //!
 //! The table is data, not IR text, because the reader needs these types to read anything at all.
 
-use super::declaration::{DeclKind, FieldDecl, PrimitiveRepr};
-use super::table::Types;
-use super::{Decl, LowType, Type, TypeKind};
+use super::declaration::PrimitiveRepr;
+use super::kind::Decl;
 
 /// The declarations whose ids are the same in every context.
 pub mod decl {
@@ -39,15 +38,15 @@ impl Decl {
 }
 
 /// The supertype of a builtin: a name that stands earlier in the table.
-struct Row {
-    name: &'static str,
-    module: &'static str,
-    params: &'static [&'static str],
-    supertype: &'static str,
-    body: Body,
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) module: &'static str,
+    pub(super) params: &'static [&'static str],
+    pub(super) supertype: &'static str,
+    pub(super) body: Body,
 }
 
-enum Body {
+pub(super) enum Body {
     Abstract,
     Primitive(u16, PrimitiveRepr),
     Immutable(&'static [(&'static str, &'static str)]),
@@ -70,10 +69,10 @@ const fn row(
 }
 
 /// Types without parameters that have a fixed id, in id order from [`Type::NOTHING`].
-const FIXED: usize = 21;
+pub(super) const FIXED: usize = 21;
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+pub(super) const TABLE: &[Row] = &[
     // The first rows have fixed type ids.
     row("Nothing",   "", &[], "Any",            Immutable(&[])),
     row("Bool",      "", &[], "Integer",        Primitive(8, Bool)),
@@ -170,67 +169,11 @@ pub(super) fn count() -> usize {
     TABLE.len()
 }
 
-/// Fills an empty table. Two rounds: first every name, so that supertypes may stand later, then every body.
-pub(super) fn install(types: &Types) {
-    types.intern_fixed(TypeKind::Bottom);
-    types.intern_fixed(TypeKind::Any);
-    for low in LowType::ALL {
-        types.intern_fixed(TypeKind::Low(low));
-    }
-    for (index, row) in TABLE.iter().enumerate() {
-        types.install_name(Decl(index as u32), row.name, row.module, row.params);
-    }
-    let fixed = (0..FIXED - 1).chain([TABLE.iter().position(|r| r.name == "Box").unwrap_or(0)]);
-    for index in fixed {
-        types.intern_fixed(TypeKind::Nominal { decl: Decl(index as u32), params: Box::new([]) });
-    }
-    types.intern_fixed(TypeKind::Token);
-    for (index, row) in TABLE.iter().enumerate() {
-        let find = |text: &str| resolve(types, row.params, text);
-        let fields = |list: &[(&str, &str)]| {
-            list.iter().map(|&(name, ty)| FieldDecl::new(types.names().intern(name), find(ty))).collect()
-        };
-        let kind = match row.body {
-            Abstract => DeclKind::Abstract,
-            Primitive(bits, repr) => DeclKind::Primitive { bits, repr },
-            Immutable(list) => DeclKind::Struct { mutable: false, fields: fields(list) },
-            Mutable(list) => DeclKind::Struct { mutable: true, fields: fields(list) },
-            Opaque => DeclKind::Opaque,
-        };
-        types.install_body(Decl(index as u32), find(row.supertype), kind);
-    }
-}
-
-/// A type expression of the table: a parameter, a name, or a name with parameters in braces.
-fn resolve(types: &Types, params: &[&str], text: &str) -> Type {
-    if text == "Any" {
-        return Type::ANY;
-    }
-    if let Some(index) = params.iter().position(|&p| p == text) {
-        return types.intern_raw(TypeKind::Param(index as u32));
-    }
-    if let Ok(number) = text.parse() {
-        return types.intern_raw(TypeKind::Int(number));
-    }
-    let (name, args) = match text.split_once('{') {
-        Some((name, rest)) => (name, rest.trim_end_matches('}')),
-        None => (text, ""),
-    };
-    let index = TABLE.iter().position(|r| r.name == name).unwrap_or(0);
-    let decl = Decl(index as u32);
-    let args: Box<[Type]> =
-        args.split(", ").filter(|a| !a.is_empty()).map(|a| resolve(types, params, a)).collect();
-    if args.len() == TABLE[index].params.len() {
-        types.intern_raw(TypeKind::Nominal { decl, params: args })
-    } else {
-        types.intern_raw(TypeKind::Generic(decl))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Context;
+    use crate::types::{LowType, Type};
 
     #[test]
     fn constants_agree_with_the_table() {

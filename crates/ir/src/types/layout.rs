@@ -25,7 +25,9 @@
 //! A selector is the index of the member in the union's printing order, from 0.
 
 use super::declaration::DeclKind;
-use super::{LowType, Type, TypeKind, Types};
+use super::kind::{Type, TypeKind};
+use super::storage::{Field, FieldRepr, Layout, LayoutError, Repr};
+use super::table::Types;
 use std::fmt;
 
 /// The largest union that is stored without a box.
@@ -37,91 +39,6 @@ pub(super) const MAX_SIZE: u32 = 1 << 30;
 pub(super) const MAX_INLINE: usize = 256;
 /// The size and alignment of a pointer.
 const POINTER: u32 = 8;
-
-/// The memory layout of an instance: of an inline value, or of an object's fields after its tag.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Layout {
-    /// Size in bytes, a multiple of `align`.
-    pub size: u32,
-    /// Alignment in bytes, a power of two.
-    pub align: u32,
-    /// The fields in declaration order; empty for primitive types.
-    pub fields: Box<[Field]>,
-    /// The offsets of all pointers inside, ascending.
-    pub pointers: Box<[u32]>,
-}
-
-impl Layout {
-    /// Whether the bytes hold no pointers to objects.
-    pub fn is_bits(&self) -> bool {
-        self.pointers.is_empty()
-    }
-}
-
-/// The position and storage of a field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// Its type.
-    pub ty: Type,
-    /// Its distance from the start, in bytes.
-    pub offset: u32,
-    /// Its size in bytes, with the selector if it has one.
-    pub size: u32,
-    /// The storage.
-    pub repr: FieldRepr,
-}
-
-/// The storage of a field or array element.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum FieldRepr {
-    /// The value itself.
-    Inline,
-    /// A union of bits types; the selector byte is `selector` bytes after the field's start.
-    BitsUnion {
-        /// The selector's distance from the start of the field.
-        selector: u32,
-    },
-    /// A pointer to an object, null while undefined.
-    Pointer,
-}
-
-/// The form in which a value of a type is passed: between instructions, as an argument, as a result.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Repr {
-    /// No value of this type exists.
-    Never,
-    /// One value, no bits: `nothing`, functions without captures.
-    Ghost,
-    /// One register.
-    Scalar(LowType),
-    /// An immutable with fields, unboxed.
-    Aggregate,
-    /// A union of pointer-free concrete types, unboxed: the bits and a selector byte.
-    BitsUnion,
-    /// A pointer to an object.
-    Boxed,
-    /// A primitive type whose width is not that of a register.
-    OddPrimitive,
-    /// A token, which is not a value and has no form.
-    Token,
-}
-
-/// Why a type has no layout.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LayoutError {
-    /// The type is abstract, a union, or stands for several types.
-    NotConcrete(Type),
-    /// A declaration that the type contains is not defined yet.
-    Undefined(Type),
-    /// The contents are laid out by the run time.
-    Opaque(Type),
-    /// The value would be larger than 1 GiB.
-    TooLarge(Type),
-    /// The type contains ever larger instances of itself.
-    Unbounded(Type),
-    /// The value would contain more than 256 different types inline.
-    TooNested(Type),
-}
 
 impl LayoutError {
     /// The error as a sentence.
@@ -424,6 +341,7 @@ mod tests {
     use super::*;
     use crate::Context;
     use crate::types::FieldDecl;
+    use crate::types::LowType;
 
     fn declare(cx: &Context, name: &str, mutable: bool, fields: &[(&str, Type)]) -> Type {
         let decl = cx.types.declare(cx.names.intern(name), &[]).unwrap();

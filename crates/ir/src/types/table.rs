@@ -9,11 +9,12 @@
 //! in one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` over itself a hundred times is small as a
 //! graph and endless as a text. A deeper or heavier type is an error here, where it would be made, and nowhere else.
 
-use super::above::Above;
+use super::builtin::{self, decl};
 use super::declaration::{
     DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
 };
-use super::{Decl, LowType, Type, TypeKind, builtin, decl};
+use super::kind::{Decl, LowType, Type, TypeKind};
+use super::storage::{Layout, LayoutError};
 use crate::append::AppendVec;
 use crate::constant::Const;
 use crate::function_name::{BASE, FunctionName, MAIN};
@@ -80,7 +81,7 @@ enum Part {
 #[derive(Debug, Default)]
 struct Facts {
     fields: OnceLock<Option<Box<[FieldDecl]>>>,
-    layout: OnceLock<Result<super::Layout, super::LayoutError>>,
+    layout: OnceLock<Result<Layout, LayoutError>>,
 }
 
 /// How large a type is when it is written out.
@@ -103,15 +104,18 @@ struct DeclEntry {
     above: OnceLock<Above>,
 }
 
-impl Types {
-    /// The builtin types in a table of their own.
-    pub(crate) fn builtin() -> Self {
-        let types = Types::with_fixed(Arc::default(), Arc::default());
-        builtin::install(&types);
-        types.settle();
-        types
-    }
+/// The place of a declaration in the tree of supertypes; `above` computes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Above {
+    /// The number of declarations from here up to `Any`.
+    pub(super) depth: u32,
+    /// The declaration right above.
+    pub(super) parent: Option<Decl>,
+    /// A declaration further up.
+    pub(super) jump: Option<Decl>,
+}
 
+impl Types {
     /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
     pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>) -> Self {
         let entries = View::of(Arc::new(Store::beginning_at(fixed.entries.len() as u32)));
@@ -149,7 +153,7 @@ impl Types {
     }
 
     /// Computes what is kept of each type. This may add types, of which the same holds.
-    fn settle(&self) {
+    pub(super) fn settle(&self) {
         for decl in self.decls() {
             let _named = self.nominal(decl, &[]);
         }
@@ -444,10 +448,7 @@ impl Types {
         }
     }
 
-    pub(super) fn layout_cell(
-        &self,
-        ty: Type,
-    ) -> Option<&OnceLock<Result<super::Layout, super::LayoutError>>> {
+    pub(super) fn layout_cell(&self, ty: Type) -> Option<&OnceLock<Result<Layout, LayoutError>>> {
         Some(&self.facts(ty)?.layout)
     }
 

@@ -195,7 +195,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
             )
         };
         if status != RETURNED || activation.entered.carries() {
-            return Err(CallError::Exception(activation.entered.take_exception()));
+            return Err(activation.entered.take_exception().into());
         }
         // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
         Ok(R::from_words(unsafe { results.assume_init() })?)

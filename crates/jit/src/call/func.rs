@@ -33,14 +33,14 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use brolga_codegen::entry::{RETURNED, THREW};
+use brolga_codegen::entry::RETURNED;
 use brolga_codegen::same_type::TypeIn;
 use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
-use brolga_instances::CodeWord;
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached, with_plain_entry};
+use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached};
+use smallvec::SmallVec;
 
 use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::call::value::{Params, Value, ValueError};
@@ -122,32 +122,32 @@ fn list(names: &[String]) -> String {
 impl From<EnterError> for CallError {
     fn from(error: EnterError) -> CallError {
         match error {
-            EnterError::Attach(error) => CallError::Attach(error),
+            EnterError::Attach(error) => error.into(),
             EnterError::InScope => CallError::InScope,
             EnterError::OtherRuntime => CallError::OtherRuntime,
         }
     }
 }
 
-/// Why a call gave no value.
+/// Why a call gave no value. It takes two words, so that results travel in registers.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum CallError {
     /// The function threw.
     #[error(transparent)]
-    Exception(#[from] Exception),
+    Exception(Box<Exception>),
     /// The running thread cannot run compiled code.
     #[error(transparent)]
-    Attach(#[from] AttachError),
+    Attach(Box<AttachError>),
     /// The result has no counterpart in Rust.
     #[error(transparent)]
-    Value(#[from] ValueError),
+    Value(Box<ValueError>),
     /// An untyped call with another number of arguments than the function takes.
     #[error("the function takes {expected} low arguments, not {given}")]
     Count {
         /// How many it takes.
-        expected: usize,
+        expected: u32,
         /// How many were given.
-        given: usize,
+        given: u32,
     },
     /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
     #[error("this thread is inside a scope of the same runtime; call inside the scope")]
@@ -156,31 +156,19 @@ pub enum CallError {
     #[error("the scope belongs to another runtime than the function")]
     OtherRuntime,
     /// An object is not of the type that the function takes.
-    #[error("low argument {index} is a `{got}`, and the function takes a `{expected}`")]
-    Argument {
-        /// Which of the low arguments, from 0.
-        index: usize,
-        /// The signature of the function.
-        expected: String,
-        /// The requested signature.
-        got: String,
-    },
+    #[error(transparent)]
+    Argument(Box<WrongArgument>),
     /// Bits that are no value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of its union.
-    #[error("the bits given for argument {index} are no value of type `{ty}`")]
-    NoValue {
-        /// Which of the arguments as the program has them, from 1.
-        index: usize,
-        /// Its type.
-        ty: String,
-    },
+    #[error(transparent)]
+    NoValue(Box<NoValue>),
     /// An argument could not be made in the heap.
     #[error(transparent)]
-    Object(#[from] ObjectError),
+    Object(Box<ObjectError>),
     /// Bits, or memory for another value, where an address is passed.
     #[error("low argument {index} is an address, which is given as {}", given_as(.bytes))]
     Address {
         /// Which of the low arguments, from 0.
-        index: usize,
+        index: u32,
         /// How many bytes there have to be, if it is that of a value in memory.
         bytes: Option<u32>,
     },
@@ -188,17 +176,73 @@ pub enum CallError {
     #[error("low argument {index} is an address of objects, which only compiled code has")]
     Closed {
         /// Which of the low arguments, from 0.
-        index: usize,
+        index: u32,
     },
     /// An object stands where bits are passed, or bits where an object is; or the call was not made in a scope.
     #[error("low value {index} is {}", if *.object { "an object, which is passed inside a scope" } else { "no object" })]
     Word {
         /// Which of the low arguments, or which of the results behind them, from 0.
-        index: usize,
+        index: u32,
         /// Whether the function has an object there.
         object: bool,
     },
 }
+
+const _: () = assert!(size_of::<CallError>() == 16 && size_of::<Result<i64, CallError>>() == 16);
+
+/// An object that is not of the type that the function takes.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[error("low argument {index} is a `{got}`, and the function takes a `{expected}`")]
+pub struct WrongArgument {
+    /// Which of the low arguments, from 0.
+    pub index: usize,
+    /// The type that the function takes.
+    pub expected: String,
+    /// The type of the object.
+    pub got: String,
+}
+
+/// Bits that are no value of the type that the function takes.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[error("the bits given for argument {index} are no value of type `{ty}`")]
+pub struct NoValue {
+    /// Which of the arguments as the program has them, from 1.
+    pub index: usize,
+    /// Its type.
+    pub ty: String,
+}
+
+impl CallError {
+    #[cold]
+    pub(crate) fn count(expected: usize, given: usize) -> CallError {
+        CallError::Count { expected: small(expected), given: small(given) }
+    }
+
+    #[cold]
+    pub(crate) fn word(index: usize, object: bool) -> CallError {
+        CallError::Word { index: small(index), object }
+    }
+}
+
+/// A number of arguments. No function has as many as it does not hold.
+fn small(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+macro_rules! boxed {
+    ($($from:ty => $variant:ident),*) => {$(
+        impl From<$from> for CallError {
+            #[cold]
+            fn from(error: $from) -> CallError {
+                CallError::$variant(Box::new(error))
+            }
+        }
+    )*};
+}
+
+boxed!(
+    Exception => Exception, AttachError => Attach, ValueError => Value, WrongArgument => Argument, NoValue => NoValue, ObjectError => Object
+);
 
 fn given_as(bytes: &Option<u32>) -> String {
     bytes.map_or_else(
@@ -234,14 +278,14 @@ enum Address {
     Closed,
 }
 
-/// A compiled function and the way into it. Beside the callee is what each call needs of it, found once.
+/// A compiled function and the way into it.
 #[derive(Clone)]
 pub(crate) struct Callable {
     entry: Arc<Entry>,
     to: Callee,
-    code: Code,
+    /// The callee's, at hand for each call.
     runtime: Arc<Runtime>,
-    /// Where its dynamic calls look; nothing for code that handles no objects, and so makes none.
+    /// Where its dynamic calls look; nothing for code that makes none.
     methods: Option<MethodTable>,
     /// Objects that stay as long as the function.
     kept: Option<Kept>,
@@ -249,20 +293,12 @@ pub(crate) struct Callable {
 
 impl std::fmt::Debug for Callable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Callable").field("to", &self.to).finish_non_exhaustive()
+        f.debug_tuple("Callable").field(&self.to).finish()
     }
 }
 
 /// An opaque value that is kept.
 type Kept = Arc<dyn Any + Send + Sync>;
-
-/// Where a callee's code is.
-#[derive(Clone, Copy, Debug)]
-enum Code {
-    At(usize),
-    /// The address of a cell's word, which leads to it.
-    Behind(usize),
-}
 
 /// The callee.
 #[derive(Clone, Debug)]
@@ -297,10 +333,11 @@ impl Callee {
         }
     }
 
-    fn code(&self) -> Code {
+    #[inline(always)]
+    fn code(&self) -> usize {
         match self {
-            Callee::Code(_, address) => Code::At(*address),
-            Callee::Cell(cell) => Code::Behind(cell.word()),
+            Callee::Code(_, address) => *address,
+            Callee::Cell(cell) => cell.code(),
         }
     }
 }
@@ -328,9 +365,8 @@ impl Callable {
     fn to(to: Callee, ty: &FunctionType) -> Result<(Callable, Signature), LookupError> {
         let entry = to.jit().entry(&ty.signature);
         let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
-        let (code, runtime) = (to.code(), to.jit().runtime().clone());
-        let methods = to.needs_heap().then(|| to.methods().clone());
-        Ok((Callable { entry, to, code, runtime, methods, kept: None }, ty.signature.clone()))
+        let (runtime, methods) = (to.jit().runtime().clone(), to.needs_heap().then(|| to.methods().clone()));
+        Ok((Callable { entry, to, runtime, methods, kept: None }, ty.signature.clone()))
     }
 
     pub(crate) fn runtime(&self) -> &Arc<Runtime> {
@@ -345,19 +381,14 @@ impl Callable {
     /// Where the code is now.
     #[inline]
     pub(crate) fn code(&self) -> usize {
-        match self.code {
-            Code::At(address) => address,
-            // SAFETY: `self.to` is the cell, and keeps its place and the word in it (W2 of `cell/place.rs`), which is laid out as a `CodeWord` and
-            // only ever accessed as one, or by compiled code in one move.
-            Code::Behind(word) => unsafe { &*std::ptr::with_exposed_provenance::<CodeWord>(word) }.load(), // S3
-        }
+        self.to.code()
     }
 
     /// The address of the word that leads to it, if there is one.
     pub(crate) fn word(&self) -> Option<usize> {
-        match self.code {
-            Code::At(_) => None,
-            Code::Behind(word) => Some(word),
+        match &self.to {
+            Callee::Code(..) => None,
+            Callee::Cell(cell) => Some(cell.word()),
         }
     }
 
@@ -368,98 +399,60 @@ impl Callable {
         unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address)) }
     }
 
-    /// Calls the function.
+    /// Calls the function. The result is one register, and whoever calls is inlined: a value that travels through memory costs as much as the call.
     ///
     /// # Safety
     ///
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
-    #[inline]
-    unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
-        // An error is larger than what registers hold: it is written where it occurs, and does not travel through the closure.
-        let mut thrown = None;
-        let status = with_plain_entry(&self.runtime, self.methods.as_ref(), |entry| {
-            // SAFETY: as in `call_on`; the thread is the running one, by `with_plain_entry`.
-            let status = unsafe { self.trampoline()(entry.thread(), self.code(), args, results) };
+    #[inline(never)]
+    unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
+        let called = with_attached(&self.runtime, |thread| {
+            let Some(entry) = thread.enter_outermost(&self.runtime, self.methods.as_ref()) else {
+                // SAFETY: F1 by the contract; the thread is the running one.
+                return unsafe { self.call_nested(thread, args, results) }.map_err(Box::new);
+            };
+            // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
+            // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
+            // buffers are as F1 says. The trampoline comes back on either way out.
+            let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
             // An exception from a C callback that is still pending leaves here as well.
             if status != RETURNED || entry.carries() {
-                thrown = Some(entry.take_exception());
-                return THREW;
+                return Err(Box::new(entry.leave_with_exception().into()));
             }
             entry.leave();
-            RETURNED
+            Ok(())
         });
-        match (status, thrown) {
-            (Some(RETURNED), nothing) => {
-                // It is `None`: no destructor has to look.
-                std::mem::forget(nothing);
-                Ok(())
-            }
-            (_, Some(exception)) => Err(CallError::Exception(exception)),
-            // SAFETY: F1 by the contract.
-            (_, None) => unsafe { self.call_guarded(args, results) },
-        }
+        called.unwrap_or_else(|error| Err(Box::new(error.into())))
     }
 
-    /// Calls the function on a thread that may be inside of anything.
-    ///
-    /// # Safety
-    ///
-    /// F1.
-    #[cold]
-    #[inline(never)]
-    unsafe fn call_guarded(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
-        let mut error = None;
-        // SAFETY: F1 by the contract; the thread is the running one.
-        let attached = with_attached(&self.runtime, |thread| unsafe {
-            self.call_on(thread, args, results, &mut error);
-        });
-        match error {
-            None => attached.map_err(CallError::Attach),
-            Some(error) => Err(error),
-        }
-    }
-
-    /// Calls the function on a thread. If it returns no value, `error` says why.
+    /// Calls the function on a thread that is not at rest.
     ///
     /// # Safety
     ///
     /// F1, and the thread is the running one, of the function's runtime.
-    #[inline(always)]
-    unsafe fn call_on(
+    #[cold]
+    #[inline(never)]
+    unsafe fn call_nested(
         &self,
         thread: &Thread,
         args: *const u64,
         results: *mut u64,
-        error: &mut Option<CallError>,
-    ) {
+    ) -> Result<(), CallError> {
         if thread.in_scope() {
-            *error = Some(CallError::InScope);
-            return;
+            return Err(CallError::InScope);
         }
-        let runtime = &self.runtime;
         // Collections read the words of threads that have been in the heap, and compiled code writes them.
         let enters = self.methods.is_some() || thread.is_known_to_heap();
-        let _entry = match enters {
-            true => match thread.enter_heap(runtime) {
-                Ok(entry) => Some(entry),
-                Err(refused) => {
-                    *error = Some(refused.into());
-                    return;
-                }
-            },
-            false => None,
-        };
+        let _entry = enters.then(|| thread.enter_heap(&self.runtime)).transpose()?;
         let entered = thread.enter();
         let _world = self.methods.as_ref().map(|methods| thread.enter_world(methods));
-        // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
-        // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
-        // buffers are as F1 says. The trampoline comes back on either way out.
-        let status = unsafe { self.trampoline()(thread, self.code(), args, results) };
-        // An exception from a C callback that is still pending leaves here as well.
+        // SAFETY: as in `call`.
+        let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
         if status != RETURNED || entered.carries() {
-            *error = Some(CallError::Exception(entered.take_exception()));
+            return Err(entered.take_exception().into());
         }
+        Ok(())
     }
 }
 
@@ -499,7 +492,8 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
         let mut results = MaybeUninit::<R::Words>::zeroed();
         // SAFETY: F1: lookup compared the sizes of both word types with the signature of the trampoline, and the words are
         // `u64`s in C layout.
-        unsafe { self.callable.call((&raw const args).cast(), results.as_mut_ptr().cast())? };
+        unsafe { self.callable.call((&raw const args).cast(), results.as_mut_ptr().cast()) }
+            .map_err(|error| *error)?;
         // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
         Ok(R::from_words(unsafe { results.assume_init() })?)
     }
@@ -567,7 +561,7 @@ impl UntypedFunc {
             bits.push(match *word {
                 _ if *abi == Abi::Ptr => self.address(index, word)?,
                 Word::Bits(bits) => bits,
-                _ => return Err(CallError::Word { index, object: false }),
+                _ => return Err(CallError::word(index, false)),
             });
         }
         self.call_bits(&bits)
@@ -595,19 +589,19 @@ impl UntypedFunc {
     fn check(&self, given: usize) -> Result<(), CallError> {
         let Signature { params, results } = &self.signature;
         if let Some(index) = params.iter().chain(results).position(|abi| *abi == Abi::Object) {
-            return Err(CallError::Word { index, object: true });
+            return Err(CallError::word(index, true));
         }
         match params.len() == given {
             true => Ok(()),
-            false => Err(CallError::Count { expected: params.len(), given }),
+            false => Err(CallError::count(params.len(), given)),
         }
     }
 
     fn no_address(&self, index: usize) -> CallError {
         match self.addresses.get(index) {
-            Some(Address::Memory(bytes)) => CallError::Address { index, bytes: Some(*bytes) },
-            Some(Address::Pointer) => CallError::Address { index, bytes: None },
-            Some(Address::Closed) | None => CallError::Closed { index },
+            Some(Address::Memory(bytes)) => CallError::Address { index: small(index), bytes: Some(*bytes) },
+            Some(Address::Pointer) => CallError::Address { index: small(index), bytes: None },
+            Some(Address::Closed) | None => CallError::Closed { index: small(index) },
         }
     }
 
@@ -617,12 +611,12 @@ impl UntypedFunc {
         scope: &mut Scope<'f, 'h>,
         args: &[Word<'_, 'h>],
     ) -> Result<Vec<Word<'f, 'h>>, CallError> {
-        if !std::ptr::eq(scope.heap(), self.callable.runtime().heap()) {
+        if !std::ptr::eq(scope.heap(), self.callable.runtime.heap()) {
             return Err(CallError::OtherRuntime);
         }
         let Signature { params, results } = &self.signature;
         if args.len() != params.len() {
-            return Err(CallError::Count { expected: params.len(), given: args.len() });
+            return Err(CallError::count(params.len(), args.len()));
         }
         let mut bits = Vec::with_capacity(args.len());
         for (index, (word, abi)) in args.iter().zip(params).enumerate() {
@@ -632,7 +626,7 @@ impl UntypedFunc {
                 Word::Object(None) if *abi == Abi::Object => match self.objects.get(index) {
                     Some(Some(known)) if !known.is_optional => {
                         let (expected, got) = (known.ty.name().to_owned(), UNDEFINED.to_owned());
-                        return Err(CallError::Argument { index, expected, got });
+                        return Err(WrongArgument { index, expected, got }.into());
                     }
                     _ => 0,
                 },
@@ -643,11 +637,11 @@ impl UntypedFunc {
                         && !scope.is_a(object, ty)
                     {
                         let (expected, got) = (ty.name().to_owned(), object.desc().name().to_owned());
-                        return Err(CallError::Argument { index, expected, got });
+                        return Err(WrongArgument { index, expected, got }.into());
                     }
                     object.address() as u128
                 }
-                _ => return Err(CallError::Word { index, object: *abi == Abi::Object }),
+                _ => return Err(CallError::word(index, *abi == Abi::Object)),
             });
         }
         let given = scope.call_out(|| self.call_bits(&bits))?;
@@ -666,52 +660,29 @@ impl UntypedFunc {
     fn call_bits(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
         let Signature { params, results } = &self.signature;
         if args.len() != params.len() {
-            return Err(CallError::Count { expected: params.len(), given: args.len() });
+            return Err(CallError::count(params.len(), args.len()));
         }
         self.picky.iter().try_for_each(|picky| picky.check(args))?;
-        let mut words = Words::zeroed(self.signature.param_words());
-        let slots = words.as_mut_slice();
-        for ((abi, offset), bits) in word_offsets(params).zip(args) {
-            let at = offset as usize / 8;
-            slots[at] = *bits as u64;
-            if abi.words() == 2 {
-                slots[at + 1] = (bits >> 64) as u64;
-            }
+        let mut words = Words::new();
+        for (abi, bits) in params.iter().zip(args) {
+            words.extend([*bits as u64, (bits >> 64) as u64].into_iter().take(abi.words()));
         }
-        let mut given = Words::zeroed(self.signature.result_words());
-        let given = given.as_mut_slice();
+        let mut given = Words::from_elem(0, self.signature.result_words());
         // SAFETY: F1: both have the length that the trampoline's signature says.
-        unsafe { self.callable.call(slots.as_ptr(), given.as_mut_ptr())? };
-        let mut read = Vec::with_capacity(results.len());
-        for (abi, offset) in word_offsets(results) {
+        unsafe { self.callable.call(words.as_ptr(), given.as_mut_ptr()) }.map_err(|error| *error)?;
+        let read = |(abi, offset): (Abi, i32)| {
             let at = offset as usize / 8;
             let high = if abi.words() == 2 { u128::from(given[at + 1]) << 64 } else { 0 };
-            read.push((high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits())));
-        }
-        Ok(read)
+            (high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits()))
+        };
+        let mut bits = Vec::with_capacity(results.len());
+        bits.extend(word_offsets(results).map(read));
+        Ok(bits)
     }
 }
 
 /// The words of arguments or results: on the stack if they are few.
-enum Words {
-    Few([u64; Words::FEW], usize),
-    Many(Vec<u64>),
-}
-
-impl Words {
-    const FEW: usize = 8;
-
-    fn zeroed(count: usize) -> Words {
-        if count <= Words::FEW { Words::Few([0; Words::FEW], count) } else { Words::Many(vec![0; count]) }
-    }
-
-    fn as_mut_slice(&mut self) -> &mut [u64] {
-        match self {
-            Words::Few(words, count) => &mut words[..*count],
-            Words::Many(words) => words,
-        }
-    }
-}
+type Words = SmallVec<[u64; 8]>;
 
 impl Unit {
     /// The function of that name, to be called with Rust values of the given types.
@@ -821,7 +792,7 @@ impl Picky {
             true => Ok(()),
             false => {
                 let ty = types.display(self.ty.ty).to_string();
-                Err(CallError::NoValue { index: self.index, ty })
+                Err(NoValue { index: self.index, ty }.into())
             }
         }
     }

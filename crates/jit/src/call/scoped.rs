@@ -258,7 +258,7 @@ impl<T: Value + Bits + 'static> Scoped for Vector<T> {
         to: &mut Arguments<'a, 'h>,
     ) -> Result<(), CallError> {
         let index = to.words.len();
-        let Some(ty) = func.object_type(index) else { return Err(CallError::Word { index, object: true }) };
+        let Some(ty) = func.object_type(index) else { return Err(CallError::word(index, true)) };
         let vector = scope.array(ty, &[given.len()])?;
         for (n, &element) in given.iter().enumerate() {
             vector.get(scope).set_element_bits(n, element)?;

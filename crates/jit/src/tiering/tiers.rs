@@ -37,13 +37,14 @@
 //!
 //! Cost: counting is three instructions and a branch, and a call for each stride; a function is put into the queue once.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
+use brolga_runtime::events::{Event, Stage};
 use brolga_runtime::with_attached;
 
 use crate::cell::{Body, CellOwner, IndirectCell, Materialize, NoCell, Target, WeakCell, cell_of_counter};
@@ -146,9 +147,17 @@ impl Upgrade {
     /// been replaced; an error is kept with the function.
     pub fn run(self) -> bool {
         let Some(cell) = self.cell.upgrade() else { return false };
+        let events = cell.jit().runtime().events();
+        let _span = events.span(Stage::Upgrade, || &cell.ty().symbol);
         match self.job {
             Job::Compile => cell.compile_asked(),
-            Job::Optimise => matches!(cell.optimise(), Ok(true)),
+            Job::Optimise => {
+                let is_better = matches!(cell.optimise(), Ok(true));
+                if is_better {
+                    events.tell(Event::TieredUp { function: &cell.ty().symbol });
+                }
+                is_better
+            }
         }
     }
 }
@@ -175,6 +184,8 @@ pub(crate) struct Hot {
     background: OnceLock<Arc<dyn Upgrades>>,
     /// How often a thread has left a loop.
     left_loops: AtomicU64,
+    /// The same for each loop, by the address of its cell's word, while somebody listens. Of one that lies where another one lay the count begins with that.
+    left_of_each: Mutex<BTreeMap<usize, u64>>,
     /// A clock that continues when code is made, or called through a stub.
     clock: AtomicU64,
 }
@@ -256,6 +267,32 @@ extern "C" fn brolga_hot(counter: usize) {
     }
 }
 
+/// Tells the listener, if there is one, that this thread leaves a loop, the first time and when the number has doubled: at its next safepoint, because a
+/// listener is code of others.
+fn tell_left(cell: &IndirectCell) {
+    let runtime = cell.jit().runtime();
+    if !runtime.events().is_on() {
+        return;
+    }
+    let times = {
+        let mut each = cell.jit().hot().left_of_each.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = each.entry(cell.word()).or_default();
+        *times += 1;
+        *times
+    };
+    if !times.is_power_of_two() {
+        return;
+    }
+    let (to, function) = (Arc::downgrade(runtime), cell.ty().symbol.clone());
+    let tell = move || {
+        if let Some(runtime) = to.upgrade() {
+            runtime.events().tell(Event::LeftLoop { function: &function, times });
+        }
+    };
+    // The running thread is attached: it runs compiled code.
+    let _attached = with_attached(runtime, |thread| thread.at_safepoint(tell));
+}
+
 /// The routine of tier 1 when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
 extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
@@ -266,6 +303,7 @@ extern "C" fn brolga_loop(counter: usize) -> u32 {
     let leaves = cell.leads_on();
     if leaves {
         cell.jit().hot().left_loops.fetch_add(1, Ordering::Relaxed); // T1
+        tell_left(&cell);
     }
     leaves.into()
 }

@@ -45,6 +45,8 @@ use super::handles::{Handles, Persistent, RootCell};
 use super::layout::TAG_PERMANENT;
 use super::mutator::{Member, Mutator, Paused};
 use super::object::Object;
+use crate::events::{Event, Events, Stage};
+
 use super::options::{HeapOptions, HeapStats, Stress};
 use super::permanent::Permanent;
 use super::policy::Collection;
@@ -122,6 +124,7 @@ pub struct Heap {
     pub(super) handles: Handles,
     /// The frame maps of compiled code that does not link its frames.
     pub(super) frames: Arc<FrameIndex>,
+    events: Events,
     types: RuntimeTypes,
     symbols: Records,
     modules: Records,
@@ -148,6 +151,7 @@ impl Heap {
             backend,
             handles: Handles::default(),
             frames: Arc::default(),
+            events: Events::default(),
             types,
             exception_types: std::array::from_fn(|_| OnceLock::new()),
             stress: AtomicU32::new(0),
@@ -203,6 +207,11 @@ impl Heap {
     /// The frame maps of compiled code that does not link its frames.
     pub(crate) fn frames(&self) -> &Arc<FrameIndex> {
         &self.frames
+    }
+
+    /// The way to whoever listens to what happens here and above.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     /// The records of symbols.
@@ -304,10 +313,18 @@ impl Heap {
 
     /// As [`Heap::enter`], for a mutator that is registered and outside.
     #[inline(always)]
-    pub(crate) fn enter_known(&self, mutator: &Mutator) {
+    pub(crate) fn enter_outermost(&self, mutator: &Mutator) {
         debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
         mutator.depth.set(1);
         self.world.enter(mutator);
+    }
+
+    /// The matching [`Heap::leave`].
+    #[inline(always)]
+    pub(crate) fn leave_outermost(&self, mutator: &Mutator) {
+        debug_assert_eq!(mutator.depth.get(), 1);
+        mutator.depth.set(0);
+        self.world.leave(mutator);
     }
 
     #[inline]
@@ -412,8 +429,17 @@ impl Heap {
     ///
     /// If verification is on and finds an error in the heap.
     pub(crate) fn collect(&self, mutator: &Mutator, kind: impl Into<Option<Collection>>) -> bool {
+        let before = self.events.is_on().then(|| self.backend.stats().full_collections);
+        let span = self.events.span(Stage::Collect, || "");
         let collected = self.backend.collect(self, mutator, kind.into());
+        drop(span);
         if collected {
+            if let Some(before) = before {
+                let stats = self.backend.stats();
+                let is_full = stats.full_collections > before;
+                let (pause, used) = (stats.pause_last, stats.used_bytes);
+                self.events.tell(Event::Collected { is_full, pause, used });
+            }
             self.run_finalizers(mutator);
         }
         collected

@@ -87,7 +87,7 @@ pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use pauses::Pauses;
 pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
-pub(crate) use types::Unused;
+pub(crate) use types::{Unused, translate};
 
 pub(crate) use array::grow_in_place;
 pub(crate) use layout::MUTATOR;

@@ -373,7 +373,7 @@ fn boxed(table: &[Small], index: usize) -> Option<Object> {
 
 /// Translates a type from one table to another; `None` if it mentions a declaration of a program. Recursion follows the
 /// nesting of types, which the table bounds.
-fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
+pub(crate) fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
     let one = |ty: Type| translate(from, to, ty);
     let all = |list: &[Type]| list.iter().map(|&ty| one(ty)).collect::<Option<Vec<_>>>();
     let name = |name| to.names().intern(from.names().text(name));

@@ -126,9 +126,16 @@ impl World {
     #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         if mutator.handshake.leave() {
-            drop(self.lock());
-            self.stopped.notify_all();
+            self.tell();
         }
+    }
+
+    /// The collector may wait for a mutator that has just left.
+    #[cold]
+    #[inline(never)]
+    fn tell(&self) {
+        drop(self.lock());
+        self.stopped.notify_all();
     }
 
     /// Lets a collection happen if one is wanted.

@@ -128,8 +128,6 @@ pub(crate) struct Dispatch {
     span: Arc<Span>,
     /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
-    /// Its identity.
-    identity: Cell<usize>,
     /// The id of the table and the world of the last stamp, and that stamp.
     last: Cell<(u64, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
@@ -155,7 +153,7 @@ impl Drop for InWorld<'_> {
         self.dispatch.world.set(self.world);
         self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
-            self.dispatch.use_table(table);
+            self.dispatch.table.replace(table);
         }
     }
 }
@@ -174,7 +172,6 @@ impl Dispatch {
             }),
             world: Cell::new(0),
             span,
-            identity: Cell::new(Table::identity(&table)),
             table: RefCell::new(table),
             last: Cell::new((0, 0, 0)),
             others: RefCell::default(),
@@ -184,6 +181,34 @@ impl Dispatch {
     /// The part that compiled code reads. Its address is fixed while `self` exists.
     pub(crate) fn lines(&self) -> *const Lines {
         &raw const *self.lines
+    }
+
+    /// Whether the thread is outside of all worlds, and the table in use is this one.
+    #[inline(always)]
+    pub(crate) fn may_begin(&self, table: &MethodTable) -> bool {
+        self.world.get() == 0 && Arc::ptr_eq(&self.table.borrow(), &table.shared)
+    }
+
+    /// Enters the newest world of the table in use, from outside of all worlds. The thread must be pinned.
+    #[inline(always)]
+    pub(crate) fn begin(&self, table: &MethodTable) {
+        let world = table.shared.worlds.newest();
+        let stamp = self.stamp_of(table.shared.id, world);
+        let lines: &Lines = &self.lines;
+        lines.table.set(Table::identity(&table.shared));
+        lines.stamp.set(stamp);
+        self.world.set(world);
+        self.span.set((world, world));
+    }
+
+    /// Leaves all worlds.
+    #[inline(always)]
+    pub(crate) fn end(&self) {
+        let lines: &Lines = &self.lines;
+        lines.stamp.set(0);
+        lines.table.set(0);
+        self.world.set(0);
+        self.span.set((0, 0));
     }
 
     /// The current method table.
@@ -225,41 +250,8 @@ impl Dispatch {
     /// use: keeping the new one saves the change at the next entry.
     #[cold]
     fn change_table(&self, table: &MethodTable) -> Option<Arc<Table>> {
-        let other = self.use_table(table.shared.clone());
+        let other = self.table.replace(table.shared.clone());
         (self.world.get() != 0).then_some(other)
-    }
-
-    /// Returns the table that was in use.
-    #[cold]
-    fn use_table(&self, table: Arc<Table>) -> Arc<Table> {
-        self.identity.set(Table::identity(&table));
-        self.table.replace(table)
-    }
-
-    /// Enters the newest world of a table, if that is the world and the table of the last entry; whether it did. The thread is pinned, and outside of all
-    /// worlds; [`Dispatch::leave_all`] brings it back.
-    #[inline(always)]
-    pub(crate) fn enter_again(&self, table: &MethodTable) -> bool {
-        let (identity, last) = (Table::identity(&table.shared), self.last.get());
-        let (id, world, stamp) = last;
-        let newest = table.shared.worlds.newest();
-        if (self.identity.get() != identity) | (id != table.shared.id) | (world != newest) {
-            return false;
-        }
-        self.lines.table.set(identity);
-        self.lines.stamp.set(stamp);
-        self.world.set(world);
-        self.span.set((world, world));
-        true
-    }
-
-    /// Leaves all worlds; the table stays in use.
-    #[inline(always)]
-    pub(crate) fn leave_all(&self) {
-        self.lines.stamp.set(0);
-        self.lines.table.set(0);
-        self.world.set(0);
-        self.span.set((0, 0));
     }
 
     /// Enters the newest world.
@@ -314,13 +306,21 @@ impl Dispatch {
         self.set_of(id, world);
     }
 
+    /// The stamp of a table's world: the last one if that was its, else a new one.
+    #[inline(always)]
+    fn stamp_of(&self, id: u64, world: u64) -> u64 {
+        let (last_id, last_world, last) = self.last.get();
+        if (last_id, last_world) == (id, world) {
+            return last;
+        }
+        let stamp = last + STAMP_STEP;
+        self.last.set((id, world, stamp));
+        stamp
+    }
+
     #[inline(always)]
     fn set_of(&self, id: u64, world: u64) {
-        let (last_id, last_world, mut stamp) = self.last.get();
-        if (last_id, last_world) != (id, world) {
-            stamp += STAMP_STEP;
-            self.last.set((id, world, stamp));
-        }
+        let stamp = self.stamp_of(id, world);
         self.be_in(world);
         self.lines.stamp.set(stamp);
     }

@@ -18,14 +18,15 @@
 //! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
 //! table. Programs do not see each other's methods. Of equal signatures the program's own counts.
 //!
-//! **Search.** A table gives out the list of a callee's methods, which never changes once it is given; the search itself, which
-//! asks for subtypes, runs without a lock.
+//! **Search.** A table gives out the list of a callee's methods, to which none is added once it is given; the search itself, which
+//! asks for subtypes, runs without a lock. It looks at the methods that the first argument allows (`methods/list.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
 //! | D1  | a change is complete: store the newest world | SeqCst | D2 | a thread enters a world, and does not find its methods |
 //! | D2  | enter a world: load the newest one | SeqCst | D1, R4 of `brolga_instances` | a thread that was not noticed when a method was retired finds it |
 //! | D3  | the last world of a method | Relaxed | – | nothing: who reads it entered a world, which D1 and D2 order |
+//! | D4  | a method leaves its table: its mark | Relaxed | – | nothing: lists are made under the table's lock, as marks are |
 //!
 //! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. No thread sees them that enters later;
 //! those that run are waited for, and then code and function are freed (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods)
@@ -40,11 +41,13 @@
 //!
 //! Not done: methods for all functions below an abstract type.
 
+mod list;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use brolga_ir::Context;
@@ -58,6 +61,7 @@ use super::entry::CodeEntry;
 use super::relations::{IsaCache, as_type};
 use super::throw::Raised;
 use super::variables::Variables;
+use list::MethodList;
 
 /// A function of the host that the program can call. The first argument is the function object.
 pub type HostFn =
@@ -141,6 +145,8 @@ pub(crate) struct Method {
     rank: (bool, u64),
     first_world: u64,
     last_world: AtomicU64,
+    /// Whether its table counts it as gone.
+    is_gone: AtomicBool,
     cx: Arc<Context>,
     row: MethodRow,
     /// The type objects of the row; none if a type cannot have one, so that no object is of that type.
@@ -281,16 +287,13 @@ impl MethodTable {
     }
 }
 
-/// The methods of one function, which never change once they are given out.
-type List = Arc<[Arc<Method>]>;
-
 /// See [`MethodTable`].
 pub(crate) struct Table {
     pub(crate) id: u64,
     pub(crate) worlds: Arc<Worlds>,
     /// The runtime's own table, behind that of a program.
     base: Option<Arc<Table>>,
-    lists: RwLock<BTreeMap<Head, List>>,
+    lists: RwLock<BTreeMap<Head, MethodList>>,
 }
 
 /// Methods that were added. They are removed when this is dropped.
@@ -375,10 +378,11 @@ impl Drop for Buried {
         let Some(method) = self.method.take() else { return };
         let mut lists = self.table.lists.write().unwrap_or_else(PoisonError::into_inner);
         let Some(list) = lists.get(&self.head) else { return };
-        let left: List = list.iter().filter(|other| !Arc::ptr_eq(other, &method)).cloned().collect();
-        let before = match left.is_empty() {
-            true => lists.remove(&self.head),
-            false => lists.insert(self.head.clone(), left),
+        method.is_gone.store(true, Ordering::Relaxed); // D4
+        let before = match list.without_one() {
+            Some(None) => lists.remove(&self.head),
+            Some(Some(left)) => lists.insert(self.head.clone(), left),
+            None => None,
         };
         drop(lists);
         // Values with destructors are dropped behind the lock.
@@ -452,15 +456,8 @@ impl Table {
         let mut rows = Vec::with_capacity(new.rows.len());
         for (head, cx, row) in new.rows {
             changes.methods += 1;
-            let method = Method {
-                rank: (is_program, changes.methods),
-                first_world: world,
-                last_world: AtomicU64::new(u64::MAX),
-                cx,
-                row,
-                signed: OnceLock::new(),
-            };
-            rows.push((head, Arc::new(method)));
+            let rank = (is_program, changes.methods);
+            rows.push((head, Arc::new(Method::new(rank, world, cx, row))));
         }
         old.iter_mut().for_each(|old| old.hide(world));
         let mut added: BTreeMap<&Head, Vec<Arc<Method>>> = BTreeMap::new();
@@ -472,10 +469,10 @@ impl Table {
         for (head, added) in added {
             match lists.get_mut(head) {
                 Some(list) => {
-                    let all: List = list.iter().cloned().chain(added).collect();
+                    let all: MethodList = list.iter().chain(added).collect();
                     before.push(std::mem::replace(list, all));
                 }
-                None => drop(lists.insert(head.clone(), added.into())),
+                None => drop(lists.insert(head.clone(), added.into_iter().collect())),
             }
         }
         drop(lists);
@@ -486,7 +483,7 @@ impl Table {
     }
 
     /// The methods of a callee: the program's, and those of the runtime's own table.
-    fn lists(&self, callee: Object) -> [Option<List>; 2] {
+    fn lists(&self, callee: Object) -> [Option<MethodList>; 2] {
         let Some(head) = Head::of_callee(callee) else { return [None, None] };
         // Nothing that can panic happens under the lock.
         let of =
@@ -504,20 +501,20 @@ impl Table {
         args: &[Object],
     ) -> Result<Option<Arc<Method>>, Ambiguous> {
         let (lists, key) = (self.lists(callee), key(callee));
-        let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
+        let candidates = lists.iter().flatten().flat_map(|list| list.candidates(heap, args.first()));
+        let visible = candidates.filter(|method| method.is_visible(world));
         let of_callee = visible.filter(|method| method.is_of(heap, key));
-        let fits: Vec<&Arc<Method>> = of_callee.filter(|method| method.fits(heap, cache, args)).collect();
-        let is_best = |a: &&&Arc<Method>| fits.iter().all(|b| a.comes_before(heap, b));
+        let fits: Vec<Arc<Method>> = of_callee.filter(|method| method.fits(heap, cache, args)).collect();
+        let is_best = |a: &&Arc<Method>| fits.iter().all(|b| a.comes_before(heap, b));
         match (fits.iter().find(is_best), &fits[..]) {
-            (Some(&best), _) => Ok(Some(best.clone())),
+            (Some(best), _) => Ok(Some(best.clone())),
             (None, []) => Ok(None),
             (None, [first, rest @ ..]) => {
                 // Two that are in each other's way; there are such two, or one of them would be the best.
                 let pairs = fits.iter().flat_map(|a| fits.iter().map(move |b| (a, b)));
                 let clash =
                     pairs.into_iter().find(|(a, b)| !a.comes_before(heap, b) && !b.comes_before(heap, a));
-                let (a, b) =
-                    clash.map_or((*first, rest.first().copied().unwrap_or(first)), |(a, b)| (*a, *b));
+                let (a, b) = clash.unwrap_or((first, rest.first().unwrap_or(first)));
                 Err(Ambiguous { first: a.name().to_owned(), second: b.name().to_owned() })
             }
         }
@@ -534,9 +531,9 @@ impl Table {
         let (lists, key) = (self.lists(callee), key(callee));
         let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
         let of_callee = visible.filter(|method| method.is_of(heap, key));
-        let fits: Vec<&Arc<Method>> = of_callee.filter(|method| method.takes(heap, args)).collect();
+        let fits: Vec<Arc<Method>> = of_callee.filter(|method| method.takes(heap, args)).collect();
         let best = fits.iter().find(|a| fits.iter().all(|b| a.comes_before(heap, b)));
-        best.map(|&best| best.clone())
+        best.cloned()
     }
 }
 
@@ -573,6 +570,11 @@ impl Signed {
 }
 
 impl Method {
+    fn new(rank: (bool, u64), first_world: u64, cx: Arc<Context>, row: MethodRow) -> Method {
+        let (last_world, signed) = (AtomicU64::new(u64::MAX), OnceLock::new());
+        Method { rank, first_world, last_world, is_gone: AtomicBool::new(false), cx, row, signed }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.row.name
     }
@@ -588,6 +590,11 @@ impl Method {
     /// The signature as type objects, which are made here if nobody has looked before.
     fn signed(&self, heap: &Heap) -> Option<&Signed> {
         self.signed.get_or_init(|| Signed::new(heap, &self.cx, &self.row).ok()).as_ref()
+    }
+
+    /// The type of the first parameter, if there is one.
+    pub(super) fn first_type(&self, heap: &Heap) -> Option<&TypeRef> {
+        self.signed(heap)?.args.first()
     }
 
     fn is_of(&self, heap: &Heap, key: u64) -> bool {

@@ -33,10 +33,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::asked::{Interrupt, WeakThread};
-use super::{EnterError, FramesAtEnd, PlainEntry, Thread};
+use super::{EnterError, FramesAtEnd, Thread};
 use crate::heap::{Scope, with_scope};
 use crate::instance::Runtime;
-use crate::objects::MethodTable;
 use crate::stack;
 
 /// Why a thread cannot run compiled code. The embedder's or the system's fault.
@@ -77,18 +76,28 @@ impl Attached {
         if let Some(thread) = threads.iter().find(|thread| thread.runtime.as_ptr() == Arc::as_ptr(runtime)) {
             return Ok(thread.clone());
         }
+        // Before anything changes.
+        let lowest = Thread::stack_for_code()?;
         LAST.set((std::ptr::null(), std::ptr::null()));
         threads.retain(|thread| thread.runtime.strong_count() > 0);
-        // Not pushed before it exists, so that an error changes nothing. The RefCell guard is not held across user code.
-        #[expect(
-            clippy::arc_with_non_send_sync,
-            reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
-        )]
-        let thread = Arc::new(Thread::new(runtime)?);
-        runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
+        // The RefCell guard is not held across user code.
+        let thread = attach(runtime, lowest);
         threads.push(thread.clone());
         Ok(thread)
     }
+}
+
+/// Makes the state of the running thread. Not inlined: its frame is large, and a small stack has to be refused before.
+#[cold]
+#[inline(never)]
+fn attach(runtime: &Arc<Runtime>, lowest: usize) -> Arc<Thread> {
+    #[expect(
+        clippy::arc_with_non_send_sync,
+        reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
+    )]
+    let thread = Arc::new(Thread::new(runtime, lowest));
+    runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
+    thread
 }
 
 /// Drops what this operating-system thread is to runtimes that are gone. To be called when a runtime is dropped.
@@ -149,24 +158,6 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     // `exit`; then frames of compiled code keep it, and nobody returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
     Ok(body(unsafe { &*LAST.get().1 }))
-}
-
-/// Calls `body` within a [plain entry](PlainEntry) of the running operating-system thread into the code of a runtime: with methods, code that may handle
-/// objects. `None`, and nothing is called, if the thread is not the one of the last call, or cannot be entered so; [`with_attached`] and guards
-/// serve all threads.
-#[inline(always)]
-pub fn with_plain_entry<R>(
-    runtime: &Arc<Runtime>,
-    methods: Option<&MethodTable>,
-    body: impl FnOnce(PlainEntry<'_>) -> R,
-) -> Option<R> {
-    let (last, thread) = LAST.get();
-    if last != Arc::as_ptr(runtime) {
-        return None;
-    }
-    // SAFETY: as in `with_attached`.
-    let thread = unsafe { &*thread };
-    thread.enter_plainly(runtime, methods).map(body)
 }
 
 #[cold]
@@ -253,10 +244,14 @@ mod tests {
 
     #[test]
     fn a_small_stack_is_refused() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let attach = move || with_attached(&runtime, |_| ());
-        let outcome =
-            std::thread::Builder::new().stack_size(128 << 10).spawn(attach).unwrap().join().unwrap();
-        assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{outcome:?}");
+        for kilobytes in [16, 20, 24, 32, 64, 128] {
+            let runtime = Runtime::new(RuntimeOptions::default());
+            let attach = || with_attached(&runtime, |_| ());
+            let outcome = std::thread::scope(|scope| {
+                let small = std::thread::Builder::new().stack_size(kilobytes << 10);
+                small.spawn_scoped(scope, attach).unwrap().join().unwrap()
+            });
+            assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{kilobytes}: {outcome:?}");
+        }
     }
 }

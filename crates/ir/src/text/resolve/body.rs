@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 
+use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
 use super::super::ast::{self, Callee, Expr, ExprKind, Row, Stmt, Target};
@@ -218,8 +219,10 @@ impl<'a> Body<'_, 'a> {
         for ast in asts {
             let block = self.func.make_block();
             self.func.append_block(block);
-            if self.blocks.insert(ast.number, block).is_some() {
-                self.r.fail::<()>(ResolveError::DuplicateBlock { block: ast.number }, ast.span);
+            if let Some(first) = self.blocks.insert(ast.number, block) {
+                // Blocks are made in the order of the text.
+                let first = asts.get(first.index()).map(|ast| ast.span);
+                self.r.fail_again(ResolveError::DuplicateBlock { block: ast.number }, ast.span, first);
             }
         }
     }
@@ -254,9 +257,16 @@ impl<'a> Body<'_, 'a> {
                 };
                 only_constants &= matches!(row.stmt, Stmt::Phi(_)) || is_constant_statement(&row.stmt);
                 if let Some((number, at)) = row.result
-                    && self.rows.insert(number, label).is_some()
+                    && let Some(first) = self.rows.insert(number, label)
                 {
-                    self.r.fail::<()>(ResolveError::DuplicateRow { row: number }, at);
+                    let first = match first {
+                        Label::Row(inst) => {
+                            let place = self.func.place(inst);
+                            Some(Span { start: place.start, end: place.end })
+                        }
+                        _ => None,
+                    };
+                    self.r.fail_again(ResolveError::DuplicateRow { row: number }, at, first);
                 }
             }
         }

@@ -30,6 +30,7 @@ mod call;
 mod error;
 mod exceptions;
 mod exported;
+mod expression;
 mod functions;
 mod handlers;
 mod head;
@@ -46,6 +47,7 @@ mod types;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use cranelift_entity::EntityRef;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ast::{self, Expected, Expr, ExprKind};
@@ -62,6 +64,7 @@ use crate::op::Level;
 use crate::types::{Decl, Type};
 
 pub use error::ResolveError;
+pub use expression::{Expression, read_expression};
 use functions::Functions;
 pub use term::Term;
 use types::TypeVar;
@@ -154,6 +157,8 @@ struct Resolver<'a> {
     lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
     globals: FxHashMap<Name, Type>,
+    /// Where they are declared.
+    global_places: FxHashMap<Name, Span>,
     /// Constants of functions that have an identity.
     hidden: Vec<Global>,
     /// The functions of the source.
@@ -198,6 +203,7 @@ impl<'a> Resolver<'a> {
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),
+            global_places: FxHashMap::default(),
             hidden: Vec::new(),
             functions,
             arguments: Vec::new(),
@@ -211,6 +217,15 @@ impl<'a> Resolver<'a> {
     fn fail<T>(&mut self, error: impl Finding, at: Span) -> Option<T> {
         self.diagnostics.error(&error, at);
         None
+    }
+
+    /// A second definition, with the place of the first.
+    fn fail_again(&mut self, error: impl Finding, at: Span, first: Option<Span>) {
+        let diagnostic = Diagnostic::error(&error, at);
+        self.diagnostics.push(match first {
+            Some(first) => diagnostic.with_related(first, "the first one"),
+            None => diagnostic,
+        });
     }
 
     fn push_near(&mut self, diagnostic: Diagnostic, near: &[&str]) {
@@ -283,16 +298,21 @@ impl<'a> Resolver<'a> {
         for global in &file.globals {
             self.global(&mut module, global);
         }
+        let mut places = Vec::with_capacity(file.functions.len());
         for function in &file.functions {
             let Some(func) = self.function(function) else { continue };
             let at = function.signature.as_ref().map_or(function.span, |s| s.span);
             let name = func.spelled_name(&self.cx);
             match module.add_func(func) {
-                Ok(_) => {}
+                Ok(_) => places.push(at),
                 Err(ModuleError::NoFunctionObject) => {
                     self.fail::<()>(ResolveError::MissingSignature, at);
                 }
-                Err(_) => {
+                Err(ModuleError::DuplicateMethod(first)) => {
+                    let first = places.get(first.index()).copied();
+                    self.fail_again(ResolveError::DuplicateMethod { name }, at, first);
+                }
+                Err(ModuleError::DuplicateGlobal(_)) => {
                     self.fail::<()>(ResolveError::DuplicateMethod { name }, at);
                 }
             }
@@ -334,9 +354,12 @@ impl<'a> Resolver<'a> {
         let ty = declared.unwrap_or(if decl.is_const { term.ty() } else { Type::ANY });
         let init = self.module_literal(term, value.span)?;
         if module.add_global(Global { name, ty, init }).is_err() {
-            return self.fail(ResolveError::DuplicateGlobal { name: text.to_string() }, *at);
+            let first = self.global_places.get(&name).copied();
+            self.fail_again(ResolveError::DuplicateGlobal { name: text.to_string() }, *at, first);
+            return None;
         }
         self.globals.insert(name, ty);
+        self.global_places.insert(name, *at);
         Some(())
     }
 

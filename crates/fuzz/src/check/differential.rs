@@ -1,0 +1,116 @@
+//! One module, several engines, the same arguments: the same outcomes.
+
+use super::engine::{Engine, Loaded};
+use super::outcome::{Outcome, show};
+use super::{Failure, Trouble, fenced};
+use crate::rng::Rng;
+use crate::values;
+use brolga_ir::module::Literal;
+use brolga_ir::text::show_module;
+use brolga_ir::{FuncId, Level, Module, Type};
+
+/// More rewrites than the passes do in any generated module.
+const MAX_REWRITES: u64 = 1 << 20;
+
+/// How a module compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Compared {
+    /// Calls on which all engines agreed.
+    pub calls: usize,
+    /// How many of them returned; the others threw.
+    pub returned: usize,
+}
+
+/// A module in an engine.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// The engine.
+    pub engine: &'a dyn Engine,
+    /// The module; all modules of a comparison have one context and the same functions in the same order.
+    pub module: &'a Module,
+}
+
+/// Calls every high function on `rounds` argument lists in every run. The first run is the oracle.
+pub fn check_differential(seed: u64, runs: &[Run<'_>], rounds: usize) -> Result<Compared, Box<Failure>> {
+    let Some((oracle, others)) = runs.split_first() else { return Ok(Compared::default()) };
+    let module = oracle.module;
+    let text = || fenced("printing", || show_module(module).to_string()).unwrap_or_default();
+    compare_all(seed, *oracle, others, rounds)
+        .map_err(|trouble| Box::new(Failure { seed, text: text(), trouble }))
+}
+
+fn compare_all(seed: u64, oracle: Run<'_>, others: &[Run<'_>], rounds: usize) -> Result<Compared, Trouble> {
+    let module = oracle.module;
+    let mut loaded = others.iter().map(|run| load(run.engine, run.module)).collect::<Result<Vec<_>, _>>()?;
+    let mut expecting = load(oracle.engine, module)?;
+    let mut compared = Compared::default();
+    let mut rng = Rng::new(seed ^ 0x5eed);
+    for (id, func) in module.funcs().filter(|(_, func)| func.level == Level::High) {
+        let types: Vec<Type> = func.sig.params.iter().skip(1).map(|p| p.ty).collect();
+        for _ in 0..rounds {
+            let Some(args) = values::arguments(&mut rng, &module.cx, &types) else { break };
+            let call = Call { module, id, args: &args };
+            let expected = call.outcome(&mut *expecting)?;
+            if matches!(expected, Outcome::Failed(_) | Outcome::OutOfFuel) {
+                return Err(call.trouble(&[(oracle.engine, &expected)], None));
+            }
+            for (run, engine) in others.iter().zip(&mut loaded) {
+                let got = call.outcome(&mut **engine)?;
+                if !expected.agrees(&got, &module.cx) {
+                    let limit = call.guilty_rewrite(*run, &expected);
+                    return Err(call.trouble(&[(oracle.engine, &expected), (run.engine, &got)], limit));
+                }
+            }
+            compared.calls += 1;
+            compared.returned += usize::from(matches!(expected, Outcome::Returned(_)));
+        }
+    }
+    Ok(compared)
+}
+
+fn load<'m>(engine: &dyn Engine, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, Trouble> {
+    let ready = fenced("loading", || engine.load(module))?;
+    ready.map_err(|why| Trouble::Refused { engine: engine.name(), why })
+}
+
+/// A call that several engines make.
+struct Call<'a> {
+    module: &'a Module,
+    id: FuncId,
+    args: &'a [Literal],
+}
+
+impl Call<'_> {
+    fn outcome(&self, engine: &mut dyn Loaded) -> Result<Outcome, Trouble> {
+        fenced("a call", || engine.call(self.id, self.args))
+    }
+
+    fn trouble(&self, outcomes: &[(&dyn Engine, &Outcome)], opt_limit: Option<u64>) -> Trouble {
+        let cx = &self.module.cx;
+        let args: Vec<String> = self.args.iter().map(|arg| show(arg, cx)).collect();
+        let call = format!("{} on ({})", self.module[self.id].symbol(&self.module.cx), args.join(", "));
+        let shown =
+            |&(engine, outcome): &(&dyn Engine, &Outcome)| (engine.name(), outcome.display(cx).to_string());
+        Trouble::Differs { call, outcomes: outcomes.iter().map(shown).collect(), opt_limit }
+    }
+
+    /// The least number of rewrites with which the engine does not give what is expected, found by halving. `None` if
+    /// passes are not to blame, or the engine has none.
+    fn guilty_rewrite(&self, run: Run<'_>, expected: &Outcome) -> Option<u64> {
+        let differs = |limit: u64| -> Option<bool> {
+            let engine = run.engine.limited(limit)?;
+            let mut loaded = load(&*engine, run.module).ok()?;
+            let got = self.outcome(&mut *loaded).ok()?;
+            Some(!expected.agrees(&got, &self.module.cx))
+        };
+        let (mut right, mut wrong) = (0, MAX_REWRITES);
+        if differs(right)? || !differs(wrong)? {
+            return None;
+        }
+        while wrong - right > 1 {
+            let middle = right + (wrong - right) / 2;
+            if differs(middle)? { wrong = middle } else { right = middle }
+        }
+        Some(wrong)
+    }
+}

@@ -1,0 +1,34 @@
+//! Random programs and random damage, and the reducer: the material of the tests that compare Brolga with itself.
+//!
+//! A crate for development: tests, benches and the command use it, embedders do not link it.
+//!
+//! ```text
+//! seed ─► rng ─┬─► generate ─► module ─┬─► check ─► ok, or a failure that can be replayed
+//!              ├─► values ──► arguments┘
+//!              └─► mutate ──► broken text or bytes ─► check
+//! ```
+//!
+//! | file | what it gives |
+//! |---|---|
+//! | `rng` | the generator of pseudo-random numbers, a parameter of everything else |
+//! | `values` | arguments at the edges of their types |
+//! | `generate` | well-formed high-IR modules |
+//! | `shapes` | functions of one extreme shape and any size |
+//! | `constructs` | programs that repeat one construct, sound and broken |
+//! | `mutate` | damaged texts and bytes |
+//! | `check` | one question about an input, and a failure that can be replayed |
+//! | `reduce` | a failing program made smaller |
+//!
+//! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
+//! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
+//! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod constructs;
+pub mod generate;
+pub mod mutate;
+pub mod reduce;
+pub mod rng;
+pub mod shapes;
+pub mod values;

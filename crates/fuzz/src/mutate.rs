@@ -1,0 +1,290 @@
+//! Damage: texts and bytes that are almost right, which is where readers break.
+//!
+//! | level | what happens |
+//! |---|---|
+//! | bytes | a bit flips, bytes vanish, double, change places, become noise; the end is cut off |
+//! | numbers | a length, index or offset becomes an extreme one (binaries: little-endian, or seven bits a byte) |
+//! | tokens | a word or sign vanishes, doubles, is exchanged with another, or replaced by one from a list of hard ones |
+//! | lines | a line vanishes, doubles, moves, or joins its neighbour |
+//!
+//! A mutated input may by chance still be right. Nothing here knows the grammar.
+
+use super::rng::Rng;
+
+/// Words and signs that readers have rules for, and others that they hopefully have.
+const HARD_TOKENS: &[&str] = &[
+    "φ",
+    "φᶜ",
+    "ϒ",
+    "π",
+    "%0",
+    "%1",
+    "%99999999999999999999",
+    "#0",
+    "#1",
+    "#999999999",
+    "goto",
+    "if",
+    "not",
+    "return",
+    "unreachable",
+    "enter",
+    "end",
+    "function",
+    "struct",
+    "mutable",
+    "abstract",
+    "type",
+    "primitive",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "::",
+    "=>",
+    "==",
+    "=",
+    "│",
+    "└──",
+    "1 ─",
+    "2 ┄",
+    "\"",
+    "'",
+    "\\",
+    "$(Expr(",
+    "$(QuoteNode(",
+    ":(",
+    "Union{}",
+    "Union{",
+    "Tuple{",
+    "Vararg{",
+    "@NamedTuple{",
+    "Ptr{",
+    "Type{",
+    "Any",
+    "Int64",
+    "Int128",
+    "Float16",
+    "Core.Const(",
+    "var\"",
+    "#self#",
+    "_1",
+    "_0",
+    "_4294967296",
+    "0x",
+    "0xffffffffffffffffffffffffffffffffff",
+    "1e999",
+    "NaN",
+    "-",
+    "--",
+    ".",
+    "..",
+    "...",
+    "# check:",
+    "# signature:",
+    "# types:",
+    "\u{0}",
+    "\u{feff}",
+    "𝒳",
+    "\r\n",
+    "9223372036854775808",
+    "-170141183460469231731687303715884105729",
+    "invoke",
+    "builtin",
+    "dynamic",
+    "inline",
+    "noinline",
+    "new",
+];
+
+/// A text with one to a few defects.
+pub fn text(rng: &mut Rng, original: &str) -> String {
+    let mut text = original.to_owned();
+    for _ in 0..rng.between(1, 3) {
+        text = match rng.below(10) {
+            0..5 => tokens(rng, &text),
+            5..8 => lines(rng, &text),
+            _ => {
+                let mut bytes = text.into_bytes();
+                damage(rng, &mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        };
+    }
+    text
+}
+
+/// Bytes with one to a few defects.
+pub fn bytes(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for _ in 0..rng.between(1, 4) {
+        if rng.chance(40) {
+            number(rng, &mut bytes);
+        } else {
+            damage(rng, &mut bytes);
+        }
+    }
+    bytes
+}
+
+/// Gives a damaged module in binary form the checksum of what it holds now, so that a reader looks at the rest.
+pub fn seal(bytes: &mut [u8]) {
+    let Some((header, body)) = bytes.split_at_mut_checked(16) else { return };
+    // FNV-1a with 64 bits, as `ir::binary` describes it.
+    let checksum = body.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, &byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    header[8..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// A stretch of up to `most` places somewhere in `length`.
+fn stretch(rng: &mut Rng, length: usize, most: usize) -> std::ops::Range<usize> {
+    let start = rng.below(length);
+    start..(start + rng.between(1, most)).min(length)
+}
+
+fn damage(rng: &mut Rng, bytes: &mut Vec<u8>) {
+    if bytes.is_empty() {
+        return bytes.push(rng.next_u64() as u8);
+    }
+    let at = rng.below(bytes.len());
+    match rng.below(8) {
+        0 | 1 => bytes[at] ^= 1 << rng.below(8),
+        2 => bytes[at] = rng.next_u64() as u8,
+        3 => drop(bytes.drain(stretch(rng, bytes.len(), 12))),
+        4 => {
+            let copy = bytes[stretch(rng, bytes.len(), 40)].to_vec();
+            bytes.splice(at..at, copy);
+        }
+        5 => {
+            let other = rng.below(bytes.len());
+            bytes.swap(at, other);
+        }
+        6 => bytes.truncate(at),
+        _ => {
+            let noise: Vec<u8> = (0..rng.between(1, 6)).map(|_| rng.next_u64() as u8).collect();
+            bytes.splice(at..at, noise);
+        }
+    }
+}
+
+/// Overwrites a number with an extreme one.
+fn number(rng: &mut Rng, bytes: &mut [u8]) {
+    const FIXED: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
+    const SEVEN_BITS: [&[u8]; 5] =
+        [&[0x7f], &[0x80, 0], &[0xff, 0x7f], &[0xff, 0xff, 0xff, 0xff, 0x0f], &[0xff; 10]];
+    let value = rng.pick(&FIXED).copied().unwrap_or(0).to_le_bytes();
+    let pattern = if rng.chance(50) {
+        &value[..1 << rng.below(4)]
+    } else {
+        rng.pick(&SEVEN_BITS).copied().unwrap_or(&[])
+    };
+    let at = rng.below(bytes.len());
+    for (place, &byte) in bytes.iter_mut().skip(at).zip(pattern) {
+        *place = byte;
+    }
+}
+
+/// Words, single signs and blanks, in order.
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let end = if is_word(first) { rest.find(|c| !is_word(c)) } else { Some(first.len_utf8()) };
+        let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+fn tokens(rng: &mut Rng, text: &str) -> String {
+    // Splitting a large text to change one word of it would cost more than reading it: a part of it is enough.
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let chosen = rng.below(lines.len());
+    let mut parts = split(lines.get(chosen).copied().unwrap_or(""));
+    if parts.is_empty() {
+        return rng.pick(HARD_TOKENS).copied().unwrap_or("").to_owned();
+    }
+    let (at, other) = (rng.below(parts.len()), rng.below(parts.len()));
+    match rng.below(6) {
+        0 => drop(parts.remove(at)),
+        1 => parts.insert(at, parts[at]),
+        2 => parts.swap(at, other),
+        3 => parts[at] = parts[other],
+        4 => parts[at] = rng.pick(HARD_TOKENS).copied().unwrap_or(""),
+        _ => parts.insert(at, rng.pick(HARD_TOKENS).copied().unwrap_or("")),
+    }
+    let line = parts.concat();
+    let mut lines = lines;
+    if let Some(place) = lines.get_mut(chosen) {
+        *place = &line;
+    }
+    lines.concat()
+}
+
+fn lines(rng: &mut Rng, text: &str) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    if lines.is_empty() {
+        return "\n".to_owned();
+    }
+    let (at, other) = (rng.below(lines.len()), rng.below(lines.len()));
+    match rng.below(6) {
+        0 => drop(lines.remove(at)),
+        1 => lines.insert(other, lines[at]),
+        2 => lines.swap(at, other),
+        3 => lines[at] = lines[at].trim_end_matches('\n'),
+        4 => lines.truncate(at),
+        _ => drop(lines.drain(stretch(rng, lines.len(), 6))),
+    }
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_mutants_differ_and_equal_seeds_agree() {
+        let original =
+            "function f(x::Int64)::Int64\n1 ─ %1 = Base.add_int(x, 1)::Int64\n└──      return %1\nend\n";
+        let mutants = |seed| {
+            let mut rng = Rng::new(seed);
+            (0..200).map(|_| text(&mut rng, original)).collect::<Vec<_>>()
+        };
+        assert_eq!(mutants(1), mutants(1));
+        assert!(mutants(1).iter().filter(|m| *m != original).count() > 150);
+    }
+
+    #[test]
+    fn a_sealed_module_has_the_checksum_that_it_is_written_with() {
+        let module = crate::shapes::module(crate::shapes::Shape::StraightLine, 10);
+        let original = brolga_ir::binary::write(&module);
+        let mut sealed = original.clone();
+        sealed[8] ^= 1;
+        seal(&mut sealed);
+        assert_eq!(original, sealed);
+    }
+
+    #[test]
+    fn nothing_is_too_short_to_mutate() {
+        let mut rng = Rng::new(2);
+        for _ in 0..500 {
+            text(&mut rng, "");
+            text(&mut rng, "│");
+            bytes(&mut rng, &[]);
+            bytes(&mut rng, &[7]);
+        }
+    }
+
+    #[test]
+    fn parts_put_together_are_the_text() {
+        let original = "│   %2 = φ (#1 => θ_1)::Float64\n";
+        assert_eq!(split(original).concat(), original);
+        assert!(split(original).contains(&"θ_1"));
+    }
+}

@@ -1,0 +1,142 @@
+//! A trace in the trace-event format: JSON that Perfetto (`ui.perfetto.dev`) and `chrome://tracing` open.
+//!
+//! | event | in the file |
+//! |---|---|
+//! | span | `B` and `E` on its thread |
+//! | wait of a task in the queue | `b` and `e`, category `queue`, by the number of the task |
+//! | published, tiered up, left a loop (once, and when the number has doubled), invalidated, evicted, collected, interrupted | `i`, with what is known in `args` |
+//! | bytes that objects use | `C`, behind each collection |
+//! | names of process and threads | `M` |
+//!
+//! Times are microseconds since the trace began, and do not decrease from row to row.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::json::string;
+use crate::trace::{Row, Trace, What};
+
+/// The number of the process in the file: there is one.
+const PROCESS: u32 = 1;
+
+impl Trace {
+    /// The trace in the trace-event format.
+    pub fn chrome_json(&self) -> String {
+        let kept = self.kept();
+        let mut events = vec![meta("process_name", 0, "brolga")];
+        events.extend(kept.threads.iter().enumerate().map(|(at, name)| meta("thread_name", at, name)));
+        let mut open: Vec<Vec<&str>> = vec![Vec::new(); kept.threads.len()];
+        for row in &kept.rows {
+            let names = &mut open[row.thread];
+            // The end of a span has the name of its beginning.
+            let name = match &row.what {
+                What::Begin(stage, _) => {
+                    names.push(stage.name());
+                    stage.name()
+                }
+                What::End(_) => names.pop().unwrap_or_default(),
+                _ => "",
+            };
+            event(&mut events, row, name);
+        }
+        let mut text = "{\"displayTimeUnit\":\"ns\",".to_owned();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\"otherData\":{{\"dropped\":{}}},\"traceEvents\":[", kept.dropped);
+        text.push_str(&events.join(",\n"));
+        text.push_str("\n]}\n");
+        text
+    }
+}
+
+fn meta(kind: &str, thread: usize, name: &str) -> String {
+    format!(
+        "{{\"ph\":\"M\",\"name\":{},\"pid\":{PROCESS},\"tid\":{},\"ts\":0,\"args\":{{\"name\":{}}}}}",
+        string(kind),
+        thread + 1,
+        string(name)
+    )
+}
+
+fn event(events: &mut Vec<String>, row: &Row, span: &str) {
+    let (ph, name, rest) = match &row.what {
+        What::Begin(_, subject) if subject.is_empty() => ("B", span, String::new()),
+        What::Begin(_, subject) => ("B", span, args(&[("of", string(subject))])),
+        What::End(_) => ("E", span, String::new()),
+        What::Queued(task) => ("b", "queued", format!(",\"id\":{task}")),
+        What::Started(task) => ("e", "queued", format!(",\"id\":{task}")),
+        What::Published { function, tier } => {
+            ("i", "published", instant(&[("function", string(function)), ("tier", tier.to_string())]))
+        }
+        What::TieredUp(function) => ("i", "tiered up", instant(&[("function", string(function))])),
+        What::LeftLoop { function, times } => {
+            ("i", "left a loop", instant(&[("function", string(function)), ("times", times.to_string())]))
+        }
+        What::Invalidated { function, reason } => {
+            ("i", "invalidated", instant(&[("function", string(function)), ("reason", string(reason))]))
+        }
+        What::Evicted { function, bytes } => {
+            ("i", "evicted", instant(&[("function", string(function)), ("bytes", bytes.to_string())]))
+        }
+        What::Collected { is_full, pause, used } => {
+            let kind = if *is_full { "full" } else { "minor" };
+            let about = [("kind", string(kind)), ("pause_us", micros(*pause)), ("used", used.to_string())];
+            events.push(line("i", "collected", row, &instant(&about)));
+            ("C", "objects", args(&[("bytes", used.to_string())]))
+        }
+        What::Interrupted => ("i", "interrupted", instant(&[])),
+    };
+    events.push(line(ph, name, row, &rest));
+}
+
+fn line(ph: &str, name: &str, row: &Row, rest: &str) -> String {
+    let category = match row.what {
+        What::Queued(_) | What::Started(_) => "queue",
+        What::Collected { .. } => "heap",
+        _ => "code",
+    };
+    format!(
+        "{{\"ph\":\"{ph}\",\"name\":{},\"cat\":\"{category}\",\"ts\":{},\"pid\":{PROCESS},\"tid\":{}{rest}}}",
+        string(name),
+        micros(row.at),
+        row.thread + 1
+    )
+}
+
+/// Of an event on one thread without a length.
+fn instant(about: &[(&str, String)]) -> String {
+    format!(",\"s\":\"t\"{}", args(about))
+}
+
+fn args(about: &[(&str, String)]) -> String {
+    let parts: Vec<String> = about.iter().map(|(key, value)| format!("{}:{value}", string(key))).collect();
+    format!(",\"args\":{{{}}}", parts.join(","))
+}
+
+/// Microseconds, exact to the nanosecond.
+fn micros(time: Duration) -> String {
+    format!("{}.{:03}", time.as_micros(), time.as_nanos() % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use brolga_runtime::events::{Event, EventListener as _, Stage};
+
+    use crate::Trace;
+
+    #[test]
+    fn spans_and_waits_that_are_open_end() {
+        let trace = Trace::new();
+        trace.event(Event::End { stage: Stage::Link });
+        trace.event(Event::Queued { task: 7 });
+        trace.event(Event::Begin { stage: Stage::Optimise, name: "a \"b\"" });
+        trace.event(Event::Begin { stage: Stage::Collect, name: "" });
+        trace.event(Event::Started { task: 8 });
+        let json = trace.chrome_json();
+        let phases: Vec<&str> =
+            json.lines().filter_map(|line| line.strip_prefix("{\"ph\":\"")?.get(..1)).collect();
+        assert_eq!(phases, ["M", "M", "b", "B", "B", "E", "E", "e"]);
+        let ends: Vec<&str> = json.lines().filter(|line| line.contains("\"ph\":\"E\"")).collect();
+        assert!(ends[0].contains("collect") && ends[1].contains("optimise"), "{json}");
+        assert!(json.contains("a \\\"b\\\""), "{json}");
+    }
+}

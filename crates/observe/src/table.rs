@@ -1,0 +1,113 @@
+//! A trace as a table for a terminal.
+//!
+//! ```text
+//! stage                 number       total     longest
+//! optimise                   3     1.20 ms    0.70 ms
+//! …
+//! event                 number
+//! published                  3
+//! ```
+//!
+//! The time of a stage is that between its beginning and its end, with what nests in it; a stage within the same stage counts once.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use brolga_runtime::events::Stage;
+
+use crate::trace::{Trace, What};
+
+/// Times of one kind.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    number: u64,
+    total: Duration,
+    longest: Duration,
+}
+
+impl Times {
+    fn add(&mut self, time: Duration, is_outermost: bool) {
+        self.number += 1;
+        self.longest = self.longest.max(time);
+        if is_outermost {
+            self.total += time;
+        }
+    }
+}
+
+impl Trace {
+    /// Stages by time, events by number.
+    pub fn table(&self) -> String {
+        let kept = self.kept();
+        let mut stages: BTreeMap<Stage, Times> = BTreeMap::new();
+        let (mut waits, mut pauses) = (Times::default(), Times::default());
+        let mut events: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut left: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut open: Vec<Vec<(Stage, Duration)>> = vec![Vec::new(); kept.threads.len()];
+        let mut queued: BTreeMap<u64, Duration> = BTreeMap::new();
+        for row in &kept.rows {
+            let open = &mut open[row.thread];
+            let name = match &row.what {
+                What::Begin(stage, _) => {
+                    open.push((*stage, row.at));
+                    continue;
+                }
+                What::End(_) => {
+                    let Some((stage, began)) = open.pop() else { continue };
+                    let is_outermost = open.iter().all(|(outer, _)| *outer != stage);
+                    stages.entry(stage).or_default().add(row.at - began, is_outermost);
+                    continue;
+                }
+                What::Queued(task) => {
+                    queued.insert(*task, row.at);
+                    continue;
+                }
+                What::Started(task) => {
+                    let began = queued.remove(task).unwrap_or(row.at);
+                    waits.add(row.at - began, true);
+                    continue;
+                }
+                What::Collected { is_full, pause, .. } => {
+                    pauses.add(*pause, true);
+                    if *is_full { "full collection" } else { "minor collection" }
+                }
+                What::Published { tier: 1, .. } => "published in tier 1",
+                What::Published { .. } => "published in tier 2",
+                What::TieredUp(_) => "tiered up",
+                What::LeftLoop { function, times } => {
+                    left.insert(function, *times);
+                    continue;
+                }
+                What::Invalidated { .. } => "invalidated",
+                What::Evicted { .. } => "evicted",
+                What::Interrupted => "interrupted",
+            };
+            *events.entry(name).or_default() += 1;
+        }
+        if !left.is_empty() {
+            events.insert("left a loop, at least", left.values().sum());
+        }
+        let mut text = format!("{:22}{:>8}{:>12}{:>12}\n", "stage", "number", "total", "longest");
+        let rows = stages.iter().map(|(stage, times)| (stage.name(), *times));
+        let more = [("wait in the queue", waits), ("pause", pauses)];
+        for (name, times) in rows.chain(more.into_iter().filter(|(_, times)| times.number > 0)) {
+            let Times { number, total, longest } = times;
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:22}{number:>8}{:>12}{:>12}", millis(total), millis(longest));
+        }
+        let _ = writeln!(text, "\n{:22}{:>8}", "event", "number");
+        for (name, number) in events {
+            let _ = writeln!(text, "{name:22}{number:>8}");
+        }
+        if kept.dropped > 0 {
+            let _ = writeln!(text, "\n{} events did not fit", kept.dropped);
+        }
+        text.pop();
+        text
+    }
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}

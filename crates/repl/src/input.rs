@@ -1,0 +1,166 @@
+//! Inputs: kinds, and where one ends.
+//!
+//! An input is complete when every declaration that it begins has its `end`, every bracket is closed, and no string is open. That is decided by words and
+//! brackets alone, without the parser, so a broken function is complete too, and its error is shown. An empty line ends an input in any case.
+
+/// What an input asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Input<'t> {
+    /// Nothing: blank, or a comment.
+    Empty,
+    /// `:name arguments`.
+    Command(&'t str, &'t str),
+    /// Functions, types and globals.
+    Definitions,
+    /// `name = expression`, with the expression at the place that it has in the input.
+    Assignment(&'t str, String),
+    /// An expression.
+    Expression,
+}
+
+/// Words that begin a declaration.
+const DECLARATIONS: [&str; 8] =
+    ["function", "low", "struct", "mutable", "abstract", "primitive", "global", "const"];
+
+/// The kind of an input.
+pub(crate) fn kind(text: &str) -> Input<'_> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_dump = text.lines().any(|line| line.trim_start().starts_with("# signature:"));
+    let Some(first) = lines.find(|line| !line.starts_with('#')) else {
+        return Input::Empty;
+    };
+    if let Some(command) = first.strip_prefix(':')
+        && command.starts_with(|c: char| c.is_ascii_alphabetic() || c == '?')
+    {
+        let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        return Input::Command(name, args.trim());
+    }
+    if is_dump || DECLARATIONS.contains(&first_word(first)) {
+        return Input::Definitions;
+    }
+    match assignment(text) {
+        Some((name, expression)) => Input::Assignment(name, expression),
+        None => Input::Expression,
+    }
+}
+
+fn first_word(line: &str) -> &str {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
+}
+
+/// Splits `name = expression`. The expression has spaces in place of what stands before it, so that its errors have the right places.
+fn assignment(text: &str) -> Option<(&str, String)> {
+    let (left, right) = text.split_once('=')?;
+    let name = left.trim();
+    let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '!'));
+    if !is_name || right.starts_with(['=', '>']) {
+        return None;
+    }
+    let blank: String = left.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+    Some((name, format!("{blank} {right}")))
+}
+
+/// Whether an input needs no more lines.
+#[must_use]
+pub fn is_complete(text: &str) -> bool {
+    let (mut open, mut brackets, mut is_dump) = (0i64, 0i64, false);
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("# signature:") {
+            is_dump = true;
+        }
+        let (depth, is_open_string) = bracket_depth(line);
+        if is_open_string {
+            // No string of the text form has more than one line: the reader says so.
+            return true;
+        }
+        brackets += depth;
+        let mut words = line.split_whitespace();
+        let first = match words.next() {
+            Some("mutable" | "low") => words.next(),
+            first => first,
+        };
+        let ends_here = line.split_whitespace().next_back() == Some("end");
+        match first {
+            Some("function" | "struct") if !ends_here => open += 1,
+            Some("end") => open -= 1,
+            _ => {}
+        }
+    }
+    if is_dump {
+        return text.lines().any(|line| is_end_of_dump(line.trim()));
+    }
+    open <= 0 && brackets <= 0
+}
+
+/// The last line of a dump: the closing bracket with the type of the result, or the last row of a plain printout followed by nothing.
+fn is_end_of_dump(line: &str) -> bool {
+    line.starts_with(") => ") || line == ")" || line == "end"
+}
+
+/// How many brackets a line opens more than it closes, and whether it ends inside of a string.
+fn bracket_depth(line: &str) -> (i64, bool) {
+    let (mut depth, mut chars, mut in_string) = (0, line.chars(), false);
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if in_string => drop(chars.next()),
+            '"' => in_string = !in_string,
+            _ if in_string => {}
+            '\'' => {
+                // A character: one scalar, or an escape, and the quote behind it.
+                let rest = chars.as_str();
+                let length =
+                    rest.char_indices().skip(1).find(|&(at, c)| c == '\'' && !rest[..at].ends_with('\\'));
+                if let Some((at, _)) = length.filter(|&(at, _)| at <= 10) {
+                    chars = rest[at + 1..].chars();
+                }
+            }
+            '#' if depth == 0 && line.starts_with('#') => return (0, false),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    (depth, in_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Input, is_complete, kind};
+
+    #[test]
+    fn kinds() {
+        assert_eq!(kind("  \n# a comment\n"), Input::Empty);
+        assert_eq!(kind(":opt fib"), Input::Command("opt", "fib"));
+        assert_eq!(kind(":?"), Input::Command("?", ""));
+        assert_eq!(kind("# check: f() == 1\nfunction f()::Int64"), Input::Definitions);
+        assert_eq!(kind("mutable struct A"), Input::Definitions);
+        assert_eq!(kind("functional(1)"), Input::Expression);
+        assert_eq!(kind("f(1)"), Input::Expression);
+        assert_eq!(kind("x == 1"), Input::Expression);
+        assert_eq!(kind(":a => 1"), Input::Command("a", "=> 1"));
+        assert_eq!(kind("(a = 1, b = 2)"), Input::Expression);
+        assert_eq!(kind("xs = f(1)"), Input::Assignment("xs", "     f(1)".to_owned()));
+        assert_eq!(kind("x = y == 2"), Input::Assignment("x", "    y == 2".to_owned()));
+    }
+
+    #[test]
+    fn an_input_ends_with_its_declarations_and_brackets() {
+        assert!(is_complete("f(1)"));
+        assert!(!is_complete("f(1,"));
+        assert!(is_complete("f(1,\n2)"));
+        assert!(is_complete("f(\"(\")") && is_complete("f('(')") && is_complete("f('\\'')"));
+        assert!(!is_complete("function f()::Int64"));
+        assert!(!is_complete("function f()::Int64\n1 ─     return 1"));
+        assert!(is_complete("function f()::Int64\n1 ─     return 1\nend"));
+        assert!(!is_complete("struct A\n    x::Int64"));
+        assert!(is_complete("struct A end"));
+        assert!(is_complete("abstract type A end"));
+        assert!(!is_complete("struct A end\nmutable struct B"));
+        assert!(!is_complete("# signature: f(x::Int64)\nCodeInfo("));
+        assert!(is_complete("# signature: f(x::Int64)\nCodeInfo(\n1 ─     return x\n) => Int64"));
+        // A bracket too many, and an open string, are errors that the reader shows.
+        assert!(is_complete("f(1))") && is_complete("f(\"x)"));
+    }
+}

@@ -1,0 +1,143 @@
+//! The prompt on a terminal: an editor with history, several lines and completion.
+//!
+//! Enter submits an input that is complete, and begins a line otherwise. Control-C drops the input, or interrupts a call that runs: compiled code stops at
+//! its next safepoint with `InterruptException`. The third one ends the process, for what has no safepoints. Control-D ends the prompt.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | I1 | count a press, forget the presses | Relaxed | – | nothing: one word that says nothing of others |
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use brolga_runtime::Interrupt;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+
+use crate::complete::complete;
+use crate::input::is_complete;
+use crate::options::{Ended, Options};
+use crate::prompt::{Reply, start};
+
+/// As often as this, Control-C ends the process.
+const PATIENCE: u32 = 3;
+
+/// The status of a process that Control-C has ended, as shells have it.
+const INTERRUPTED: i32 = 130;
+
+/// The editor's helper.
+struct Help {
+    names: Rc<RefCell<BTreeSet<String>>>,
+}
+
+impl Completer for Help {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(complete(&self.names.borrow(), line, at))
+    }
+}
+
+impl Validator for Help {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let text = context.input();
+        let is_ended = text.ends_with('\n') || is_complete(text);
+        Ok(if is_ended { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+impl Hinter for Help {
+    type Hint = String;
+}
+
+impl Highlighter for Help {}
+
+impl Helper for Help {}
+
+/// Reads inputs from the terminal until the user ends it.
+///
+/// # Errors
+/// The terminal cannot be read or written. Outside: as [`start`].
+pub fn run(options: &Options) -> Result<io::Result<Ended>, brolga_engine::Error> {
+    start(options, |prompt, loaded| {
+        loaded.into_iter().for_each(show);
+        let names = Rc::new(RefCell::new(prompt.names()));
+        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).build();
+        let mut editor: Editor<Help, FileHistory> = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Help { names: names.clone() }));
+        if let Some(file) = &options.history {
+            // There is none at first.
+            let _ = editor.load_history(file);
+        }
+        let presses = Arc::new(AtomicU32::new(0));
+        interrupt_by_signal(Interrupt::for_current(prompt.session().runtime()).ok(), &presses);
+        println!("Brolga {}; `:help` lists the commands", env!("CARGO_PKG_VERSION"));
+        loop {
+            match editor.readline("brolga> ") {
+                Ok(text) => {
+                    presses.store(0, Ordering::Relaxed); // I1
+                    let reply = prompt.submit(&text);
+                    if reply == Reply::Quit {
+                        break;
+                    }
+                    show(reply);
+                    *names.borrow_mut() = prompt.names();
+                }
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => break,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        if let Some(file) = &options.history {
+            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            if let Err(error) = made.and_then(|()| editor.save_history(file).map_err(failed)) {
+                eprintln!("the history was not written to `{}`: {error}", file.display());
+            }
+        }
+        Ok(Ended::Well)
+    })
+}
+
+fn show(reply: Reply) {
+    match reply {
+        Reply::Shown(text) => println!("{text}"),
+        Reply::Failed(text) => eprintln!("{text}"),
+        Reply::Nothing | Reply::Quit => {}
+    }
+    // A terminal that has gone ends the next read.
+    let _ = io::stdout().flush();
+}
+
+/// Lets Control-C interrupt compiled code on the thread of the prompt.
+fn interrupt_by_signal(interrupt: Option<Interrupt>, presses: &Arc<AtomicU32>) {
+    let Some(interrupt) = interrupt else { return };
+    let presses = presses.clone();
+    // A second prompt of the process keeps the handler of the first one.
+    let _ = ctrlc::set_handler(move || {
+        interrupt.raise();
+        let pressed = presses.fetch_add(1, Ordering::Relaxed) + 1; // I1
+        if pressed >= PATIENCE {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the prompt's thread runs what cannot be interrupted"
+            )]
+            std::process::exit(INTERRUPTED);
+        }
+    });
+}
+
+fn failed(error: ReadlineError) -> io::Error {
+    match error {
+        ReadlineError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}
