@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `from_rust/scalars` | Rust calls a compiled function of one integer by its types, on a thread that has not been in the heap, of a unit without objects |
 //! | `from_rust/typed` | the same of a unit that handles objects: the call enters the heap and the newest world |
-//! | `from_rust/within` | the same within one activation |
+//! | `from_rust/within` | that of `scalars` within one activation. A unit that handles objects has methods of its own, which no activation of the engine reaches |
 //! | `from_rust/untyped` | the same with the arguments in an array |
 //! | `from_rust/exception` | the function throws, and the exception arrives as an error with its message |
 //! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |
@@ -175,12 +175,12 @@ fn calls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("from_rust");
     let scalars = Program::read("scalars", SCALARS.as_bytes()).expect("the source is well-formed");
     let scalars = engine.compile(&scalars).expect("a unit");
-    let next = scalars.func::<(i64,), i64>("next").expect("it is there");
-    group.bench_function("scalars", |b| b.iter(|| next.call((black_box(41),))));
+    let alone = scalars.func::<(i64,), i64>("next").expect("it is there");
+    group.bench_function("scalars", |b| b.iter(|| alone.call((black_box(41),))));
     let next = unit.func::<(i64,), i64>("next").expect("it is there");
     group.bench_function("typed", |b| b.iter(|| next.call((black_box(41),))));
     group.bench_function("within", |b| {
-        let all = engine.activate(|activation| b.iter(|| next.call_within(activation, (black_box(41),))));
+        let all = engine.activate(|activation| b.iter(|| alone.call_within(activation, (black_box(41),))));
         all.expect("the thread is outside");
     });
     let untyped = unit.untyped("next").expect("it is there");
