@@ -129,7 +129,7 @@ fn free_awaited(thread: &Thread) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::instance::RuntimeOptions;
