@@ -73,7 +73,12 @@ impl<T: Target> Ticket<T> {
                 Delivered::Task(Task::new(priority, move || then(answer)))
             }
             Receiver::Then(priority, doer, then) => {
-                Delivered::Task(session.task(priority, doer, move || then(answer)))
+                // A queued task is a handle: without one, the dispatcher may go with the session and drop the task.
+                let held = session.clone();
+                Delivered::Task(session.task(priority, doer, move || {
+                    then(answer);
+                    drop(held);
+                }))
             }
         }
     }
