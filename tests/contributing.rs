@@ -27,7 +27,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What the copy holds of the sources.
+/// The parts of the sources that are copied.
 const PARTS: [&str; 12] = [
     "Cargo.toml",
     "Cargo.lock",

@@ -86,7 +86,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds.filter(|time| time.as_secs() <= 3600).ok_or_else(|| "a number of seconds up to 3600".to_owned())
 }
 
-/// What time is.
+/// The clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Clock {
     /// The processor time of the thread: what others do on the machine does not count, nor does waiting
@@ -108,7 +108,7 @@ impl Clock {
     }
 }
 
-/// What is measured.
+/// A way to compile and run the call, measured beside others.
 struct Variant<'p> {
     name: String,
     runtime: Option<Arc<Runtime>>,
@@ -129,7 +129,7 @@ enum By<'p> {
     Session(Box<session::Evaluator<'p>>),
 }
 
-/// What a call does to the heap.
+/// The effect of a call on the heap.
 struct Heap {
     /// Bytes that a call allocates.
     bytes: f64,
@@ -302,7 +302,7 @@ impl<'p> Variant<'p> {
         }
         let before = collect();
         let took = self.measure(self.calls)?;
-        // What this one collects is not the program's.
+        // Its own collections are not the program's.
         let own = runtime.heap().stats();
         let after = collect();
         let calls = f64::from(self.calls);

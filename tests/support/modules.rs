@@ -34,7 +34,7 @@ pub(crate) fn import_cycles(files: &[SourceFile], src: &str) -> Vec<Vec<String>>
     components(&imports(files, src)).into_iter().filter(|component| component.len() > 1).collect()
 }
 
-/// What the files of a cycle name of each other, a line for each file.
+/// The imports within a cycle, a line for each file.
 pub(crate) fn names_within(files: &[SourceFile], src: &str, cycle: &[String]) -> String {
     let imports = imports(files, src);
     let line = |file: &String| {

@@ -1,4 +1,4 @@
-//! What runs, written down: traces, tables, and statistics of measurements.
+//! Records of running programs: traces, tables, and statistics of measurements.
 //!
 //! | file | what is in it |
 //! |---|---|

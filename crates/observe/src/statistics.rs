@@ -89,7 +89,7 @@ pub fn ratio(first: &[f64], second: &[f64]) -> Option<Estimate> {
     Some(interval(value, ratios?))
 }
 
-/// What a ratio says.
+/// The verdict on a ratio.
 pub fn verdict(ratio: Estimate) -> Verdict {
     if ratio.high < 1.0 - NOISE {
         Verdict::Faster

@@ -65,7 +65,7 @@ pub(crate) enum What {
     Interrupted,
 }
 
-/// What a trace has kept.
+/// The events that a trace has kept.
 pub(crate) struct Kept {
     pub(crate) rows: Vec<Row>,
     /// The names of the threads, by index.

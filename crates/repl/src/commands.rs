@@ -74,7 +74,7 @@ impl Prompt<'_> {
         }
     }
 
-    /// What the compiler makes of the functions of this name or symbol, or of all.
+    /// The forms that the compiler gives the functions of this name or symbol, or all.
     fn show(&self, form: Form, name: &str) -> Result<Reply, String> {
         let program = self.definitions.program().map_err(|error| self.error(&error))?;
         let ids = self.named(&program, name)?;

@@ -3,7 +3,7 @@
 //! An input is complete when every declaration that it begins has its `end`, every bracket is closed, and no string is open. That is decided by words and
 //! brackets alone, without the parser, so a broken function is complete too, and its error is shown. An empty line ends an input in any case.
 
-/// What an input asks for.
+/// The request of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Input<'t> {
     /// Nothing: blank, or a comment.

@@ -399,7 +399,7 @@ impl Callable {
         unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address)) }
     }
 
-    /// Calls the function. The result is one register, and whoever calls is inlined: a value that travels through memory costs as much as the call.
+    /// Calls the function. The result is one register, and callers are inlined: a value that travels through memory costs as much as the call.
     ///
     /// # Safety
     ///

@@ -209,7 +209,7 @@ impl Heap {
         &self.frames
     }
 
-    /// The way to whoever listens to what happens here and above.
+    /// The listener to events of the heap and the layers above.
     pub(crate) fn events(&self) -> &Events {
         &self.events
     }
