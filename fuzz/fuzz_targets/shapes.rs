@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 /// Repetitions of the smaller program.
-const SIZE: usize = 200;
+const SIZE: usize = 50;
 /// Costs below this are noise, in nanoseconds.
 const LEAST: u64 = 30_000_000;
 
