@@ -42,6 +42,7 @@ pub use brolga_jit::{
 pub use brolga_observe as observe;
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
+pub use brolga_runtime::CallError as ObjectCallError;
 pub use brolga_runtime::{
     Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, events, heap, objects,
 };
