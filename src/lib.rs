@@ -21,6 +21,8 @@
 #![forbid(unsafe_code)]
 
 mod format;
+#[cfg(doctest)]
+mod guide;
 
 pub use brolga_engine::{
     Broken, Counted, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,

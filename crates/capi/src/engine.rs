@@ -5,12 +5,12 @@ use std::mem::MaybeUninit;
 
 use brolga::{Engine, Program, Unit};
 
-use crate::error::{BrolgaError, fenced, name};
+use crate::error::{BrolgaError, fenced};
 use crate::function::{BrolgaFunction, Types};
 use crate::options::BrolgaOptions;
 use crate::out::{give, given, place};
 use crate::runtime::BrolgaRuntime;
-use crate::text::array;
+use crate::text::{array, name};
 
 /// Compiles programs and links them into the process.
 pub struct BrolgaEngine {

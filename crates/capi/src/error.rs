@@ -6,8 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use brolga::heap::ObjectError;
 use brolga::{CallError, Error, Exception, Fault, LookupError, SessionError};
 
-use crate::text::{array, c_text, for_c};
-
 /// The kind of an error.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +54,7 @@ impl BrolgaError {
         BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is null"))
     }
 
-    /// The message, for a program that C has called and that goes on.
+    /// The message, for a program that catches it.
     pub(crate) fn text(&self) -> String {
         self.message.to_string_lossy().into_owned()
     }
@@ -151,6 +149,11 @@ impl From<CallError> for BrolgaError {
     }
 }
 
+/// A text for C. Zero bytes, which would end it early, are shown as `\0`.
+pub(crate) fn for_c(text: &str) -> CString {
+    CString::new(text.replace('\0', "\\0")).unwrap_or_default()
+}
+
 /// An error with what has caused it.
 pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -164,21 +167,6 @@ pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
-}
-
-/// An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
-/// is a text of `length` bytes.
-///
-/// # Safety
-///
-/// There are `length` bytes at `message`, or it is null.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn brolga_error_new(message: *const c_char, length: usize) -> Option<Box<BrolgaError>> {
-    // SAFETY: by the contract.
-    let bytes = unsafe { array(message.cast::<u8>(), length, "message") };
-    let told = |bytes: &[u8]| BrolgaError::new(BrolgaCode::Exception, String::from_utf8_lossy(bytes));
-    Some(Box::new(bytes.map_or_else(|error| error, told)))
 }
 
 /// The code of an error; `BROLGA_CODE_OK` for null.
@@ -221,14 +209,4 @@ pub extern "C" fn brolga_error_column(error: Option<&BrolgaError>) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn brolga_error_free(error: Option<Box<BrolgaError>>) {
     drop(error);
-}
-
-/// A text of C, for the files beside this one.
-///
-/// # Safety
-///
-/// As [`c_text`].
-pub(crate) unsafe fn name<'a>(text: *const c_char) -> Result<&'a str, BrolgaError> {
-    // SAFETY: by the contract.
-    unsafe { c_text(text, "name") }
 }

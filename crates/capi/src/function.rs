@@ -13,11 +13,12 @@ use std::sync::Arc;
 use brolga::ir::Context;
 use brolga::{UntypedFunc, Word};
 
+use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
 use crate::object::enter;
 use crate::out::{given, place};
 use crate::runtime::BrolgaRuntime;
-use crate::text::{array, for_c};
+use crate::text::array;
 use crate::value::{BrolgaKind, BrolgaValue, Given, boxed, unboxed};
 
 /// A compiled function, or one that its first call compiles. It keeps its code.

@@ -1,7 +1,7 @@
 //! Functions of the host: C functions that programs call.
 //!
 //! ```text
-//!   program ── invoke stock(7) ──► closure of ours ── numbers and handles ──► C function ── value or error ──► the program goes on, or throws
+//!   program ── invoke stock(7) ──► closure of ours ── numbers and handles ──► C function ── value or error ──► the program continues, or throws
 //! ```
 //!
 //! C runs outside of the scope of the heap, so it may call functions and make objects like any other code.
@@ -12,11 +12,12 @@ use brolga::Program;
 use brolga::heap::{Root, Scope};
 use brolga::session::Signature;
 
-use crate::error::{BrolgaCode, BrolgaError, fenced, name};
+use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::object::BrolgaObject;
 use crate::out::given;
 use crate::runtime::BrolgaRuntime;
 use crate::session::BrolgaDylib;
+use crate::text::name;
 use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
 
 /// A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which

@@ -26,6 +26,7 @@
 
 pub mod engine;
 pub mod error;
+pub mod field;
 pub mod function;
 pub mod host;
 pub mod object;

@@ -1,4 +1,4 @@
-//! Objects of the heap in the hands of C: strings, vectors of numbers, fields.
+//! Objects of the heap in the hands of C: strings, vectors of numbers. `field.rs` has structs.
 //!
 //! A handle is a root of every collection, so an object lives at least as long as its handles. C never sees its address: contents are copied.
 
@@ -8,15 +8,15 @@ use std::mem::MaybeUninit;
 use brolga::heap::{Bits, Persistent, Root, Scope};
 use brolga::ir::Type;
 
+use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
 use crate::out::{give, given, place};
 use crate::runtime::BrolgaRuntime;
-use crate::text::{array, fill, for_c};
-use crate::value::{BrolgaKind, BrolgaValue, unboxed};
+use crate::text::{array, fill};
 
 /// A handle to an object, which keeps it.
 pub struct BrolgaObject {
-    runtime: BrolgaRuntime,
+    pub(crate) runtime: BrolgaRuntime,
     kept: Persistent,
 }
 
@@ -33,7 +33,7 @@ impl BrolgaObject {
     }
 
     /// Looks at the object.
-    fn look<R>(
+    pub(crate) fn look<R>(
         &self,
         body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, Root<'f, 'h>) -> Result<R, BrolgaError>,
     ) -> Result<R, BrolgaError> {
@@ -242,43 +242,6 @@ pub extern "C" fn brolga_object_type(
         let (object, text) = (given(object, "object")?, place(text, "text")?);
         let name = object.look(|scope, root| Ok(root.get(scope).desc().name().to_owned()))?;
         text.write(for_c(&name).into_raw());
-        Ok(())
-    })
-}
-
-/// Gives a field of a struct by its number, from 0. A field that is not set gives `nothing`.
-#[unsafe(no_mangle)]
-#[must_use]
-pub extern "C" fn brolga_object_field(
-    object: Option<&BrolgaObject>,
-    index: usize,
-    value: Option<&mut MaybeUninit<BrolgaValue>>,
-) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (object, value) = (given(object, "object")?, place(value, "value")?);
-        value.write(object.look(|scope, root| {
-            let of = root.get(scope);
-            let desc = of.desc();
-            let types = &desc.context().types;
-            let field = desc.ty().and_then(|ty| types.fields(ty)?.get(index)).map(|field| field.ty);
-            let name = field.map(|ty| types.display(ty).to_string()).unwrap_or_default();
-            let bits = match BrolgaKind::of_name(&name) {
-                BrolgaKind::Bool | BrolgaKind::Int8 | BrolgaKind::Uint8 => u64::from(of.bits::<u8>(index)?),
-                BrolgaKind::Int16 | BrolgaKind::Uint16 => u64::from(of.bits::<u16>(index)?),
-                BrolgaKind::Int32 | BrolgaKind::Uint32 | BrolgaKind::Float32 | BrolgaKind::Char => {
-                    u64::from(of.bits::<u32>(index)?)
-                }
-                BrolgaKind::Nothing => 0,
-                BrolgaKind::Object => {
-                    return match of.field(index)? {
-                        Some(found) => unboxed(scope, &object.runtime, found),
-                        None => BrolgaValue::from_bits(BrolgaKind::Nothing, 0),
-                    };
-                }
-                _ => of.bits::<u64>(index)?,
-            };
-            BrolgaValue::from_bits(BrolgaKind::of_name(&name), bits)
-        })?);
         Ok(())
     })
 }

@@ -8,9 +8,9 @@ use brolga::heap::TypeRef;
 use brolga::ir::{Context, Type};
 use brolga::{Interrupt, Runtime};
 
+use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
 use crate::out::{give, given, place};
-use crate::text::for_c;
 
 /// The run time of an engine or a session: the heap with its objects, and the output. Each handle keeps it.
 #[derive(Clone)]

@@ -6,12 +6,13 @@ use std::mem::MaybeUninit;
 use brolga::session::Dylib;
 use brolga::{Session, Workers};
 
-use crate::error::{BrolgaCode, BrolgaError, fenced, name};
+use crate::error::for_c;
+use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::function::{BrolgaFunction, Types};
 use crate::options::BrolgaOptions;
 use crate::out::{give, given, place};
 use crate::runtime::BrolgaRuntime;
-use crate::text::{array, for_c};
+use crate::text::{array, name};
 
 /// Programs that call each other's functions.
 pub struct BrolgaSession {

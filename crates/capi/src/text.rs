@@ -1,4 +1,4 @@
-//! Texts and arrays of C, read with checks; texts for C.
+//! Texts and arrays of C, read with checks; errors and texts that pass between C and this library as such.
 
 use std::ffi::{CStr, CString, c_char};
 use std::slice;
@@ -54,9 +54,29 @@ pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
     }
 }
 
-/// A text for C. Zero bytes, which would end it early, are shown as `\0`.
-pub(crate) fn for_c(text: &str) -> CString {
-    CString::new(text.replace('\0', "\\0")).unwrap_or_default()
+/// The text of a parameter `name`.
+///
+/// # Safety
+///
+/// As [`c_text`].
+pub(crate) unsafe fn name<'a>(text: *const c_char) -> Result<&'a str, BrolgaError> {
+    // SAFETY: by the contract.
+    unsafe { c_text(text, "name") }
+}
+
+/// An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
+/// is a text of `length` bytes.
+///
+/// # Safety
+///
+/// There are `length` bytes at `message`, or it is null.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_error_new(message: *const c_char, length: usize) -> Option<Box<BrolgaError>> {
+    // SAFETY: by the contract.
+    let bytes = unsafe { array(message.cast::<u8>(), length, "message") };
+    let told = |bytes: &[u8]| BrolgaError::new(BrolgaCode::Exception, String::from_utf8_lossy(bytes));
+    Some(Box::new(bytes.map_or_else(|error| error, told)))
 }
 
 /// Frees a text that a function of this library has given to its caller. Null is nothing.

@@ -10,6 +10,7 @@ use std::ptr;
 
 use brolga_capi::engine::*;
 use brolga_capi::error::*;
+use brolga_capi::field::*;
 use brolga_capi::function::*;
 use brolga_capi::host::*;
 use brolga_capi::object::*;

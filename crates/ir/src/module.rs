@@ -168,6 +168,22 @@ pub enum ModuleError {
     NoFunctionObject,
 }
 
+impl std::fmt::Display for ModuleError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ModuleError::DuplicateMethod(first) => {
+                write!(f, "{first} has the same function and argument types")
+            }
+            ModuleError::DuplicateGlobal(_) => f.write_str("there is a global of this name"),
+            ModuleError::NoFunctionObject => {
+                f.write_str("a function of high IR begins with its function object")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ModuleError {}
+
 impl Module {
     /// An empty module.
     pub fn new(cx: Arc<Context>) -> Self {
