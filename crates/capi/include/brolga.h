@@ -383,18 +383,6 @@ BrolgaError *brolga_unit_function(const BrolgaUnit *unit,
 void brolga_unit_free(BrolgaUnit *unit);
 
 /*
- An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
- is a text of `length` bytes.
-
- # Safety
-
- There are `length` bytes at `message`, or it is null.
- */
-BROLGA_CHECKED
-BrolgaError *brolga_error_new(const char *message,
-                              size_t length);
-
-/*
  The code of an error; `BROLGA_CODE_OK` for null.
  */
 BrolgaCode brolga_error_code(const BrolgaError *error);
@@ -428,6 +416,14 @@ uint32_t brolga_error_column(const BrolgaError *error);
  Frees an error. Null is nothing.
  */
 void brolga_error_free(BrolgaError *error);
+
+/*
+ Gives a field of a struct by its number, from 0. A field that is not set gives `nothing`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_object_field(const BrolgaObject *object,
+                                 size_t index,
+                                 BrolgaValue *value);
 
 /*
  Calls a function, on the calling thread. `result` may be null if the result does not matter.
@@ -556,14 +552,6 @@ BrolgaError *brolga_object_copy_string(const BrolgaObject *object,
 BROLGA_CHECKED
 BrolgaError *brolga_object_type(const BrolgaObject *object,
                                 char **text);
-
-/*
- Gives a field of a struct by its number, from 0. A field that is not set gives `nothing`.
- */
-BROLGA_CHECKED
-BrolgaError *brolga_object_field(const BrolgaObject *object,
-                                 size_t index,
-                                 BrolgaValue *value);
 
 /*
  Gives another handle to the same object: for a host function that returns one of its arguments, which are lent.
@@ -756,6 +744,18 @@ BROLGA_CHECKED
 BrolgaError *brolga_dylib_function(const BrolgaDylib *dylib,
                                    const char *name,
                                    BrolgaFunction **function);
+
+/*
+ An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
+ is a text of `length` bytes.
+
+ # Safety
+
+ There are `length` bytes at `message`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_error_new(const char *message,
+                              size_t length);
 
 /*
  Frees a text that a function of this library has given to its caller. Null is nothing.
