@@ -21,6 +21,9 @@ use crate::runtime::BrolgaRuntime;
 use crate::text::array;
 use crate::value::{BrolgaKind, BrolgaValue, Given, boxed, unboxed};
 
+/// Up to so many arguments are handed on without memory of the heap.
+const FEW: usize = 8;
+
 /// A compiled function, or one that its first call compiles. It keeps its code.
 pub struct BrolgaFunction {
     func: UntypedFunc,
@@ -130,17 +133,24 @@ impl BrolgaFunction {
     }
 
     fn call_plain(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
-        let mut words = Vec::with_capacity(args.len());
-        for arg in args {
-            match *arg {
-                Given::Plain(BrolgaKind::Nothing, _) | Given::Object(_) => {}
-                Given::Plain(BrolgaKind::Pointer, bits) => {
-                    words.push(Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)));
-                }
-                Given::Plain(_, bits) => words.push(Word::Bits(u128::from(bits))),
+        let word = |arg: &Given<'_>| match *arg {
+            Given::Plain(BrolgaKind::Nothing, _) | Given::Object(_) => None,
+            Given::Plain(BrolgaKind::Pointer, bits) => {
+                Some(Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)))
             }
-        }
-        let results = self.func.call_with(&words)?;
+            Given::Plain(_, bits) => Some(Word::Bits(u128::from(bits))),
+        };
+        let mut few = [Word::Bits(0); FEW];
+        let results = if args.len() <= FEW {
+            let mut count = 0;
+            for (place, word) in few.iter_mut().zip(args.iter().filter_map(word)) {
+                *place = word;
+                count += 1;
+            }
+            self.func.call_with(&few[..count])?
+        } else {
+            self.func.call_with(&args.iter().filter_map(word).collect::<Vec<_>>())?
+        };
         BrolgaValue::from_bits(self.result, results.first().map_or(0, |bits| *bits as u64))
     }
 
@@ -179,8 +189,14 @@ pub unsafe extern "C" fn brolga_function_call(
         // SAFETY: by the contract.
         let args = unsafe { array(args, count, "args") }?;
         // SAFETY: by the contract.
-        let given = args.iter().map(|arg| unsafe { arg.read() }).collect::<Result<Vec<_>, _>>()?;
-        let value = function.call(&given)?;
+        let given = args.iter().map(|arg| unsafe { arg.read() });
+        let value = if args.len() <= FEW {
+            let mut few = [Given::Plain(BrolgaKind::Nothing, 0); FEW];
+            few.iter_mut().zip(given).try_for_each(|(place, arg)| arg.map(|arg| *place = arg))?;
+            function.call(&few[..args.len()])?
+        } else {
+            function.call(&given.collect::<Result<Vec<_>, _>>()?)?
+        };
         match result {
             Some(result) => {
                 result.write(value);

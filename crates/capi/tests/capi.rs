@@ -18,6 +18,7 @@ use brolga_capi::options::*;
 use brolga_capi::runtime::*;
 use brolga_capi::session::*;
 use brolga_capi::text::*;
+use brolga_capi::value::*;
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -165,7 +166,7 @@ fn the_header_has_the_numbers_of_the_source() {
     let has = |text: String| assert!(header.contains(&text), "{text}: run tests/capi_header.sh");
     has(format!("BROLGA_CODE_INTERNAL = {},", BrolgaCode::Internal as u32));
     has(format!("BROLGA_MODE_REPLACEABLE = {},", BrolgaMode::Replaceable as u32));
-    has(format!("BROLGA_KIND_OBJECT = {},", brolga_capi::value::BrolgaKind::Object as u32));
+    has(format!("BROLGA_KIND_OBJECT = {},", BrolgaKind::Object as u32));
 }
 
 /// The error for a null pointer.
@@ -234,4 +235,87 @@ fn null_pointers_are_errors_or_nothing() {
     assert_eq!(brolga_error_code(None), BrolgaCode::Ok);
     assert!(brolga_error_exception(None).is_null() && brolga_error_file(None).is_null());
     assert_eq!((brolga_error_line(None), brolga_error_column(None)), (0, 0));
+}
+
+/// What a function of the API gives.
+fn out<T>(call: impl FnOnce(Option<&mut MaybeUninit<T>>) -> Option<Box<BrolgaError>>) -> T {
+    let mut place = MaybeUninit::uninit();
+    assert!(call(Some(&mut place)).is_none(), "the call succeeds");
+    // SAFETY: a function that succeeds has written its output.
+    unsafe { place.assume_init() }
+}
+
+/// An object of the API, as its owner has it.
+fn owned<T>(call: impl FnOnce(Option<&mut MaybeUninit<*mut T>>) -> Option<Box<BrolgaError>>) -> Box<T> {
+    // SAFETY: the API gives what `Box::into_raw` made, once.
+    unsafe { Box::from_raw(out(call)) }
+}
+
+/// The code of the error that a call gives.
+fn code(error: Option<Box<BrolgaError>>) -> BrolgaCode {
+    brolga_error_code(error.as_deref())
+}
+
+const MANY: &str = "
+function ninth(a::Int64, b::Int64, c::Int64, d::Int64, e::Int64, f::Int64, g::Int64, h::Int64, i::Int64)::Int64
+1 ─      return i
+end
+function same(text::String)::String
+1 ─      return text
+end
+function letter(c::Char, none::Nothing)::Char
+1 ─      return c
+end";
+
+#[test]
+fn arguments_are_many_or_wrong() {
+    let engine = owned(|place| brolga_engine_new(None, place));
+    let other = owned(|place| brolga_engine_new(None, place));
+    let elsewhere = owned(|place| brolga_engine_runtime(Some(&other), place));
+    // SAFETY: texts end in a zero byte, or their length is said.
+    let program = owned(|place| unsafe {
+        brolga_program_read(c"many".as_ptr(), MANY.as_ptr().cast(), MANY.len(), place)
+    });
+    let unit = owned(|place| brolga_engine_compile(Some(&engine), Some(&program), place));
+    // SAFETY: as above.
+    let function = |name: &std::ffi::CStr| {
+        owned(|place| unsafe { brolga_unit_function(Some(&unit), name.as_ptr(), place) })
+    };
+    let call =
+        |function: &BrolgaFunction, args: &[BrolgaValue], result: Option<&mut MaybeUninit<BrolgaValue>>| {
+            // SAFETY: the values have the members of their kinds, and objects among them are alive.
+            unsafe { brolga_function_call(Some(function), args.as_ptr(), args.len(), result) }
+        };
+
+    let nine: Vec<BrolgaValue> = (1..=9).map(|n| brolga_int64(n)).collect();
+    let ninth = function(c"ninth");
+    let result = out(|place| call(&ninth, &nine, place));
+    // SAFETY: the kind is that of an `Int64`.
+    assert_eq!((result.kind, unsafe { result.bits.int64 }), (BrolgaKind::Int64 as u32, 9));
+    assert_eq!(code(call(&ninth, &nine[1..], None)), BrolgaCode::Argument, "too few");
+    let mut wrong = nine.clone();
+    wrong[8] = brolga_float64(9.0);
+    assert_eq!(code(call(&ninth, &wrong, None)), BrolgaCode::Argument, "a float for an integer");
+    wrong[8].kind = 99;
+    assert_eq!(code(call(&ninth, &wrong, None)), BrolgaCode::Argument, "no kind");
+    wrong[8] = brolga_object(ptr::null_mut());
+    assert_eq!(code(call(&ninth, &wrong, None)), BrolgaCode::Argument, "no object");
+
+    let char = |code: u32| BrolgaValue { kind: BrolgaKind::Char as u32, bits: BrolgaBits { uint32: code } };
+    let letter = function(c"letter");
+    let result = out(|place| call(&letter, &[char(0xe9), brolga_nothing()], place));
+    // SAFETY: the kind is that of a `Char`.
+    assert_eq!((result.kind, unsafe { result.bits.uint32 }), (BrolgaKind::Char as u32, 0xe9));
+    assert_eq!(
+        code(call(&letter, &[char(0xd800), brolga_nothing()], None)),
+        BrolgaCode::Argument,
+        "no character"
+    );
+
+    // SAFETY: there is one byte.
+    let mut text = owned(|place| unsafe { brolga_object_string(Some(&elsewhere), c"a".as_ptr(), 1, place) });
+    let same = function(c"same");
+    let foreign = [brolga_object(&raw mut *text)];
+    assert_eq!(code(call(&same, &foreign, None)), BrolgaCode::Argument, "an object of another heap");
+    assert_eq!(code(call(&same, &[brolga_int64(1)], None)), BrolgaCode::Exception, "no method takes it");
 }
