@@ -277,8 +277,8 @@ fn arguments_are_many_or_wrong() {
         brolga_program_read(c"many".as_ptr(), MANY.as_ptr().cast(), MANY.len(), place)
     });
     let unit = owned(|place| brolga_engine_compile(Some(&engine), Some(&program), place));
-    // SAFETY: as above.
     let function = |name: &std::ffi::CStr| {
+        // SAFETY: as above.
         owned(|place| unsafe { brolga_unit_function(Some(&unit), name.as_ptr(), place) })
     };
     let call =
