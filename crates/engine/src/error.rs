@@ -16,7 +16,7 @@ use brolga_codegen::generate::GenerateError;
 use brolga_codegen::translate::TranslateError;
 use brolga_ir::FuncId;
 use brolga_ir::diag::{Diagnostics, SourceFile, Style};
-use brolga_jit::{BuildError, LinkError};
+use brolga_jit::{BuildError, EntryError, LinkError, LookupError};
 use brolga_opt::OptError;
 use brolga_opt::lower::LowerErrors;
 
@@ -116,6 +116,10 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Error::Broken(_) | Error::TooLarge(_) | Error::NotNative(_) => Fault::Program,
+            Error::Lookup(LookupError::Entry { source: EntryError::Link(LinkError::Memory(_)), .. }) => {
+                Fault::World
+            }
+            Error::Lookup(LookupError::Entry { .. }) => Fault::Brolga,
             Error::Lookup(_) | Error::ForeignFunction { .. } | Error::Changed { .. } => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,

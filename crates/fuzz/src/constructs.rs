@@ -12,7 +12,11 @@
 //!
 //! Not done: constructs of low IR; programs in the binary form.
 
+mod pattern;
+
 use std::fmt::Write;
+
+pub use pattern::{Piece, pattern};
 
 /// A construct and the text that repeats it.
 #[derive(Clone, Copy, Debug)]

@@ -18,6 +18,7 @@
 //! | `mutate` | damaged texts and bytes |
 //! | `check` | one question about an input, and a failure that can be replayed |
 //! | `reduce` | a failing program made smaller |
+//! | `targets` | what fuzzers feed |
 //!
 //! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
 //! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
@@ -31,4 +32,5 @@ pub mod mutate;
 pub mod reduce;
 pub mod rng;
 pub mod shapes;
+pub mod targets;
 pub mod values;

@@ -140,6 +140,24 @@ pub fn seal(bytes: &mut [u8]) {
     header[8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
+/// Gives a damaged image the length and the checksum of what it is, so that a reader looks at the rest.
+pub fn seal_image(bytes: &mut [u8]) {
+    // The header lies behind the program headers, as `aot::image` describes it.
+    const HEADER: usize = 64 + 56 * 5;
+    const CHECKSUM: std::ops::Range<usize> = HEADER + 12..HEADER + 16;
+    const LENGTH: std::ops::Range<usize> = HEADER + 16..HEADER + 24;
+    let length = bytes.len() as u64;
+    let Some(field) = bytes.get_mut(LENGTH) else { return };
+    field.copy_from_slice(&length.to_le_bytes());
+    bytes[CHECKSUM].fill(0);
+    // CRC-32, as of Ethernet, a bit at a time.
+    let checksum = !bytes.iter().fold(!0u32, |sum, &byte| {
+        let bit = |sum: u32, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 };
+        (0..8).fold(sum ^ u32::from(byte), bit)
+    });
+    bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// A stretch of up to `most` places somewhere in `length`.
 fn stretch(rng: &mut Rng, length: usize, most: usize) -> std::ops::Range<usize> {
     let start = rng.below(length);

@@ -83,14 +83,14 @@ const TABLE: &[Row] = &[
     row("utf8proc_toupper",   &[I32], Some(I32), |_, a| Ok(unicode::to_upper(a[0] as u32).into())),
     row("utf8proc_tolower",   &[I32], Some(I32), |_, a| Ok(unicode::to_lower(a[0] as u32).into())),
     row("utf8proc_totitle",   &[I32], Some(I32), |_, a| Ok(unicode::to_title(a[0] as u32).into())),
-    row("strlen",  &[PTR],            Some(I64), |m, a| {
-        let address = a[0] as u64;
-        let tail = m.tail(address)?;
-        match tail.iter().position(|&b| b == 0) {
-            Some(length) => Ok(length as u128),
-            None => Err(MemoryError::OutOfBounds { address, size: tail.len() as u64 + 1 }),
-        }
-    }),
+    row("strlen",  &[PTR],            Some(I64), |m, a| string(m, a[0] as u64).map(|bytes| bytes.len() as u128)),
+    row("strcmp",  &[PTR, PTR],       Some(I32), |m, a| compare(m, a, u64::MAX)),
+    row("strncmp", &[PTR, PTR, I64],  Some(I32), |m, a| compare(m, a, a[2] as u64)),
+    // The end of a string is a place where its zero byte is found.
+    row("strchr",  &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().position(|&byte| byte == b))),
+    row("strrchr", &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().rposition(|&byte| byte == b))),
+    row("strspn",  &[PTR, PTR],       Some(I64), |m, a| span(m, a, true)),
+    row("strcspn", &[PTR, PTR],       Some(I64), |m, a| span(m, a, false)),
     row("toupper", &[I32],            Some(I32), |_, a| Ok(ascii(a[0], |b| b.to_ascii_uppercase()))),
     row("tolower", &[I32],            Some(I32), |_, a| Ok(ascii(a[0], |b| b.to_ascii_lowercase()))),
     row("abs",     &[I32],            Some(I32), |_, a| Ok(u128::from((a[0] as i32).wrapping_abs().cast_unsigned()))),
@@ -246,6 +246,53 @@ fn memory_copy(memory: &mut SimMemory, args: &[u128]) -> Result<u128, MemoryErro
     Ok(args[0])
 }
 
+/// The bytes of a string, without the zero behind them.
+fn string(memory: &SimMemory, address: u64) -> Result<&[u8], MemoryError> {
+    let tail = memory.tail(address)?;
+    match tail.iter().position(|&byte| byte == 0) {
+        Some(length) => Ok(&tail[..length]),
+        None => Err(MemoryError::OutOfBounds { address, size: tail.len() as u64 + 1 }),
+    }
+}
+
+/// The order of two strings, of which at most `most` bytes count. C looks no further than the first difference, so an end that comes behind it may be missing.
+fn compare(memory: &SimMemory, args: &[u128], most: u64) -> Result<u128, MemoryError> {
+    if most == 0 {
+        return Ok(0);
+    }
+    let (address, other) = (args[0] as u64, args[1] as u64);
+    let pairs = memory.tail(address)?.iter().zip(memory.tail(other)?);
+    let mut seen = 0;
+    for (left, right) in pairs {
+        seen += 1;
+        if left != right || *left == 0 || seen == most {
+            return Ok(u128::from((left.cmp(right) as i32).cast_unsigned()));
+        }
+    }
+    Err(MemoryError::OutOfBounds { address, size: seen + 1 })
+}
+
+/// The address of a byte of a string that `search` finds, the zero at its end included; null without one.
+fn found(
+    memory: &SimMemory,
+    args: &[u128],
+    search: impl Fn(&[u8], u8) -> Option<usize>,
+) -> Result<u128, MemoryError> {
+    let address = args[0] as u64;
+    let length = string(memory, address)?.len();
+    // The zero was found there.
+    let bytes = memory.tail(address)?.get(..length + 1).unwrap_or_default();
+    Ok(search(bytes, args[1] as u8).map_or(0, |at| args[0] + at as u128))
+}
+
+/// How many bytes at the start of a string are, or are not, among those of another one.
+fn span(memory: &SimMemory, args: &[u128], among: bool) -> Result<u128, MemoryError> {
+    let set = string(memory, args[1] as u64)?;
+    let bytes = string(memory, args[0] as u64)?;
+    let end = bytes.iter().position(|byte| set.contains(byte) != among);
+    Ok(end.unwrap_or(bytes.len()) as u128)
+}
+
 /// In the C locale only ASCII has cases; anything else, `EOF` included, stays.
 fn ascii(bits: u128, change: impl Fn(u8) -> u8) -> u128 {
     match u8::try_from(bits) {
@@ -390,6 +437,34 @@ mod tests {
         assert_eq!(run(&mut m, "calloc", &[(I64, u128::from(u64::MAX)), (I64, 2)], Some(PTR)), Ok(0));
         assert_eq!(run(&mut m, "free", &[(PTR, b)], None), Ok(0));
         assert_eq!(m.live_bytes(), 0);
+    }
+
+    #[test]
+    fn strings_are_compared_and_searched() {
+        let mut m = SimMemory::default();
+        let mut put = |text: &[u8]| {
+            let address = m.allocate(text.len() as u64, 1).unwrap();
+            m.store(address, 1, text).unwrap();
+            (PTR, u128::from(address))
+        };
+        let (a, b, set, open) = (put(b"abca\0"), put(b"abd\0"), put(b"ab\0"), put(b"ab"));
+        let mut value = |name: &str, args: &[(LowType, u128)], result| run(&mut m, name, args, Some(result));
+        let minus = u128::from(u32::MAX);
+        assert_eq!(value("strcmp", &[a, b], I32), Ok(minus));
+        assert_eq!(value("strcmp", &[b, a], I32), Ok(1));
+        assert_eq!(value("strcmp", &[a, a], I32), Ok(0));
+        assert_eq!(value("strncmp", &[a, b, (I64, 2)], I32), Ok(0));
+        assert_eq!(value("strncmp", &[a, b, (I64, 3)], I32), Ok(minus));
+        assert_eq!(value("strncmp", &[set, open, (I64, 2)], I32), Ok(0));
+        assert!(matches!(value("strcmp", &[set, open], I32), Err(MemoryError::OutOfBounds { .. })));
+        assert_eq!(value("strchr", &[a, (I32, 97)], PTR), Ok(a.1));
+        assert_eq!(value("strrchr", &[a, (I32, 97)], PTR), Ok(a.1 + 3));
+        assert_eq!(value("strchr", &[a, (I32, 0)], PTR), Ok(a.1 + 4));
+        assert_eq!(value("strchr", &[a, (I32, 122)], PTR), Ok(0));
+        assert_eq!(value("strspn", &[a, set], I64), Ok(2));
+        assert_eq!(value("strcspn", &[b, a], I64), Ok(0));
+        assert_eq!(value("strcspn", &[a, b], I64), Ok(0));
+        assert!(matches!(value("strlen", &[open], I64), Err(MemoryError::OutOfBounds { .. })));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::link::linker::{
     describe,
 };
 use crate::memory::code_memory::CodeMemory;
+use crate::memory::error::CodeMemoryError;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::reservation::Parts;
 use crate::memory::space::{Memory, Run};
@@ -193,7 +194,14 @@ fn backend(reason: impl Into<String>) -> LinkError {
 }
 
 fn module_failed(error: ModuleError) -> LinkError {
-    backend(error.to_string())
+    match error {
+        // Sealing the run is done by the module, which knows nothing of our errors.
+        ModuleError::Allocation { err } => match err.downcast::<CodeMemoryError>() {
+            Ok(memory) => memory.into(),
+            Err(err) => backend(err.to_string()),
+        },
+        _ => backend(error.to_string()),
+    }
 }
 
 fn function_align(function: &CompiledFunction) -> u32 {

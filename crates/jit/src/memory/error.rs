@@ -47,8 +47,9 @@ pub enum CodeMemoryError {
 }
 
 impl CodeMemoryError {
-    /// Whether freeing units can help.
+    /// Whether freeing units can help, and the same request may succeed later. The system refuses pages, too, for as long as memory is short.
     pub fn is_shortage(&self) -> bool {
-        matches!(self, CodeMemoryError::Full { .. } | CodeMemoryError::Limit { .. })
+        use CodeMemoryError::{Full, Limit, Protect};
+        matches!(self, Full { .. } | Limit { .. } | Protect { .. })
     }
 }

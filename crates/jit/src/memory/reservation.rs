@@ -31,7 +31,8 @@ pub(crate) struct Reservation {
 /// The second mapping.
 pub(crate) struct Dual {
     /// Where the reservation's first byte would be written; as long as the reservation.
-    pub(crate) alias: NonNull<u8>,
+    alias: NonNull<u8>,
+    bytes: usize,
     pub(crate) file: OwnedFd,
     /// The process that may write.
     pub(crate) process: u32,
@@ -127,7 +128,7 @@ impl Parts {
 impl Dual {
     pub(crate) fn new(bytes: usize) -> io::Result<Dual> {
         let file = pages::memory_file(bytes)?;
-        Ok(Dual { alias: pages::reserve(bytes)?, file, process: std::process::id() })
+        Ok(Dual { alias: pages::reserve(bytes)?, bytes, file, process: std::process::id() })
     }
 
     /// Whether this is another process than the one that the memory is of.
@@ -283,10 +284,13 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         // SAFETY: M4: nothing is left in it, since every block and run holds the reservation; nothing else points into the range.
         unsafe { pages::unmap(self.base, self.bytes) }
-        if let Some(dual) = &self.dual {
-            // SAFETY: as above, for the second view.
-            unsafe { pages::unmap(dual.alias, self.bytes) }
-        }
+    }
+}
+
+impl Drop for Dual {
+    fn drop(&mut self) {
+        // SAFETY: the view belongs to a reservation in which nothing is left (M4), or to none yet.
+        unsafe { pages::unmap(self.alias, self.bytes) }
     }
 }
 

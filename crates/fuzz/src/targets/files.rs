@@ -1,0 +1,211 @@
+//! Programs and files of any bytes.
+
+use std::collections::BTreeMap;
+
+use brolga_engine::{Engine, Error, Options, Session, Workers};
+use brolga_jit::{Archive, Foreign, Jit, JitOptions, ObjectFile};
+use brolga_runtime::{Runtime, RuntimeOptions};
+
+use super::Fault;
+use crate::check::{Reading, check_binary, check_text};
+use crate::mutate;
+
+/// What inputs are compiled and linked with. A fuzzer makes one and keeps it.
+pub struct Machine {
+    jit: Jit,
+    engine: Engine,
+}
+
+impl Machine {
+    /// One for this process.
+    ///
+    /// # Errors
+    /// There is no code generator for the processor, or no memory for code.
+    pub fn new() -> Result<Machine, Error> {
+        let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default())?;
+        Ok(Machine { jit, engine: Engine::new(Options::new())? })
+    }
+}
+
+/// A program as text. Whether it was one.
+///
+/// # Errors
+/// A panic, or a finding without a place.
+pub fn text(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
+    let read = check_text(0, bytes, Some(&machine.jit));
+    read.map(|reading| reading == Reading::Accepted).map_err(|failure| Fault(failure.to_string()))
+}
+
+/// A program in binary form, with a checksum that fits. Whether it was one.
+///
+/// # Errors
+/// As [`text`].
+pub fn binary(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
+    let mut sealed = bytes.to_vec();
+    mutate::seal(&mut sealed);
+    let read = check_binary(0, &sealed, Some(&machine.jit));
+    read.map(|reading| reading == Reading::Accepted).map_err(|failure| Fault(failure.to_string()))
+}
+
+/// An object file. Whether it was linked.
+///
+/// # Errors
+/// A refusal that does not say why.
+pub fn object(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
+    let file = match ObjectFile::parse("fuzz.o", bytes) {
+        Ok(file) => file,
+        Err(error) => return said(&error).map(|()| false),
+    };
+    if file.defined().any(|(name, _)| name.is_empty()) {
+        return Err(Fault("a symbol without a name is defined".to_owned()));
+    }
+    match machine.jit.load_object(&file, &imports(&file)) {
+        Ok(_) => Ok(true),
+        Err(error) => said(&error).map(|()| false),
+    }
+}
+
+/// Everything that a file needs is somewhere; the code is not run.
+fn imports(file: &ObjectFile) -> BTreeMap<String, Foreign> {
+    let somewhere = std::ptr::from_ref(&MOST).addr();
+    file.undefined().map(|name| (name.to_owned(), Foreign { address: somewhere, object: None })).collect()
+}
+
+/// Members of an archive that are looked at.
+const MOST: usize = 8;
+
+/// An archive: all its members, with those that each needs. Whether it was one.
+///
+/// # Errors
+/// A refusal that does not say why.
+pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
+    let archive = match Archive::parse("fuzz.a", bytes) {
+        Ok(archive) => archive,
+        Err(error) => return said(&error).map(|()| false),
+    };
+    // A name of each kind, and members by their numbers, of which one is not there.
+    let _ = archive.member_with("main");
+    for number in 0..MOST {
+        match archive.circle(number) {
+            Ok((file, _)) => {
+                if let Err(error) = machine.jit.load_object(&file, &imports(&file)) {
+                    said(&error)?;
+                }
+            }
+            Err(error) => said(&error)?,
+        }
+    }
+    let session = Session::new(Options::new(), Workers::Caller).map_err(|error| Fault(error.to_string()))?;
+    let dylib = session.create_dylib("main").map_err(|error| Fault(error.to_string()))?;
+    if let Err(error) = dylib.add_archive("fuzz.a", bytes) {
+        said(&error)?;
+    }
+    Ok(true)
+}
+
+/// A program built ahead of time, with a length and a checksum that fit. Whether it was opened.
+///
+/// # Errors
+/// A refusal that does not say why.
+pub fn image(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
+    let mut sealed = bytes.to_vec();
+    mutate::seal_image(&mut sealed);
+    match machine.engine.open_bytes(&sealed) {
+        Ok(image) => {
+            // Names and types are looked at; the code is not run.
+            image.unit().symbols().for_each(drop);
+            Ok(true)
+        }
+        Err(error) => said(&error).map(|()| false),
+    }
+}
+
+/// A refusal says why.
+fn said(error: &dyn std::error::Error) -> Result<(), Fault> {
+    match error.to_string().is_empty() {
+        true => Err(Fault("a refusal without a reason".to_owned())),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use brolga_engine::{Program, Stages, emit, image as images};
+    use brolga_opt::{Cx, OptLevel};
+
+    const SOURCE: &str = "\
+global STEPS::Int64 = 40
+function f(x::Int64)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(:labs), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64
+│   %2 = invoke Main.g(%1::Int64)::Int64
+└──      return %2
+end
+function g(x::Int64)::Int64
+1 ─ %1 = Base.sitofp(Float64, x)::Float64
+│   %2 = Base.mul_float(%1, 2.5)::Float64
+│   %3 = Base.fptosi(Int64, %2)::Int64
+└──      return %3
+end
+";
+
+    /// An object file of functions without objects.
+    fn object_file() -> Vec<u8> {
+        let source = SOURCE.split_once('\n').map_or("", |(_, functions)| functions);
+        let program = Program::read("o.jlir", source.as_bytes()).unwrap();
+        let (module, options) = (program.module(), brolga_opt::Options::default());
+        let mut stages = Stages::new(module, OptLevel::O1, &options, Cx::default());
+        let lows = stages.linked(module.funcs().map(|(id, _)| id)).unwrap();
+        let code = emit::generate(module, lows.funcs.values(), OptLevel::O1).unwrap();
+        code.object("o").unwrap()
+    }
+
+    /// An archive without an index: the header of each member is text.
+    fn archive_file(members: &[&[u8]]) -> Vec<u8> {
+        let mut file = b"!<arch>\n".to_vec();
+        for (number, member) in members.iter().enumerate() {
+            let name = format!("{number}.o/");
+            file.extend(
+                format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, member.len()).bytes(),
+            );
+            file.extend(*member);
+            file.resize(file.len().next_multiple_of(2), b'\n');
+        }
+        file
+    }
+
+    type Target = fn(&Machine, &[u8]) -> Result<bool, Fault>;
+
+    /// Damaged originals: some are still right, most are not.
+    fn damaged(target: Target, original: &[u8], count: u64) {
+        let machine = Machine::new().unwrap();
+        assert_eq!(target(&machine, original), Ok(true), "the original is right");
+        let mut right = 0;
+        for seed in 0..count {
+            let bytes = mutate::bytes(&mut Rng::new(seed), original);
+            match target(&machine, &bytes) {
+                Ok(taken) => right += u64::from(taken),
+                Err(fault) => panic!("seed {seed}: {fault}"),
+            }
+        }
+        assert!(right < count, "damage is never noticed");
+    }
+
+    #[test]
+    fn damaged_object_files_are_linked_or_refused() {
+        damaged(object, &object_file(), 3000);
+    }
+
+    #[test]
+    fn damaged_archives_are_read_or_refused() {
+        let file = object_file();
+        damaged(archive, &archive_file(&[&file, b"no object file", &file]), 400);
+    }
+
+    #[test]
+    fn damaged_images_are_opened_or_refused() {
+        let program = Program::read("i.jlir", SOURCE.as_bytes()).unwrap();
+        damaged(image, &images::build(&program, &Options::new()).unwrap(), 3000);
+    }
+}

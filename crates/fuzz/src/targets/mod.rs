@@ -1,0 +1,32 @@
+//! What fuzzers feed: one function for each kind of input, which takes any bytes.
+//!
+//! | target | bytes | what must hold |
+//! |---|---|---|
+//! | [`text`], [`binary`] | a program | it is read or refused with places; what is read is printed, interpreted and compiled or refused |
+//! | [`object`], [`archive`] | a file of another compiler | it is linked or refused |
+//! | [`image`] | a program built ahead of time | it is opened or refused |
+//! | [`sessions`] | steps of several threads on one session | values that somebody defined, errors, tables that are consistent |
+//! | [`shapes`] | choices of a pattern | four times as much costs at most five times as much |
+//!
+//! A fuzzer (`fuzz/`, by `tests/fuzz_night.sh`) calls them with bytes that reach new code; the tests here with damaged originals. Code that damaged files bring is linked,
+//! and never run: it may do anything.
+//!
+//! Not done: the prompt, traces, and the command's arguments.
+
+mod files;
+mod sessions;
+mod shapes;
+
+pub use files::{Machine, archive, binary, image, object, text};
+pub use sessions::sessions;
+pub use shapes::{Pattern, shapes};
+
+/// A fault that a target found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fault(pub String);
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
