@@ -20,11 +20,9 @@
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
 #![forbid(unsafe_code)]
 
-mod format;
-
 pub use brolga_engine::{
     Broken, Counted, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
-    SessionError, Stages, Unit, Verdict, Workers, emit, image, read_unit, session,
+    SessionError, Stages, Unit, Verdict, Workers, emit, format, image, read_unit, session,
 };
 #[cfg(feature = "explore")]
 pub use brolga_explore as explore;
@@ -45,4 +43,3 @@ pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 pub use brolga_runtime::{
     Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, events, heap, objects,
 };
-pub use format::format;

@@ -19,6 +19,7 @@ mod explore;
 mod fmt;
 mod image;
 mod input;
+mod lsp;
 mod opt;
 mod passes;
 mod progress;
@@ -62,6 +63,7 @@ enum Command {
     Image(image::Args),
     Explore(explore::Args),
     Repl(repl::Args),
+    Lsp(lsp::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -79,6 +81,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Image(args) => image::run(&args),
         Command::Explore(args) => explore::run(&args),
         Command::Repl(args) => repl::run(&args),
+        Command::Lsp(args) => lsp::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),
