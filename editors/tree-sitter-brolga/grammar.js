@@ -25,10 +25,6 @@ module.exports = grammar({
 
   extras: $ => [/\s/, '\u{feff}', $.comment, $.block_comment],
 
-  conflicts: $ => [
-    [$.expression, $.callee],
-  ],
-
   rules: {
     source_file: $ => repeat($._item),
 
@@ -48,61 +44,68 @@ module.exports = grammar({
     block_comment: _ => token(/#=([^=]|=+[^=#])*=+#/),
     decoration: _ => token(choice(/julia>[^\n]*/, /\d+-element [^\n]*:/)),
 
-    check: $ => seq(alias(token(prec(2, '# check:')), 'check'), field('call', $.expression), '==', field('value', $.expression)),
-    throws: $ => seq(alias(token(prec(2, '# throws:')), 'throws'), field('call', $.expression), field('type', $.expression)),
-    header: $ => choice(
+    check: $ => seq(alias(token(prec(2, '# check:')), 'check'), field('call', $._expression), '==', field('value', $._expression)),
+    throws: $ => seq(alias(token(prec(2, '# throws:')), 'throws'), field('call', $._expression), field('type', choice($._name, $.path))),
+    header: $ => prec.right(choice(
       seq(alias(token(prec(2, '# signature:')), 'signature'), $.signature),
       seq(alias(token(prec(2, '# types:')), 'types'), choice('none', repeat1(seq($.type_declaration, optional(';'))))),
       seq(alias(token(prec(2, '# globals:')), 'globals'), choice('none', repeat1(seq($.global_declaration, optional(choice(';', ',')))))),
-    ),
+    )),
 
     type_declaration: $ => choice(
-      seq(optional('mutable'), 'struct', $._type_head, repeat(seq($.field, optional(';'))), 'end'),
+      seq(optional('mutable'), 'struct', $._type_head, optional(';'), repeat(seq($.field, optional(';'))), 'end'),
       seq('abstract', 'type', $._type_head, 'end'),
       seq('primitive', 'type', $._type_head, field('bits', $.number), 'end'),
     ),
     _type_head: $ => seq(
       field('name', $._name),
       optional($.type_parameters),
-      optional(seq('<:', field('supertype', $.expression))),
+      optional(seq('<:', field('supertype', $._expression))),
     ),
-    type_parameters: $ => seq(token.immediate('{'), separated($.expression), '}'),
+    type_parameters: $ => seq(token.immediate('{'), separated($._expression), '}'),
     field: $ => seq(
       repeat(choice('const', '@atomic')),
       field('name', $._name),
-      optional(seq('::', field('type', $.expression))),
+      optional(seq('::', field('type', $._expression))),
     ),
 
     global_declaration: $ => prec.right(seq(
       choice('global', 'const', seq('global', 'const'), seq('const', 'global')),
       field('name', $._name),
-      optional(seq('::', field('type', $.expression))),
-      optional(seq('=', field('value', $.expression))),
+      optional(seq('::', field('type', $._expression))),
+      optional(seq('=', field('value', $._expression))),
     )),
 
     function: $ => seq(optional('low'), 'function', $.signature, repeat($.block), 'end'),
     dump: $ => choice(
-      prec.right(seq('CodeInfo', '(', repeat($.block), ')', optional(seq('=>', field('result', $.expression))))),
-      prec.right(seq(repeat1($.block), optional(seq('=>', field('result', $.expression))))),
+      prec.right(seq('CodeInfo', '(', repeat($.block), ')', optional(seq('=>', field('result', $._expression))))),
+      prec.right(seq(repeat1($.block), optional(seq('=>', field('result', $._expression))))),
     ),
 
     signature: $ => prec.right(seq(
       $.callee,
       $.parameters,
-      optional(seq('::', field('result', $.expression))),
-      repeat(seq('where', choice($.expression, seq('{', separated($._parameter_item), '}')))),
+      optional(seq('::', field('result', $._expression))),
+      repeat(seq('where', choice($._expression, seq('{', separated($._parameter_item), '}')))),
       optional($.hint),
     )),
     callee: $ => choice(
-      field('name', choice($._name, $.path, $.operator)),
-      seq('(', optional($._name), '::', field('type', $.expression), ')'),
+      field('name', choice($._name, alias($._callee_path, $.path), $.operator)),
+      seq('(', optional($._name), '::', field('type', $._expression), ')'),
+    ),
+    _callee_path: $ => seq(
+      $._name,
+      repeat1(seq(
+        token.immediate('.'),
+        $._member,
+      )),
     ),
     parameters: $ => seq('(', separated($.parameter), ')'),
     parameter: $ => choice(
-      seq(field('name', $._name), optional(seq('::', field('type', $.expression))), optional('...')),
-      seq('::', field('type', $.expression), optional('...')),
+      seq(field('name', $._name), optional(seq('::', field('type', $._expression))), optional('...')),
+      seq('::', field('type', $._expression), optional('...')),
     ),
-    _parameter_item: $ => choice($.expression, $.assignment),
+    _parameter_item: $ => choice($._expression, $.assignment),
     hint: _ => choice('inline', 'noinline'),
 
     block: $ => prec.right(seq($.block_header, optional($._row), repeat(seq($.guard, optional($._row))))),
@@ -128,21 +131,21 @@ module.exports = grammar({
       $.unreachable,
       $.call_statement,
     ),
-    _type: $ => seq('::', field('type', $.expression)),
+    _type: $ => seq('::', field('type', $._expression)),
 
-    call_statement: $ => seq(optional($.label), $.expression),
+    call_statement: $ => seq(optional($.label), $._expression),
     label: _ => choice('intrinsic', 'builtin', 'dynamic', seq('dynamic', 'builtin'), 'unknown'),
-    invoke: $ => seq(optional('dynamic'), 'invoke', $.expression),
-    phi: $ => seq(choice('φ', 'φᶜ'), '(', separated(choice($.edge, $.expression)), ')', optional($._type)),
-    edge: $ => prec(2, seq($.block_reference, '=>', $.expression)),
-    pi: $ => seq('π', '(', $.expression, ',', $.expression, ')', optional($._type)),
-    upsilon: $ => seq('ϒ', '(', optional($.expression), ')', optional($._type)),
-    new: $ => seq(choice('%new', '%splatnew'), '(', separated($.expression), ')', optional($._type)),
+    invoke: $ => seq(optional('dynamic'), 'invoke', $._expression),
+    phi: $ => seq(choice('φ', 'φᶜ'), '(', separated(choice($.edge, $._expression)), ')', optional($._type)),
+    edge: $ => prec(2, seq($.block_reference, '=>', $._expression)),
+    pi: $ => seq('π', '(', $._expression, ',', $._expression, ')', optional($._type)),
+    upsilon: $ => seq('ϒ', '(', optional($._expression), ')', optional($._type)),
+    new: $ => seq(choice('%new', '%splatnew'), '(', separated($._expression), ')', optional($._type)),
     goto: $ => seq(
       'goto',
       $.block_reference,
       optional(seq(
-        'if', 'not', field('condition', $.expression),
+        'if', 'not', field('condition', $._expression),
         optional(seq('else', $.block_reference)),
         optional(seq('odds', $.odds)),
       )),
@@ -151,13 +154,13 @@ module.exports = grammar({
     enter: $ => prec.right(seq(
       'enter',
       optional($.block_reference),
-      optional(seq('with', 'scope', $.expression)),
+      optional(seq('with', 'scope', $._expression)),
       optional(seq('else', $.block_reference)),
     )),
-    return: $ => prec.right(seq('return', optional($.expression))),
+    return: $ => prec.right(seq('return', optional($._expression))),
     unreachable: _ => 'unreachable',
 
-    expression: $ => choice(
+    _expression: $ => choice(
       $._name,
       $.path,
       $.ssa,
@@ -186,28 +189,35 @@ module.exports = grammar({
     ),
 
     path: $ => prec.left(5, seq(
-      $.expression,
+      $._head,
       token.immediate('.'),
-      choice($._name, seq(token.immediate(':'), $.operator), seq(token.immediate(':('), $.operator, ')')),
+      $._member,
     )),
-    call: $ => prec.left(5, seq(field('function', $.expression), $.arguments)),
-    arguments: $ => seq(token.immediate('('), separated($._argument), ')'),
-    _argument: $ => choice($.expression, $.assignment, $.operator),
-    assignment: $ => seq(field('left', $.expression), '=', field('right', $.expression)),
-    curly: $ => prec.left(5, seq($.expression, token.immediate('{'), separated(choice($.expression, $.assignment)), '}')),
-    index: $ => prec.left(5, seq($.expression, token.immediate('['), separated(repeat1($.expression)), ']')),
-    array: $ => seq('[', separated(repeat1($.expression)), ']'),
-    tuple: $ => seq('(', separated($._argument), ')'),
-    binary: $ => prec.left(1, seq($.expression, field('operator', choice($.operator, '=>', '==', '<:', 'isa', 'in', 'where', ':')), $.expression)),
-    unary: $ => prec(3, seq(field('operator', $.operator), $.expression)),
-    annotation: $ => choice(
-      prec.left(4, seq($.expression, '::', field('type', $.expression))),
-      prec(4, seq('::', field('type', $.expression))),
+    // What brackets and dots may stand behind.
+    _head: $ => choice($._name, $.path, $.tuple, $.call, $.curly, $.index, $.ssa, $.interpolation),
+    _member: $ => choice(
+      $._name,
+      seq(token.immediate(':'), choice($.operator, '==', '<:')),
+      seq(token.immediate(':('), choice($.operator, '==', '<:'), ')'),
     ),
-    splat: $ => prec.left(5, seq($.expression, '...')),
-    pointer: $ => prec.left(5, seq($.expression, token(/@0x[0-9a-fA-F]+/))),
+    call: $ => prec.left(5, seq(field('function', $._head), $.arguments)),
+    arguments: $ => seq(token.immediate('('), separated($._argument), ')'),
+    _argument: $ => choice($._expression, $.assignment, $.operator),
+    assignment: $ => seq(field('left', $._expression), '=', field('right', $._expression)),
+    curly: $ => prec.left(5, seq($._head, token.immediate('{'), separated(choice($._expression, $.assignment)), '}')),
+    index: $ => prec.left(5, seq($._head, token.immediate('['), separated(repeat1($._expression)), ']')),
+    array: $ => seq('[', separated(repeat1($._expression)), ']'),
+    tuple: $ => seq('(', separated($._argument), ')'),
+    binary: $ => prec.left(1, seq($._expression, field('operator', choice($.operator, '=>', '==', '<:', 'isa', 'in', 'where', ':')), $._expression)),
+    unary: $ => prec(3, seq(field('operator', $.operator), $._expression)),
+    annotation: $ => choice(
+      prec.left(4, seq($._expression, '::', field('type', $._expression))),
+      prec.left(4, seq('::', field('type', $._expression))),
+    ),
+    splat: $ => prec.left(5, seq($._expression, '...')),
+    pointer: $ => prec.left(5, seq($._expression, token(/@0x[0-9a-fA-F]+/))),
     slot: $ => prec.left(6, choice(seq($._name, token.immediate(/@_\d+/)), token(/@_\d+/))),
-    macro: $ => seq(token(/@[A-Za-z]\w*/), token.immediate('{'), separated($.expression), '}'),
+    macro: $ => seq(token(/@[A-Za-z]\w*/), token.immediate('{'), separated($._expression), '}'),
     quote: $ => seq(':(', separated(choice($._argument, '::', ':')), ')'),
     interpolation: $ => seq('$', choice(seq('(', separated($._argument), ')'), $._name, $.ssa)),
     parenthesized_operator: $ => prec(-1, $.operator),
@@ -228,9 +238,9 @@ module.exports = grammar({
     string: _ => token(/"([^"\\]|\\(.|\n))*"/),
     character: _ => token(/'(\\[^']+|\\'|[^'\\])'/),
     symbol: _ => token(choice(/:[\p{L}_][\p{L}\p{N}_!]*/u, /:[+\-*\/\\^%&|~!<>=]+/)),
-    operator: _ => token(prec(-1, choice(
+    operator: _ => token(choice(
       /[+\-*\/\\^%&|~!<>÷≤≥≠∈∉⊻∘√⊆]/,
       '===', '!==', '!=', '<=', '>=', '<<', '>>', '>>>', '//', '&&', '||', '|>', '->', '-->', '++', '>:',
-    ))),
+    )),
   },
 });

@@ -18,16 +18,16 @@
 (ssa) @variable
 (parameter name: (identifier) @variable.parameter)
 (callee name: (_) @function)
-(call function: (expression (identifier) @function.call))
-(call function: (expression (path (identifier) @function.call)))
+(call function: (identifier) @function.call)
+(call function: (path (identifier) @function.call))
 (type_declaration name: (_) @type)
 (field name: (_) @property)
 (global_declaration name: (_) @variable)
-(annotation type: (expression (identifier) @type))
-(annotation type: (expression (curly) @type))
-(parameter type: (expression (identifier) @type))
-(signature result: (expression (identifier) @type))
-(phi type: (expression (identifier) @type))
+(annotation type: (identifier) @type)
+(annotation type: (curly) @type)
+(parameter type: (identifier) @type)
+(signature result: (identifier) @type)
+(phi type: (identifier) @type)
 
 (number) @number
 (odds) @number
