@@ -28,6 +28,7 @@ mod repl;
 mod report;
 mod run;
 mod test;
+mod top;
 mod verify;
 
 use std::io::Write;
@@ -63,6 +64,7 @@ enum Command {
     Image(image::Args),
     Explore(explore::Args),
     Repl(repl::Args),
+    Top(top::Args),
     Lsp(lsp::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
@@ -81,6 +83,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Image(args) => image::run(&args),
         Command::Explore(args) => explore::run(&args),
         Command::Repl(args) => repl::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Lsp(args) => lsp::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
