@@ -257,10 +257,7 @@ impl<'m> Interp<'m> {
             return Err(self.method_error(&callee, args));
         }
         match function.action() {
-            BaseAction::Rethrow => match args.first().or(self.exceptions.last()) {
-                Some(exception) => Err(Stop::Throw(exception.clone())),
-                None => Err(self.message("ErrorException", "rethrow() not allowed outside a catch block")),
-            },
+            BaseAction::Rethrow => Err(self.rethrown(args.first())),
             BaseAction::Print { .. } if args.first().is_some_and(|io| self.is_io(io)) => {
                 let callee = Val::Singleton(self.types().function(self.name(function.name())));
                 Err(self.method_error(&callee, args))
@@ -288,6 +285,14 @@ impl<'m> Interp<'m> {
                 self.returned(text, then)
             }
             BaseAction::Throw(_) => Err(self.base_exception(function, &args)?),
+        }
+    }
+
+    /// An exception, or the one that is being handled, as it is thrown again.
+    pub(super) fn rethrown(&mut self, exception: Option<&Val>) -> Stop {
+        match exception.or(self.exceptions.last()) {
+            Some(exception) => Stop::Throw(exception.clone()),
+            None => self.message("ErrorException", "rethrow() not allowed outside a catch block"),
         }
     }
 

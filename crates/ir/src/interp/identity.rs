@@ -105,6 +105,8 @@ impl Interp<'_> {
                 let same = self.type_operand(name, a)? == self.type_operand(name, b)?;
                 Val::Bits { ty: Type::INT32, bits: same.into() }
             }
+            ("jl_rethrow", []) => return Err(self.rethrown(None)),
+            ("jl_rethrow_other", [exception]) => return Err(self.rethrown(Some(exception))),
             ("jl_get_world_counter", []) => Val::Bits { ty: Type::UINT64, bits: 1 },
             _ => return Ok(None),
         };

@@ -13,6 +13,7 @@
 //! The entry for `InexactError`, `OverflowError` and `DomainError` gets the numbers as bits. Numbers of other types than Base's own
 //! go through a call of the function with objects.
 
+use super::error::Refusal;
 use super::value::Val;
 use super::{Known, Lowering, Step};
 use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
@@ -253,11 +254,38 @@ impl Lowering<'_> {
                 _ => {}
             }
         }
-        let exception = self.val(thrown)?;
+        let exception = match made {
+            // The row claims a part that is of another type than the exception usually has.
+            Some(made) => {
+                let parts = self.src.args(made).to_vec();
+                let fields = parts.into_iter().map(|part| self.val(part)).collect::<Step<Vec<Val>>>()?;
+                self.instance_of(self.src.ty(thrown), &fields)?
+            }
+            None => self.val(thrown)?,
+        };
         self.throw_object(&exception)
     }
 
-    fn throw_object(&mut self, exception: &Val) -> Step<()> {
+    /// The statement throws a `CompileError` when it is reached.
+    pub(super) fn refuse_late(&mut self, text: &str) -> Step<()> {
+        let name = self.cx.names.intern("CompileError");
+        let decl = self.types.find_decl(name);
+        let Some(ty) = decl.and_then(|decl| self.types.nominal(decl, &[]).ok()) else {
+            return Err(self.report(Refusal::Unsupported { what: text.to_owned() }));
+        };
+        let text = self.permanent(Address::String(self.cx.names.intern(text)));
+        let exception = self.instance_of(ty, &[Val::scalar(Type::STRING, text)])?;
+        let result = self.src.result(self.at).map(|result| self.src.ty(result));
+        let Some(result) = result.filter(|&ty| ty != Type::BOTTOM) else {
+            return self.throw_object(&exception);
+        };
+        let always = self.truth(true);
+        self.throw_if_with(always, |this| this.throw_object(&exception))?;
+        let val = self.undefined(result)?;
+        self.define(val)
+    }
+
+    pub(super) fn throw_object(&mut self, exception: &Val) -> Step<()> {
         let object = self.object(exception)?;
         self.throw(RuntimeFn::Throw, &[object]);
         Ok(())

@@ -73,6 +73,8 @@ const JULIA_FUNCTIONS: &[&str] = &[
     "jl_gf_invoke_lookup",
     "jl_types_equal",
     "jl_get_world_counter",
+    "jl_rethrow",
+    "jl_rethrow_other",
 ];
 
 /// Whether a function of Julia's run time has this name.
@@ -367,6 +369,17 @@ impl Lowering<'_> {
             return Ok(false);
         }
         let args = (0..data.params.len()).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
+        match (text, &args[..]) {
+            ("jl_rethrow", []) => {
+                self.throw(RuntimeFn::Rethrow, &[]);
+                return Ok(true);
+            }
+            ("jl_rethrow_other", [exception]) => {
+                self.throw_object(exception)?;
+                return Ok(true);
+            }
+            _ => {}
+        }
         if let Some(val) = self.julia_in_place(text, data.result, &args)? {
             self.define(val)?;
             return Ok(true);

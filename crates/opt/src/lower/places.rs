@@ -18,7 +18,6 @@
 
 use super::addr::Addr;
 use super::element::Element;
-use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;
@@ -294,8 +293,8 @@ impl Lowering<'_> {
         }
         let name = self.arg(1)?;
         let Some(&Const::Symbol(name)) = self.src.as_const(name) else {
-            let what = format!("`{op}` of a global variable whose name is computed");
-            return Err(self.report(Refusal::Unsupported { what }));
+            return self
+                .refuse_late(&format!("`{op}` of a global variable whose name is computed is not compiled to native code"));
         };
         match op {
             Builtin::Getglobal => return self.global(name),

@@ -97,11 +97,6 @@ fn each_refusal_says_what_it_is() {
             "Base.pointerref(p, 1, 1)::String",
             "a `Ptr` to values of type `String`, which hold references, is not compiled to native code",
         ),
-        (
-            "s::Symbol",
-            "Core.getglobal(Main, s)::Any",
-            "`getglobal` of a global variable whose name is computed is not compiled to native code",
-        ),
     ] {
         assert_eq!(refusals(&statement(params, what)), [message], "{what}");
     }

@@ -17,6 +17,7 @@ use super::super::wanted::Site;
 use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
+use super::head::static_parameter;
 use super::spelling::{blocks_that_run, is_infix_literal, is_literal_name, is_plain, unquoted};
 use super::term::Term;
 use crate::constant::Const;
@@ -53,7 +54,7 @@ pub(super) struct Body<'r, 'a> {
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
     /// The instruction whose operands are resolved; operands that need code get it before this. `None` for φ, whose operands
     /// are evaluated in other blocks.
-    here: Option<Inst>,
+    pub(super) here: Option<Inst>,
 }
 
 /// Statements without a result, and the types that Julia prints for them.
@@ -311,6 +312,12 @@ impl<'a> Body<'_, 'a> {
                 if ended.is_some() && LEFT_OUT.contains(&head_of(&row.stmt)) {
                     continue;
                 }
+                if ended.is_some() && self.r.functions.has_dumps() && computes_nothing(&row.stmt) {
+                    if let Some(&inst) = self.insts.get(&(b, i)) {
+                        self.func.remove_inst(inst);
+                    }
+                    continue;
+                }
                 if let Some(end) = ended {
                     let after = Diagnostic::error(&ResolveError::RowAfterEnd, row.span);
                     self.r.diagnostics.push(after.with_related(end, "the block ends here"));
@@ -416,6 +423,10 @@ impl<'a> Body<'_, 'a> {
                 let ty = self.r.ty(ty)?;
                 self.constant(value, Some(ty))
             }
+            ExprKind::Annotated(Some(value), ty) if static_parameter(value).is_some() => {
+                let ty = self.r.ty(ty)?;
+                self.static_operand(static_parameter(value)?, ty, expr.span)
+            }
             ExprKind::Annotated(Some(value), ty) if !matches!(value.kind, ExprKind::Undef) => {
                 match self.annotated_function(value, ty)? {
                     Some(function) => Some(function),
@@ -452,12 +463,13 @@ impl<'a> Body<'_, 'a> {
                 };
                 Some(self.func.constant(Const::Bits { ty: Type::BOOL, bits: on.into() }))
             }
+            ExprKind::Head(..) if static_parameter(expr).is_some() => {
+                self.static_operand(static_parameter(expr)?, Type::ANY, expr.span)
+            }
             ExprKind::Infix(..)
             | ExprKind::Head(..)
             | ExprKind::Splat(_)
             | ExprKind::Opaque
-            | ExprKind::Array(_)
-            | ExprKind::TypedArray(..)
             | ExprKind::Property(..)
             | ExprKind::BlockRef(_)
             | ExprKind::Undef => self.r.fail(ResolveError::NotAValue, expr.span),
@@ -630,6 +642,16 @@ fn ends_block(stmt: &Stmt<'_>) -> bool {
             true
         }
         _ => head_of(stmt) == "enter",
+    }
+}
+
+/// Whether a statement is one of those that Julia's optimiser leaves behind the end of a block.
+fn computes_nothing(stmt: &Stmt<'_>) -> bool {
+    match stmt {
+        Stmt::Phi(edges) => edges.is_empty(),
+        Stmt::Unreachable => true,
+        Stmt::Expr(expr) => matches!(&expr.kind, ExprKind::Name(name) if name == "nothing"),
+        _ => false,
     }
 }
 

@@ -352,6 +352,9 @@ impl<'a> Body<'_, 'a> {
         if let Some(op) = Builtin::from_name(name).filter(|_| !own) {
             return self.builtin(inst, op, args, results, at);
         }
+        if name == "fpislt" && !self.r.functions.defines(parts) && self.func.level == Level::High {
+            return self.comes_before(inst, args, at);
+        }
         let must_exist = matches!(label, Some(CallLabel::Intrinsic | CallLabel::Builtin));
         if !self.r.is_function_name(name) {
             let known =
@@ -399,6 +402,10 @@ impl<'a> Body<'_, 'a> {
                 return self.r.fail(ResolveError::ConversionTarget { named, row }, args[0].span);
             }
             args = &args[1..];
+            // Julia prints an integer of any width alike, and only a narrower one is extended.
+            if op == Intrinsic::SextInt && args.first().is_some_and(|value| is_plain(value)) {
+                return self.set(inst, Op::Copy, results, args);
+            }
         }
         let mut values = self.operands(Op::Intrinsic(op), results, args)?;
         let op = if self.func.level == Level::High { self.on_addresses(inst, op, &mut values)? } else { op };

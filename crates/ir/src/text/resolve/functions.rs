@@ -97,7 +97,9 @@ impl<'e> Functions<'e> {
             programs.retain(|module| !stated.is_some_and(|stated| stated.contains(module)));
             let in_library = self.library.contains(&name)
                 && !stated.is_some_and(|stated| stated.iter().any(|module| is_library(module)));
-            let is_used = !programs.is_empty() || called.contains(&name);
+            // A module inside of `Main` that names what Base exports means Base's.
+            let is_own = |module: &String| module == MAIN || !is_exported(&name);
+            let is_used = programs.iter().any(is_own) || called.contains(&name);
             if in_library && !(is_used && is_known(&name)) {
                 self.define(BASE, &name);
                 self.bodies.insert(name);
@@ -170,9 +172,12 @@ impl<'e> Functions<'e> {
         if (is_known(name) || self.library.contains(name)) && (self.has_dumps || !is_stated) {
             return BASE.to_owned();
         }
-        // `Main` sees what Base exports, and says so in dumps: `Main.length(x)`.
-        let in_main = path == MAIN && programs.is_none_or(|all| all.iter().all(|module| module == MAIN));
-        if self.has_dumps && in_main && is_exported(name) {
+        // Modules see what Base exports, and say so in dumps: `Main.length(x)`, `Main.Programs.length(x)`.
+        let is_only_one = programs.is_none_or(|all| match is_bare {
+            true => all.len() == 1 && all.iter().all(|module| !self.is_defined(module, name)),
+            false => all.iter().all(|module| *module == path),
+        });
+        if self.has_dumps && is_only_one && is_exported(name) {
             return BASE.to_owned();
         }
         // A bare name, as in `typeof(f)`, is that of the function which the others name with its module.

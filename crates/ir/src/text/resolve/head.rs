@@ -117,7 +117,17 @@ impl<'a> Body<'_, 'a> {
             ("static_parameter", [Expr { kind: ExprKind::Literal(Literal::Int { magnitude, .. }), .. }]) => {
                 match u32::try_from(*magnitude) {
                     Ok(number) => {
-                        self.func.set_op(inst, Op::StaticParameter(number), &[]);
+                        let ty = results.first().copied().unwrap_or(Type::ANY);
+                        match self.unbound_static(number, ty) {
+                            None => self.func.set_op(inst, Op::StaticParameter(number), &[]),
+                            Some(of) => {
+                                let value = match of {
+                                    Some(of) => self.func.constant(Const::Type(of)),
+                                    None => self.undefined(inst, number, ty),
+                                };
+                                self.func.set_op(inst, Op::Copy, &[value]);
+                            }
+                        }
                         Some(())
                     }
                     Err(_) => bad(self, "the number of a parameter"),
@@ -267,10 +277,17 @@ impl<'a> Body<'_, 'a> {
                 );
             }
         };
-        self.r.c_convention(convention)?;
+        let is_llvm = matches!(&unquote(convention).kind, ExprKind::Symbol(name) | ExprKind::Name(name) if name == "llvmcall");
+        if !is_llvm || name.is_none() {
+            self.r.c_convention(convention)?;
+        }
         if rest.len() < params.len() {
             let needs = "an argument for each of its types";
             return self.r.fail(ResolveError::HeadArguments { head: "foreigncall".to_owned(), needs }, at);
+        }
+        if let Some(name) = name.filter(|_| is_llvm) {
+            let name = self.r.cx.names.text(name).to_owned();
+            return self.llvm_call(inst, &name, (result, params), rest, results, at);
         }
         if let Some(name) = name
             && params.is_empty()
@@ -363,7 +380,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// The number in `Expr(:static_parameter, n)`.
-fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
+pub(super) fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
     match &unquote(expr).kind {
         ExprKind::Head(head, args) if head == "static_parameter" => match args.as_slice() {
             [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {

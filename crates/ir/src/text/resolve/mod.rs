@@ -30,6 +30,7 @@ mod call;
 mod error;
 mod exceptions;
 mod exported;
+mod former;
 mod expression;
 mod functions;
 mod handlers;

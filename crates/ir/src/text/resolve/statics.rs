@@ -12,10 +12,15 @@
 use std::borrow::Cow;
 
 use super::super::ast::{Expr, ExprKind, Literal};
+use super::body::Body;
 use super::error::ResolveError;
 use super::types::TypeVar;
 use super::{Resolver, ast};
+use crate::constant::Const;
+use crate::diag::Span;
+use crate::entity::{Inst, Value};
 use crate::func::Signature;
+use crate::op::{Level, Op};
 use crate::types::{StaticBound, StaticParam, Statics, Type, TypeError, TypeKind};
 
 /// The variables of a `where` as both readings see them.
@@ -24,6 +29,38 @@ pub(super) struct Variables<'a> {
     params: Vec<StaticParam>,
     hulls: Vec<(Cow<'a, str>, TypeVar)>,
     patterns: Vec<(Cow<'a, str>, TypeVar)>,
+}
+
+impl Body<'_, '_> {
+    /// A static parameter as an operand, which Julia annotates with its type.
+    pub(super) fn static_operand(&mut self, number: u32, ty: Type, at: Span) -> Option<Value> {
+        let Some(inst) = self.here.filter(|_| self.func.level == Level::High) else {
+            return self.r.fail(ResolveError::NotAValue, at);
+        };
+        match self.unbound_static(number, ty) {
+            None => self.insert_before(inst, Op::StaticParameter(number), &[], ty),
+            Some(Some(of)) => Some(self.func.constant(Const::Type(of))),
+            Some(None) => Some(self.undefined(inst, number, ty)),
+        }
+    }
+
+    /// Whether the signature lacks the static parameter: a dump prints no `where`. The type of `…::Type{T}` determines its value.
+    pub(super) fn unbound_static(&self, number: u32, ty: Type) -> Option<Option<Type>> {
+        let is_bound = self.func.sig.statics.get(number).is_some();
+        let of = match *self.r.cx.types.kind(ty) {
+            TypeKind::TypeOf(of) => Some(of),
+            _ => None,
+        };
+        (!is_bound && self.r.functions.has_dumps()).then_some(of)
+    }
+
+    /// A static parameter that nothing gives: an `UndefVarError` when `inst` is reached.
+    pub(super) fn undefined(&mut self, inst: Inst, number: u32, ty: Type) -> Value {
+        let name = self.r.cx.names.intern(&format!("static parameter {number}"));
+        let never = self.func.constant(Const::Bits { ty: Type::BOOL, bits: 0 });
+        self.insert_before(inst, Op::ThrowUndefIfNot(name), &[never], Type::NOTHING);
+        self.func.constant(Const::Undef(ty))
+    }
 }
 
 impl<'a> Resolver<'a> {

@@ -607,9 +607,32 @@ impl<'a> Resolver<'a> {
         if args.len() > declared.len() {
             return not_a_struct(self);
         }
+        // An object without bits is printed without its fields: `Pairs{Union{}, Union{}, Tuple{}, @NamedTuple{}}()`.
+        if args.is_empty()
+            && let Some(only) = self.only_instance(ty)
+        {
+            return Some(only);
+        }
         let fields: Option<Vec<Term>> =
             args.iter().zip(declared).map(|(arg, field)| self.converted(arg, field.ty)).collect();
         self.aggregate(Ok(ty), fields?, at)
+    }
+
+    /// The only object of a type, if neither it nor its fields have bits. Recursion follows the nesting of types.
+    fn only_instance(&self, ty: Type) -> Option<Term> {
+        let types = &self.cx.types;
+        if types.is_singleton(ty) {
+            return Some(Term::Const(Const::Singleton(ty)));
+        }
+        if types.is_mutable(ty) {
+            return None;
+        }
+        let fields: Vec<Term> = match (types.fields(ty), types.tuple_elements(ty)) {
+            (Some(fields), _) => fields.iter().map(|field| self.only_instance(field.ty)).collect::<Option<_>>()?,
+            (None, Some(elems)) => elems.iter().map(|&elem| self.only_instance(elem)).collect::<Option<_>>()?,
+            (None, None) => return None,
+        };
+        Some(Term::Aggregate { ty, fields })
     }
 
     /// `n//d`: a struct of two numbers of one type.

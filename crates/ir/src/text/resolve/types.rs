@@ -383,11 +383,12 @@ impl<'a> Resolver<'a> {
         exprs.iter().map(|e| self.ty(e)).collect()
     }
 
-    /// `Tuple{A, B, Vararg{C}}`.
+    /// `Tuple{A, B, Vararg{C}}`, and `Tuple{A, Vararg{C, N} where N}` as Julia prints until 1.6.
     fn tuple(&mut self, params: &[Expr<'a>], at: Span) -> Option<Type> {
         let mut elems = Vec::with_capacity(params.len());
         let mut rest = None;
         for (index, param) in params.iter().enumerate() {
+            let (param, vars) = vararg_of_any_length(param);
             let vararg = match &param.kind {
                 ExprKind::Name(name) if name == "Vararg" => Some(&[][..]),
                 ExprKind::Curly(base, args) if matches!(&base.kind, ExprKind::Name(n) if n == "Vararg") => {
@@ -402,6 +403,9 @@ impl<'a> Resolver<'a> {
                 Some(_) if index + 1 != params.len() => return self.fail(ResolveError::NotAType, param.span),
                 Some([]) => rest = Some(Type::ANY),
                 Some([elem]) => rest = Some(self.ty(elem)?),
+                Some([elem, Expr { kind: ExprKind::Name(count), .. }]) if vars.contains(&&**count) => {
+                    rest = Some(self.ty(elem)?);
+                }
                 Some([elem, count]) => {
                     let elem = self.ty(elem)?;
                     let length = self.length(count)?;
@@ -736,5 +740,21 @@ fn type_head_name<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names behind its `where`; any other parameter as it is.
+fn vararg_of_any_length<'e, 'a>(param: &'e Expr<'a>) -> (&'e Expr<'a>, Vec<&'e str>) {
+    let (mut body, mut names) = (param, Vec::new());
+    while let ExprKind::Where(inner, vars) = &body.kind {
+        names.extend(vars.iter().filter_map(|var| match &var.kind {
+            ExprKind::Name(name) => Some(&**name),
+            _ => None,
+        }));
+        body = inner;
+    }
+    match &body.kind {
+        ExprKind::Curly(base, _) if matches!(&base.kind, ExprKind::Name(name) if name == "Vararg") => (body, names),
+        _ => (param, Vec::new()),
     }
 }
