@@ -7,7 +7,7 @@
 //   end
 //
 // Guards say where rows begin, so line ends have no meaning here and statements may continue on further lines. Taken more liberally than
-// by the reader: what is a type, a value or a name is one kind of expression, and all operators bind alike.
+// by the reader: types, values and names are one kind of expression, and all operators bind alike.
 //
 // Not done: the gutters and rails of debug information in Julia's dumps.
 
@@ -193,7 +193,7 @@ module.exports = grammar({
       token.immediate('.'),
       $._member,
     )),
-    // What brackets and dots may stand behind.
+    // Expressions behind which brackets and dots may stand.
     _head: $ => choice($._name, $.path, $.tuple, $.call, $.curly, $.index, $.ssa, $.interpolation),
     _member: $ => choice(
       $._name,

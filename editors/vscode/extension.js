@@ -2,7 +2,7 @@
 //
 //   editor ── vscode-languageclient ── standard input and output ── brolga lsp
 //
-// The commands behind lenses (`brolga.run`, `brolga.explore`) are the server's; the client library registers them. What stands here are the
+// The commands behind lenses (`brolga.run`, `brolga.explore`) are the server's; the client library registers them. This file has the
 // commands of the palette, which need a task or the file at hand.
 
 'use strict';

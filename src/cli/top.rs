@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Seconds from one look to the next
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// What functions are sorted by: `tier`, `calls`, `code`, `compile` or `name`
+    /// The column by which functions are sorted: `tier`, `calls`, `code`, `compile` or `name`
     #[arg(long, value_name = "COLUMN", default_value = "tier", value_parser = sort)]
     sort: view::SortBy,
 }
@@ -127,7 +127,7 @@ impl Screen {
         let mut lines = view::lines(snapshot, sort, height.saturating_sub(1), width);
         let keys = format!("sorted by {} (s)   leave (q)", sort.name());
         lines.push(keys.chars().take(width).collect());
-        // Each line is written over the old one and cleared behind, and then what is below: nothing flickers.
+        // Each line is written over the old one and cleared behind, and then the rest: nothing flickers.
         let drawn: Vec<String> = lines.iter().map(|line| format!("{line}\x1b[K")).collect();
         self.write(&format!("\x1b[H{}\x1b[J", drawn.join("\r\n")))
     }

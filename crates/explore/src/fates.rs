@@ -1,4 +1,4 @@
-//! What the compiler made of each row of a function: the rows of high and low IR and the instructions that come from it.
+//! The fates of a function's rows: the rows of high and low IR and the instructions that come from it.
 //!
 //! ```text
 //! module ── number rows ──► Stages ── dumps of the one function ──► the pass behind which no row comes from the row
@@ -27,7 +27,7 @@ use crate::watch::number_rows;
 /// Functions with more rows are not compiled to machine code.
 pub const MAX_CODE_ROWS: usize = 5_000;
 
-/// What became of a row.
+/// The remains of a row behind the compiler.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fate {
     /// The rows of high IR behind all passes that come from it, as printed.
@@ -40,7 +40,7 @@ pub struct Fate {
     pub removed_by: Option<&'static str>,
 }
 
-/// What became of the rows of a function.
+/// The fates of a function's rows.
 #[derive(Clone, Debug)]
 pub struct Fates {
     /// The places of the rows as they were, with their fates, in the order of the text.
@@ -76,7 +76,7 @@ struct Watched {
     gone: Vec<(u32, &'static str)>,
 }
 
-/// What becomes of the rows of a function of a verified module that was read from text.
+/// The fates of the rows of a function. The module is verified and was read from text.
 ///
 /// # Errors
 /// The module has no such function, or a pass fails. A function without a native form has its rows of high IR, and the reason.
@@ -163,7 +163,7 @@ pub fn fates(module: &Module, id: FuncId, level: OptLevel) -> Result<Fates, Erro
     Ok(Fates { rows, sizes: (high_rows.len(), low_count), refusal })
 }
 
-/// Takes what the pass manager shows of the function.
+/// Takes a dump of the pass manager.
 fn note(watched: &mut Watched, dump: &Dump<'_>) {
     if dump.when == When::After && dump.changed != Changed::Yes {
         return;

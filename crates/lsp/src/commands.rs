@@ -1,7 +1,7 @@
 //! The commands behind lenses: a call, and the explorer's page.
 //!
 //! Calls are made by the reference interpreter, with limits of statements and of the heap, because a program under the hands of its author
-//! may do anything: it runs beside the editor's server and must not take it down. What it prints is part of the answer.
+//! may do anything: it runs beside the editor's server and must not take it down. Its output is part of the answer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,18 +26,18 @@ pub const DEFAULT_STEPS: u64 = 20_000_000;
 /// How many bytes objects of a call may take.
 const HEAP: u64 = 256 << 20;
 
-/// How many bytes of what a call prints are kept.
+/// How many bytes of a call's output are kept.
 const OUTPUT: usize = 64 << 10;
 
 /// The outcome of a call.
 pub(crate) struct Ran {
     /// The value, or why there is none.
     pub(crate) value: Result<String, String>,
-    /// What was printed.
+    /// Its output.
     pub(crate) output: String,
 }
 
-/// Keeps the beginning of what is printed.
+/// Keeps the beginning of the output.
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Output for Kept {

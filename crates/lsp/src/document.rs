@@ -1,4 +1,4 @@
-//! A document of the client, and what is known about one version of it.
+//! A document of the client, and the analysis of one version of it.
 //!
 //! ```text
 //! text ──► syntax tree ──► names ─────────────────────────► Analysis
@@ -46,7 +46,7 @@ impl Document {
         self.analysis.is_none()
     }
 
-    /// What is known about the version.
+    /// The analysis of the version.
     pub(crate) fn analysis(&mut self, name: &str) -> Arc<Analysis> {
         let (version, text) = (self.version, &self.text);
         let made = self.analysis.get_or_insert_with(|| Arc::new(Analysis::of(name, version, text)));
@@ -56,7 +56,7 @@ impl Document {
 
 type FatesOrReason = Arc<Result<Fates, String>>;
 
-/// What is known about a version of a document.
+/// A version of a document, read and verified.
 pub(crate) struct Analysis {
     pub(crate) name: String,
     pub(crate) version: i32,
@@ -67,7 +67,7 @@ pub(crate) struct Analysis {
     pub(crate) findings: Vec<Diagnostic>,
     /// Findings beyond the limit of the reader or the verifier.
     pub(crate) dropped: usize,
-    /// What became of the rows of the functions that somebody asked about.
+    /// The fates of the rows of the functions that were asked about.
     fates: Mutex<BTreeMap<u32, FatesOrReason>>,
 }
 
@@ -112,7 +112,7 @@ impl Analysis {
         }
     }
 
-    /// Takes what an error says, at most as bad as this.
+    /// Takes the findings of an error, at most as bad as this.
     fn take(&mut self, error: Error, severity: Severity) {
         match error {
             Error::Broken(broken) => {
@@ -130,7 +130,7 @@ impl Analysis {
         Some((id, self.program.as_ref()?.module().func(id)?))
     }
 
-    /// What the optimiser makes of the rows of a function.
+    /// The fates of a function's rows in the optimiser.
     pub(crate) fn fates(&self, function: u32) -> FatesOrReason {
         let known = |fates: &BTreeMap<u32, FatesOrReason>| fates.get(&function).cloned();
         if let Some(fates) = known(&self.fates.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -164,7 +164,7 @@ fn finding(severity: Severity, code: &'static str, message: String) -> Diagnosti
 
 /// Runs a part of the compiler. A panic of it becomes a sentence.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    // What the closure has changed is thrown away, or checked by nobody but the user.
+    // State that the closure has changed is thrown away, or shown to the user alone.
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| format!("this is a bug in Brolga: {}", said(&*panic)))
 }

@@ -1,4 +1,4 @@
-//! What the editor shows about the name or row under the pointer.
+//! Hovers: text about the name or row under the pointer.
 //!
 //! | there stands | shown |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::index::{DeclItem, FunctionItem, Symbol};
 /// How many rows of one kind are shown.
 const SHOWN: usize = 8;
 
-/// What is to be shown at an offset.
+/// The hover at an offset.
 pub(crate) fn hover(analysis: &Analysis, offset: usize) -> Option<Hover> {
     let found = analysis.index.at(offset);
     let named = found.and_then(|occurrence| {

@@ -6,7 +6,7 @@
 //! | a command, which runs a program or writes a page | one of its own, at most [`MAX_COMMANDS`] |
 //!
 //! A request is *pending* from its arrival to its answer. It is answered with an error instead if the client has cancelled it, or has
-//! changed the text meanwhile: then the newest version is what the client will ask about.
+//! changed the text meanwhile: the client will ask about the newest version.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub(crate) const MAX_COMMANDS: usize = 4;
 /// The stack of a thread that compiles or interprets.
 const STACK: usize = 64 << 20;
 
-/// What a job gives: the answer, or why there is none.
+/// The outcome of a job: the answer, or why there is none.
 pub(crate) type Answer = Result<Value, String>;
 
 type Job = Box<dyn FnOnce() + Send>;

@@ -14,7 +14,7 @@
 //! | `transport` | messages over streams |
 //! | `server` | the loop, the answers |
 //! | `jobs` | threads for what takes long; which answers nobody wants any more |
-//! | `document` | a text, and what is known about a version of it |
+//! | `document` | a text, and the analysis of a version of it |
 //! | `text` | positions in units of UTF-16 |
 //! | `index` | names, and where each of them stands |
 //! | `findings`, `hover`, `outline`, `rename`, `commands` | the parts of the protocol |

@@ -1,4 +1,4 @@
-//! What a document consists of: symbols for its outline, and lenses above what can be run and explored.
+//! The outline of a document, and lenses above its tests and functions.
 
 use brolga_ir::diag::Span;
 use lsp_types::{CodeLens, Command, DocumentSymbol, Range, SymbolKind};

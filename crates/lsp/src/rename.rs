@@ -147,7 +147,7 @@ fn same_program(analysis: &Analysis, text: &str) -> Result<(), String> {
 
 type Row = (std::mem::Discriminant<Op>, Vec<u32>, Vec<u32>, Option<Option<FuncId>>);
 
-/// What a function computes, without names: operations, operands, targets, and the functions that are called.
+/// A function without names: operations, operands, targets, and the functions that are called.
 fn shape(module: &Module, func: &Func) -> Vec<Row> {
     let callee = |op: Op| match op {
         Op::Invoke(callee) | Op::CFunction(callee) | Op::CallSymbol(callee) => match func.callee(callee) {

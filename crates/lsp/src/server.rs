@@ -94,7 +94,7 @@ pub fn serve(connection: Connection) -> Ended {
                 return if server.state == State::Ending { Ended::Well } else { Ended::Abruptly };
             }
             Message::Notification(notification) => server.notification(notification),
-            // The answers to what the server asks say nothing that it needs.
+            // The server needs no answers to its requests.
             Message::Response(_) => {}
         }
     }
@@ -300,7 +300,7 @@ impl Server {
         }
     }
 
-    /// What is known about a document, and the offset of a position in it.
+    /// The analysis of a document, and the offset of a position in it.
     fn at(&mut self, at: &TextDocumentPositionParams) -> Result<(Arc<Analysis>, usize), String> {
         let analysis = self.analysis(&at.text_document.uri)?;
         let offset = analysis.text.offset(at.position);
@@ -419,7 +419,7 @@ enum Wanted {
     All,
 }
 
-/// What becomes of a request at once.
+/// The outcome of a request on the server's thread.
 enum Asked {
     Answer(Answer),
     Refused(ErrorCode, String),

@@ -1,4 +1,4 @@
-//! A listener that keeps sums: what a live view shows of compiling, tasks and collections.
+//! A listener that keeps sums of compiling and tasks, for live views.
 //!
 //! Unlike a [`Trace`](crate::Trace) it keeps no events, so it may listen for as long as the process runs.
 //!
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use brolga_runtime::events::{Event, EventListener, Stage};
 
-/// How many functions have sums. What happens to others counts for the session alone.
+/// How many functions have sums. Events of others count for the session alone.
 const MAX_FUNCTIONS: usize = 1 << 16;
 
 /// See the file's header.
@@ -34,7 +34,7 @@ pub(crate) struct Sums {
     pub(crate) invalidations: u64,
     pub(crate) evictions: u64,
     pub(crate) interrupts: u64,
-    /// Time in compiling, without what is inside of it.
+    /// Time in compiling; that of nested spans counts once.
     pub(crate) compiling: Duration,
     /// The compile times of functions, by symbol.
     pub(crate) functions: BTreeMap<String, Duration>,

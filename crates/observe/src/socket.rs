@@ -7,7 +7,7 @@
 //! **Who may connect.** The socket is made in a new folder that only the user can enter, gets mode 0600 there, and then its name: there is no
 //! moment at which others could connect. A file of that name is left alone, unless it is a socket that nobody listens to.
 //!
-//! **What a client can do.** Ask for snapshots. A request that is none is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
+//! **Requests.** A client asks for snapshots. A request that is none is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
 //! connection. There are at most [`MAX_CLIENTS`] connections.
 //!
 //! **The end.** When [`Served`] is dropped the file goes and the session is let go of; connections end at their next request.
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Served {
 }
 
 /// Shows a session to processes of this user, by a socket of this name. Compile times and the queue are known if nobody listens to the
-/// [events](brolga_runtime::events) of its run time; what was compiled before is not in them.
+/// [events](brolga_runtime::events) of its run time; earlier compilations are not in them.
 ///
 /// # Errors
 /// There is a file of that name that is no socket, or a socket that somebody listens to; or the system refuses.

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use crate::snapshot::{FunctionRow, Snapshot};
 
-/// What functions are sorted by. Equal ones are sorted by their symbols.
+/// The column by which functions are sorted. Equal ones are sorted by their symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SortBy {
     /// The highest tier first, and in a tier the most calls.
