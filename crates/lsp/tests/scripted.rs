@@ -1,6 +1,7 @@
 //! The server, driven by a scripted client over a connection in memory.
 
 mod client;
+mod examples;
 
 use brolga_lsp::{EXPLORE, Ended, RUN};
 use client::{Client, URI, at, position};

@@ -1,12 +1,11 @@
 //! The programs of the repository, whole and damaged: every request has an answer, and no part of the compiler breaks.
 
-mod client;
-
 use std::fs;
 use std::path::Path;
 
-use client::{Client, URI, at};
 use serde_json::{Value, json};
+
+use crate::client::{Client, URI, at};
 
 /// The examples, by name.
 fn examples() -> Vec<(String, String)> {
