@@ -22,7 +22,6 @@
 //! The main types have an example each, on the page of the type.
 #![forbid(unsafe_code)]
 
-mod format;
 #[cfg(doctest)]
 mod guide;
 
@@ -539,4 +538,4 @@ pub use brolga_runtime::{ExceptionKind, StackFrame, Traces, events, heap, object
 /// # Ok::<(), brolga::Error>(())
 /// ```
 #[doc(inline)]
-pub use format::format;
+pub use brolga_engine::format;

@@ -18,7 +18,7 @@ use std::fmt;
 use brolga_ir::diag::{Diagnostics, Finding, SourceFile, Span};
 use brolga_ir::text::{Unit, parse, show_unit};
 
-use brolga_engine::{Broken, Error};
+use crate::error::{Broken, Error};
 
 /// A comment that the normal form cannot hold.
 struct StrayComment;
