@@ -18,31 +18,524 @@
 //! | `observe`, with the feature of that name | traces for Perfetto, tables, statistics of measurements |
 //! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
+//!
+//! The main types have an example each, on the page of the type.
 #![forbid(unsafe_code)]
 
-mod format;
+#[cfg(doctest)]
+mod guide;
+
+/// An engine compiles a program as a whole.
+///
+/// ```
+/// use brolga::{Engine, Options, Program};
+/// const FIB: &str = "
+/// function fib(n::Int64)::Int64
+/// 1 ─ %1 = Base.slt_int(n, 2)::Bool
+/// └──      goto #3 if not %1
+/// 2 ─      return n
+/// 3 ─ %4 = Base.sub_int(n, 1)::Int64
+/// │   %5 = invoke Main.fib(%4::Int64)::Int64
+/// │   %6 = Base.sub_int(n, 2)::Int64
+/// │   %7 = invoke Main.fib(%6::Int64)::Int64
+/// │   %8 = Base.add_int(%5, %7)::Int64
+/// └──      return %8
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("fib.jlir", FIB.as_bytes())?)?;
+/// assert_eq!(unit.func::<(i64,), i64>("fib")?.call((20,))?, 6765);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Engine;
+
+/// Each choice is a method.
+///
+/// ```
+/// use brolga::{Engine, OptLevel, Options, Output};
+/// let options = Options::new().opt_level(OptLevel::O3).heap_limit(Some(64 << 20)).output(Output::Capture);
+/// let engine = Engine::new(options)?;
+/// assert_eq!(engine.runtime().heap().options().limit, Some(64 << 20));
+/// # Ok::<(), brolga::Error>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Options;
+
+/// A program is text that was read and verified, or a module that was built.
+///
+/// ```
+/// use brolga::Program;
+/// const TWICE: &str = "
+/// ## check: twice(4) == 8
+/// function twice(n::Int64)::Int64
+/// 1 ─ %1 = Base.add_int(n, n)::Int64
+/// └──      return %1
+/// end";
+///
+/// let program = Program::read("twice.jlir", TWICE.as_bytes())?;
+/// assert_eq!(program.module().func_count(), 1);
+/// assert_eq!(program.checks().len(), 1);
+///
+/// let error = Program::read("wrong.jlir", TWICE.replace("add_int", "add_itn").as_bytes()).unwrap_err();
+/// assert!(error.to_string().contains("wrong.jlir:4:"), "the place of the fault: {error}");
+/// # Ok::<(), brolga::Error>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Program;
+
+/// The functions of one program, by name.
+///
+/// ```
+/// use brolga::{Engine, Options, Program};
+/// const TWICE: &str = "
+/// function twice(n::Int64)::Int64
+/// 1 ─ %1 = Base.add_int(n, n)::Int64
+/// └──      return %1
+/// end
+/// function twice(x::Float64)::Float64
+/// 1 ─ %1 = Base.add_float(x, x)::Float64
+/// └──      return %1
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("twice.jlir", TWICE.as_bytes())?)?;
+/// assert_eq!(unit.symbols().collect::<Vec<_>>(), ["twice(Float64)", "twice(Int64)"]);
+/// let twice = unit.func::<(f64,), f64>("twice(Float64)")?;
+/// drop(unit);
+/// assert_eq!(twice.call((1.5,))?, 3.0, "a function keeps its code");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Unit;
+
+/// Calls by their text, natively or by the interpreter; and the tests of a program.
+///
+/// ```
+/// use brolga::{Engine, Evaluator, Options, Program, Verdict};
+/// const HALF: &str = "
+/// ## check: half(9) == 4
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// let program = Program::read("half.jlir", HALF.as_bytes())?;
+/// let engine = Engine::new(Options::new())?;
+/// for mut evaluator in [Evaluator::interpreted(&program), Evaluator::native(&program, &engine)] {
+///     assert_eq!(evaluator.call(&program.call("half(-7)")?)?, "-3");
+///     assert_eq!(evaluator.check(&program.checks()[0]), Verdict::Passed);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Evaluator;
+
+/// The steps one by one, for those who want to see them.
+///
+/// ```
+/// use brolga::ir::text::show_func;
+/// use brolga::opt::{Cx, Options};
+/// use brolga::{OptLevel, Program, Stages};
+/// const FOUR: &str = "
+/// function four()::Int64
+/// 1 ─ %1 = Base.add_int(2, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// let program = Program::read("four.jlir", FOUR.as_bytes())?;
+/// let options = Options::default();
+/// let mut stages = Stages::new(program.module(), OptLevel::O2, &options, Cx::default());
+/// let (id, _) = program.module().funcs().next().unwrap();
+/// let optimised = stages.optimised(id)?;
+/// assert!(show_func(program.context(), &optimised).to_string().contains("return 4"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Stages;
+
+/// A program that was compiled ahead of time.
+///
+/// ```
+/// use brolga::{Engine, Options, Program, image};
+/// const HALF: &str = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// if cfg!(target_arch = "x86_64") {
+///     let bytes = image::build(&Program::read("half.jlir", HALF.as_bytes())?, &Options::new())?;
+///     let opened = Engine::new(Options::new())?.open_bytes(&bytes)?;
+///     assert_eq!(opened.unit().func::<(i64,), i64>("half")?.call((8,))?, 4);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Image;
+
+/// An error says whose fault it is; broken input has all findings with their places.
+///
+/// ```
+/// use brolga::{Error, Fault, Program};
+/// let error = Program::read("wrong.jlir", b"function f(n::Int64)::Int64\nend\n").unwrap_err();
+/// assert_eq!(error.fault(), Fault::Program);
+/// let Error::Broken(broken) = error else { panic!("{error}") };
+/// assert_eq!(broken.findings.total(), 1);
+/// assert!(broken.to_string().starts_with("error[syntax-rows]: the function has no statement\n  --> wrong.jlir:1:1"));
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Error;
+
+/// Functions of programs that see each other are compiled when somebody looks.
+///
+/// ```
+/// use brolga::{Options, Session, Workers};
+/// const HALF: &str = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// let session = Session::new(Options::new(), Workers::Pool(1))?;
+/// let main = session.create_dylib("main")?;
+/// main.define(main.read("half.jlir", HALF.as_bytes())?)?;
+/// assert_eq!(session.stats().compiled_functions, 0);
+/// assert_eq!(main.func::<(i64,), i64>("half")?.call((8,))?, 4);
+/// assert_eq!(session.stats().compiled_functions, 1);
+/// session.end();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Session;
+
+/// The causes of a failed look-up go down to the root.
+///
+/// ```
+/// use brolga::{Options, Session, SessionError, Workers};
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let main = session.create_dylib("main")?;
+/// let error = main.function("nothing").unwrap_err();
+/// assert!(matches!(error, SessionError::Link(_)), "{error}");
+/// assert!(error.to_string().contains("nothing"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::SessionError;
+
+/// Who compiles.
+///
+/// ```
+/// use brolga::{Options, Session, Workers};
+/// for workers in [Workers::Pool(2), Workers::Caller, Workers::Seeded(7)] {
+///     Session::new(Options::new(), workers)?.end();
+/// }
+/// # Ok::<(), brolga::Error>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::Workers;
 
 pub use brolga_engine::{
-    Broken, Counted, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
-    SessionError, Stages, Unit, Verdict, Workers, emit, image, read_unit, session,
+    Broken, Counted, CpuTarget, Failure, Fault, Verdict, emit, image, read_unit, session,
 };
 #[cfg(feature = "explore")]
 pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
+
+/// A function that is called with Rust values, on any thread.
+///
+/// ```
+/// use brolga::{Engine, Options, Program, TypedFunc};
+/// const SWAP: &str = "
+/// function swap(pair::Tuple{Int64, Bool})::Tuple{Bool, Int64}
+/// 1 ─ %1 = Base.getfield(pair, 1)::Int64
+/// │   %2 = Base.getfield(pair, 2)::Bool
+/// │   %3 = Core.tuple(%2, %1)::Tuple{Bool, Int64}
+/// └──      return %3
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("swap.jlir", SWAP.as_bytes())?)?;
+/// let swap: TypedFunc<((i64, bool),), (bool, i64)> = unit.func("swap")?;
+/// let other = swap.clone();
+/// assert_eq!(std::thread::spawn(move || other.call(((7, true),))).join().unwrap()?, (true, 7));
+/// assert_eq!(swap.call(((8, false),))?, (false, 8));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::TypedFunc;
+
+/// A function whose types are not known to Rust is called with bits.
+///
+/// ```
+/// use brolga::{Engine, Options, Program};
+/// const AREA: &str = "
+/// struct Rectangle
+///     width::Float64
+///     height::Float64
+/// end
+/// function area(of::Rectangle)::Float64
+/// 1 ─ %1 = Base.getfield(of, :width)::Float64
+/// │   %2 = Base.getfield(of, :height)::Float64
+/// │   %3 = Base.mul_float(%1, %2)::Float64
+/// └──      return %3
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("area.jlir", AREA.as_bytes())?)?;
+/// let area = unit.untyped("area")?;
+/// // A struct of two floats travels as these.
+/// let fields = [3.0f64, 4.0].map(|side| u128::from(side.to_bits()));
+/// assert_eq!(area.call(&fields)?, [u128::from(12.0f64.to_bits())]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::UntypedFunc;
+
+/// A function with objects among its values is called inside a scope.
+///
+/// ```
+/// use brolga::{Engine, Options, Program, ScopedFunc, Text};
+/// const SAME: &str = "
+/// function same(text::String)::String
+/// 1 ─      return text
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("same.jlir", SAME.as_bytes())?)?;
+/// let same: ScopedFunc<(Text,), Text> = unit.func_in("same")?;
+/// assert_eq!(engine.runtime().enter(|scope| same.call(scope, ("ada",)))??, "ada");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::ScopedFunc;
+
+/// Any object, as a [`Root`](heap::Root) of the scope.
+///
+/// ```
+/// use brolga::{Engine, Handle, Options, Program};
+/// const SAME: &str = "
+/// function same(text::String)::String
+/// 1 ─      return text
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("same.jlir", SAME.as_bytes())?)?;
+/// let same = unit.func_in::<(Handle,), Handle>("same")?;
+/// engine.runtime().enter(|scope| {
+///     let text = scope.string(b"ada")?;
+///     let same = same.call(scope, (text,))?;
+///     scope.collect();
+///     assert_eq!(same.get(scope).text(), Some("ada"));
+///     Ok::<(), brolga::CallError>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::Handle;
+
+/// A vector of numbers, copied in and out.
+///
+/// ```
+/// use brolga::{Engine, Options, Program, Vector};
+/// const SET: &str = "
+/// function set(of::Vector{Int64}, at::Int64, to::Int64)::Vector{Int64}
+/// 1 ─      Base.arrayset(true, of, to, at)::Vector{Int64}
+/// └──      return of
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("set.jlir", SET.as_bytes())?)?;
+/// let set = unit.func_in::<(Vector<i64>, i64, i64), Vector<i64>>("set")?;
+/// engine.runtime().enter(|scope| {
+///     assert_eq!(set.call(scope, (&[1, 2, 3], 2, 20))?, [1, 20, 3]);
+///     assert_eq!(set.call(scope, (&[1, 2, 3], 4, 20)).unwrap_err().to_string().lines().next(), Some("BoundsError: attempt to access 3-element Vector{Int64} at index [4]"));
+///     Ok::<(), brolga::CallError>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::Vector;
+
+/// Many short calls within one entry into compiled code.
+///
+/// ```
+/// use brolga::{Engine, Options, Program};
+/// const HALF: &str = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("half.jlir", HALF.as_bytes())?)?;
+/// let half = unit.func::<(i64,), i64>("half")?;
+/// let sum = engine.activate(|activation| {
+///     (0..10).map(|n| half.call_within(activation, (n,))).sum::<Result<i64, _>>()
+/// })??;
+/// assert_eq!(sum, 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::Activation;
+
+/// Why a call gave no value; mostly an exception.
+///
+/// ```
+/// use brolga::{CallError, Engine, ExceptionKind, Options, Program};
+/// const DIVIDE: &str = "
+/// function divide(n::Int64, by::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, by)::Int64
+/// └──      return %1
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("divide.jlir", DIVIDE.as_bytes())?)?;
+/// match unit.func::<(i64, i64), i64>("divide")?.call((1, 0)) {
+///     Err(CallError::Exception(thrown)) => assert_eq!(thrown.kind, ExceptionKind::DivideError),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::CallError;
+
+/// A look-up compares the types of Rust with those of the function.
+///
+/// ```
+/// use brolga::{Engine, LookupError, Options, Program};
+/// const HALF: &str = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("half.jlir", HALF.as_bytes())?)?;
+/// assert!(matches!(unit.func::<(i64,), f64>("half"), Err(LookupError::Result { .. })));
+/// assert!(matches!(unit.func::<(), i64>("half"), Err(LookupError::Count { .. })));
+/// let error = unit.func::<(i64,), i64>("halve").unwrap_err();
+/// assert_eq!(error.to_string(), "no function `halve`; there is `half(Int64)`");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_jit::LookupError;
+
 #[cfg(feature = "gdb")]
 pub use brolga_jit::GdbInterface;
 pub use brolga_jit::{
-    Activation, CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, Handle, JitDump,
-    LinkerKind, LookupError, Mapping, NoValue, Params, PerfMap, RawEntry, Scoped, ScopedFunc, ScopedParams,
-    Symbolized, Text, TypedFunc, UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
+    CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, JitDump, LinkerKind, Mapping, NoValue, Params,
+    PerfMap, RawEntry, Scoped, ScopedParams, Symbolized, Text, UnitId, UnwindTables, Value, ValueError, Word,
     WrongArgument,
 };
 #[cfg(feature = "observe")]
 pub use brolga_observe as observe;
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
-pub use brolga_runtime::{
-    Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, events, heap, objects,
-};
-pub use format::format;
+
+/// The heap, the output and the methods that engines and sessions run with; several may share one.
+///
+/// ```
+/// use brolga::{Engine, Options};
+/// let one = Engine::new(Options::new())?;
+/// let other = Engine::on(one.runtime(), Options::new())?;
+/// let kept = one.runtime().enter(|scope| {
+///     let text = scope.string(b"shared").unwrap();
+///     scope.persistent(text.get(scope))
+/// })?;
+/// other.runtime().enter(|scope| {
+///     assert_eq!(scope.get_persistent(&kept).and_then(|text| text.text()), Some("shared"));
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Runtime;
+
+/// An exception that left compiled code: its kind, its text, and where it came from.
+///
+/// ```
+/// use brolga::{CallError, Engine, Options, Program};
+/// const DIVIDE: &str = "
+/// function divide(n::Int64, by::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, by)::Int64
+/// └──      return %1
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("divide.jlir", DIVIDE.as_bytes())?)?;
+/// let error = unit.func::<(i64, i64), i64>("divide")?.call((1, 0)).unwrap_err();
+/// let CallError::Exception(thrown) = error else { panic!("{error}") };
+/// assert_eq!((thrown.kind.name(), &*thrown.message), ("DivideError", "integer division error"));
+/// assert_eq!(thrown.trace()[0].function.as_deref(), Some("divide(Int64, Int64)"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Exception;
+
+/// Any thread may stop compiled code that runs on another.
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use brolga::{Engine, Interrupt, Options, Program};
+/// const SPIN: &str = "
+/// function spin()::Nothing
+/// 1 ─      goto #2
+/// 2 ┄      goto #2
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let spin = engine.compile(&Program::read("spin.jlir", SPIN.as_bytes())?)?.func::<(), ()>("spin")?;
+/// let (interrupt, ended) = (Interrupt::for_current(engine.runtime())?, AtomicBool::new(false));
+/// std::thread::scope(|threads| {
+///     // A request before the call is void, so it is repeated.
+///     threads.spawn(|| {
+///         while !ended.load(Ordering::Relaxed) {
+///             interrupt.raise();
+///             std::thread::yield_now();
+///         }
+///     });
+///     let stopped = spin.call(()).unwrap_err();
+///     ended.store(true, Ordering::Relaxed);
+///     assert!(stopped.to_string().starts_with("InterruptException"), "{stopped}");
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Interrupt;
+
+/// Where `print` writes.
+///
+/// ```
+/// use brolga::{Engine, Options, Output, Program};
+/// const HELLO: &str = "
+/// function hello(n::Int64)::Nothing
+/// 1 ─      invoke Base.println(\"n = \"::String, n::Int64)::Nothing
+/// └──      return nothing
+/// end";
+///
+/// let engine = Engine::new(Options::new().output(Output::Capture))?;
+/// let unit = engine.compile(&Program::read("hello.jlir", HELLO.as_bytes())?)?;
+/// unit.func::<(i64,), ()>("hello")?.call((7,))?;
+/// assert_eq!(engine.runtime().sink().take_captured(), b"n = 7\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Output;
+
+pub use brolga_runtime::CallError as ObjectCallError;
+pub use brolga_runtime::{ExceptionKind, StackFrame, Traces, events, heap, objects};
+
+/// Formats a source, with its comments.
+///
+/// ```
+/// use brolga::{Program, format};
+/// let source = b"# halves\nfunction half( n::Int64 )::Int64\n1 \xe2\x94\x80 return n\nend\n";
+/// let program = Program::read("half.jlir", source)?;
+/// let text = format(program.source(), program.unit())?;
+/// assert!(text.starts_with("# halves\nfunction half(n::Int64)::Int64\n"), "{text}");
+/// # Ok::<(), brolga::Error>(())
+/// ```
+#[doc(inline)]
+pub use brolga_engine::format;

@@ -11,6 +11,7 @@
 //! | every atomic operation carries its row of the file's ordering table | the file's own header |
 //! | every path that a document names exists | the documents |
 //! | headers, file lengths, no stubs | here |
+//! | a page of the guide is listed, and its snippets are tests | `docs/guide/src/SUMMARY.md`, `src/guide.rs` |
 //! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
 //!
 //! Everything is textual, on code with comments and strings blanked out (`support::code_of`).
@@ -407,6 +408,25 @@ fn documents_name_paths_that_exist() {
         }
     }
     hold("Every path that a document names exists:", &broken);
+}
+
+#[test]
+fn every_page_of_the_guide_is_listed_and_its_snippets_run() {
+    let (summary, tested) = (read("docs/guide/src/SUMMARY.md"), read("src/guide.rs"));
+    let mut broken = Vec::new();
+    for path in files_below("docs/guide/src", ".md") {
+        let page = path.rsplit('/').next().unwrap_or("");
+        if page == "SUMMARY.md" {
+            continue;
+        }
+        if !summary.contains(&format!("]({page})")) {
+            broken.push(format!("{path}: SUMMARY.md does not list it"));
+        }
+        if !tested.contains(&format!("\"{page}\"")) {
+            broken.push(format!("{path}: src/guide.rs does not name it"));
+        }
+    }
+    hold("Pages of the guide:", &broken);
 }
 
 /// Words of `line` that start with a folder of the repository; patterns (`*`, `<name>`, capitals as place-holders) are no paths.

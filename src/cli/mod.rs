@@ -19,6 +19,7 @@ mod explore;
 mod fmt;
 mod image;
 mod input;
+mod lsp;
 mod opt;
 mod passes;
 mod progress;
@@ -27,6 +28,7 @@ mod repl;
 mod report;
 mod run;
 mod test;
+mod top;
 mod verify;
 
 use std::io::Write;
@@ -62,6 +64,8 @@ enum Command {
     Image(image::Args),
     Explore(explore::Args),
     Repl(repl::Args),
+    Top(top::Args),
+    Lsp(lsp::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -79,6 +83,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Image(args) => image::run(&args),
         Command::Explore(args) => explore::run(&args),
         Command::Repl(args) => repl::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Lsp(args) => lsp::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),

@@ -1,10 +1,12 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use brolga::events::EventListener;
 use brolga::ir::Module;
-use brolga::observe::Trace;
+use brolga::observe::{self, Live, Several, Trace};
 use brolga::session::{self, Session, Workers};
 use brolga::{Evaluator, Failure, Program, Runtime};
 
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// Show a table of stages and events afterwards
     #[arg(long, conflicts_with = "interp")]
     stats: bool,
+    /// Show the session to `brolga top` by a socket of this name, for processes of this user
+    #[arg(long, value_name = "SOCKET", requires = "tiered")]
+    top: Option<PathBuf>,
     #[command(flatten)]
     how: How,
 }
@@ -84,7 +89,22 @@ fn run_engine(args: &Args, trace: Option<&Arc<Trace>>) -> Done {
 fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>) -> Done {
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
     let session = Session::new(args.how.options(), Workers::Pool(1))?;
-    listen(session.runtime(), trace);
+    let served = match &args.top {
+        Some(path) => {
+            let live = Arc::new(Live::new());
+            let mut listeners: Vec<Arc<dyn EventListener>> = vec![live.clone()];
+            listeners.extend(trace.map(|trace| trace.clone() as Arc<dyn EventListener>));
+            // The run time is new: nobody listens yet.
+            let _is_first = session.runtime().events().listen(Arc::new(Several::new(listeners)));
+            let served = observe::serve_with(&session, Some(live), path);
+            let cannot = |error| Stop::System(format!("cannot open `{}`: {error}", path.display()));
+            Some(served.map_err(cannot)?)
+        }
+        None => {
+            listen(session.runtime(), trace);
+            None
+        }
+    };
     let dylib = session.create_dylib("main").map_err(Stop::session)?;
     let program = dylib.read(name, &bytes).map_err(Stop::session)?;
     dylib.define(program.tiered(calls)).map_err(Stop::session)?;
@@ -99,6 +119,7 @@ fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>) -> Done {
     session.runtime().sink().flush();
     let unwritten = session.runtime().sink().take_error();
     drop(evaluator);
+    drop(served);
     let thrown = session.end();
     let value = shown.map_err(|failure| match failure {
         Failure::NotCompiled(error) => error.into(),

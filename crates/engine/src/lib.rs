@@ -9,6 +9,7 @@
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
+//! | `format` | the normal form of a text, with its comments |
 //! | [`emit`] | listings and object files |
 //! | [`image`] | programs built ahead of time and opened by path |
 //!
@@ -22,6 +23,7 @@ pub mod emit;
 mod engine;
 mod error;
 mod evaluate;
+mod format;
 pub mod image;
 mod native_type;
 mod options;
@@ -35,6 +37,7 @@ pub use brolga_codegen::isa::CpuTarget;
 pub use engine::{Engine, Unit, build};
 pub use error::{Broken, Error, Fault};
 pub use evaluate::{Counted, Evaluator, Failure, Verdict};
+pub use format::format;
 pub use image::Image;
 pub use options::{Options, tier};
 pub use program::{Program, read_unit};

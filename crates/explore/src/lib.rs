@@ -13,6 +13,7 @@
 //! | `assembly` | machine code as text |
 //! | `machine` | CLIF, listing and bytes as rows |
 //! | `data` | all of it as compact JSON |
+//! | `fates` | what became of each row of one function, for editors |
 //! | `options` | what the page shows |
 //! | `page.html`, `page.css`, `page.js` | the page; it asks the network for nothing |
 //! | `views.js` | columns: stages decoded, statements as HTML |
@@ -28,6 +29,7 @@
 
 mod assembly;
 mod data;
+mod fates;
 mod json;
 mod machine;
 mod options;
@@ -37,6 +39,7 @@ mod watch;
 use brolga_engine::{Error, Evaluator, Program};
 
 pub use assembly::assembly;
+pub use fates::{Fate, Fates, MAX_CODE_ROWS, fates};
 pub use machine::instructions;
 pub use options::{DEFAULT_STEPS, Options, Source};
 

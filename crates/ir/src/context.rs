@@ -22,6 +22,17 @@ use std::sync::{Arc, LazyLock};
 ///
 /// Programs that work together are in one context or in [views](Context::view) of it. A program in a view of its own gives its names and types back
 /// when it is dropped.
+///
+/// ```
+/// use brolga_ir::{Context, Type};
+/// let cx = Context::new();
+/// let pair = cx.types.tuple(&[Type::INT64, Type::BOOL]).unwrap();
+/// assert_eq!(cx.types.display(pair).to_string(), "Tuple{Int64, Bool}");
+/// // A view has the same numbers for the same names and types.
+/// let view = cx.view();
+/// assert_eq!(view.types.tuple(&[Type::INT64, Type::BOOL]), Ok(pair));
+/// assert!(cx.is_same(&view));
+/// ```
 #[derive(Debug)]
 pub struct Context {
     /// Interned texts.

@@ -275,6 +275,13 @@ impl Diagnostics {
         }
     }
 
+    /// Adds evidence to the first finding.
+    pub(crate) fn note_at_first(&mut self, note: &str) {
+        if let Some(first) = self.list.first_mut() {
+            first.notes.push(note.to_owned());
+        }
+    }
+
     /// Adds an error at a place.
     pub fn error(&mut self, finding: &dyn Finding, at: Span) {
         self.push(Diagnostic::error(finding, at));

@@ -140,6 +140,22 @@ impl Methods {
 }
 
 /// Functions and globals that are compiled together.
+///
+/// ```
+/// use brolga_ir::module::ModuleError;
+/// use brolga_ir::{Context, Module, Type, build::Builder, text::show_module};
+/// let cx = Context::new();
+/// let mut b = Builder::high(&cx, "same", &[("x", Type::INT64)], Type::INT64);
+/// let x = b.param(0)?;
+/// b.ret(&[x])?;
+/// let func = b.finish()?;
+/// let mut module = Module::new(cx.clone());
+/// let id = module.add_func(func.clone())?;
+/// assert_eq!(module.symbol(id).as_deref(), Some("same(Int64)"));
+/// assert_eq!(module.add_func(func), Err(ModuleError::DuplicateMethod(id)));
+/// assert!(show_module(&module).to_string().starts_with("function same(x::Int64)::Int64"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Module {
     /// The names and types.
@@ -167,6 +183,22 @@ pub enum ModuleError {
     /// A high function lacks its argument 0, the function object.
     NoFunctionObject,
 }
+
+impl std::fmt::Display for ModuleError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ModuleError::DuplicateMethod(first) => {
+                write!(f, "{first} has the same function and argument types")
+            }
+            ModuleError::DuplicateGlobal(_) => f.write_str("there is a global of this name"),
+            ModuleError::NoFunctionObject => {
+                f.write_str("a function of high IR begins with its function object")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ModuleError {}
 
 impl Module {
     /// An empty module.

@@ -226,12 +226,139 @@ fn constructs_without_meaning_are_refused_where_they_are_reached() {
         "$(Expr(:isdefined, :(y)))::Bool",
         "$(Expr(:new_opaque_closure, Tuple{Int64}, Int64, Int64, true, :(x)))::Any",
         "Base.llvmcall((\"define\", \"entry\"), Int64, Tuple{Int64}, x)::Int64",
+        "$(Expr(:foreigncall, \"llvm.x86.rdtsc\", Int64, svec(), 0, :(:llvmcall)))::Int64",
     ] {
         passes(&format!(
             "# signature: f(x::Int64)::Int64\n# check: f(1) == 1\n# throws: f(-1) CompileError\nCodeInfo(\n\
              1 ─ %1 = Base.slt_int(x, 0)::Bool\n└──      goto #3 if not %1\n2 ─ %3 = {row}\n└──      unreachable\n3 ─      return x\n) => Int64\n"
         ));
     }
+}
+
+#[test]
+fn llvms_intrinsics_by_name() {
+    for (ty, call, value) in [
+        (
+            "Float64",
+            "\"llvm.sqrt.f64\", Float64, svec(Float64), 0, :(:llvmcall), :(x), :(x)",
+            "f(6.25) == 2.5",
+        ),
+        (
+            "Float64",
+            "\"llvm.pow.f64\", Float64, svec(Float64, Float64), 0, :(:llvmcall), :(x), 2.0, 2.0, :(x)",
+            "f(3.0) == 9.0",
+        ),
+        (
+            "Float32",
+            "\"llvm.pow.f32\", Float32, svec(Float32, Float32), 0, :(:llvmcall), :(x), 2.0f0, 2.0f0, :(x)",
+            "f(3.0f0) == 9.0f0",
+        ),
+        (
+            "Float64",
+            "\"llvm.fma.f64\", Float64, svec(Float64, Float64, Float64), 0, :(:llvmcall), :(x), :(x), 1.0, 1.0, :(x), :(x)",
+            "f(3.0) == 10.0",
+        ),
+        (
+            "UInt64",
+            "\"llvm.ctlz.i64\", UInt64, svec(UInt64, Bool), 0, :(:llvmcall), :(x), false, false, :(x)",
+            "f(0x0000000000000001) == 0x000000000000003f",
+        ),
+    ] {
+        passes(&format!(
+            "# signature: f(x::{ty})::{ty}\n# check: {value}\nCodeInfo(\n1 ─ %1 = $(Expr(:foreigncall, {call}))::{ty}\n└──      return %1\n) => {ty}\n"
+        ));
+    }
+}
+
+#[test]
+fn floats_in_order_with_nan_behind_everything() {
+    passes(
+        "# signature: f(x::Float64, y::Float64)::Bool\n# check: f(1.0, 2.0) == true\n# check: f(2.0, 1.0) == false\n# check: f(-2.0, -1.0) == true\n\
+         # check: f(-1.0, -2.0) == false\n# check: f(-0.0, 0.0) == true\n# check: f(0.0, -0.0) == false\n# check: f(Inf, NaN) == true\n\
+         # check: f(NaN, Inf) == false\n# check: f(NaN, NaN) == false\n# check: f(-1.0, NaN) == true\nCodeInfo(\n\
+         1 ─ %1 = Base.fpislt(x, y)::Bool\n└──      return %1\n) => Bool\n",
+    );
+    // A function of the program with this name is that function.
+    passes(
+        "# signature: f(x::Int64)::Int64\n# check: f(1) == 7\nCodeInfo(\n1 ─ %1 = invoke Main.fpislt(x::Int64)::Int64\n└──      return %1\n) => Int64\n\n\
+         # signature: fpislt(x::Int64)::Int64\nCodeInfo(\n1 ─      return 7\n) => Int64\n",
+    );
+}
+
+#[test]
+fn static_parameters_as_operands() {
+    // The annotation determines a type; without one, and without a `where`, the variable is not known.
+    passes(
+        "# signature: f(x::Int64)::Bool\n# check: f(1) == true\nCodeInfo(\n\
+         1 ─ %1 = Base.isa(x, $(Expr(:static_parameter, 1))::Type{Int64})::Bool\n└──      return %1\n) => Bool\n",
+    );
+    passes(
+        "# signature: f(x::Int64)::Bool\n# throws: f(1) UndefVarError\nCodeInfo(\n\
+         1 ─ %1 = Base.isa(x, $(Expr(:static_parameter, 1)))::Bool\n└──      return %1\n) => Bool\n",
+    );
+    passes(
+        "# signature: f(x::Int64)::Bool where {T = Float64}\n# check: f(1) == false\nCodeInfo(\n\
+         1 ─ %1 = Base.isa(x, $(Expr(:static_parameter, 1))::Type{Float64})::Bool\n└──      return %1\n) => Bool\n",
+    );
+}
+
+#[test]
+fn rows_behind_the_end_of_a_block() {
+    let text = |row: &str| {
+        format!(
+            "# signature: f(x::Int64)::Int64\n# check: f(1) == 1\nCodeInfo(\n1 ─ %1 = Base.slt_int(x, 0)::Bool\n└──      goto #3 if not %1\n\
+             2 ─      $(Expr(:unreachable))::Union{{}}\n│        {row}\n└──      $(Expr(:unreachable))::Union{{}}\n3 ┄      return x\n) => Int64\n"
+        )
+    };
+    passes(&text("φ ()::Union{}"));
+    passes(&text("nothing::Nothing"));
+    let found = refusal("t", &text("Base.add_int(x, 1)::Int64")).expect("refused");
+    assert!(found.contains("a statement follows the one that ends the block"), "{found}");
+}
+
+#[test]
+fn exceptions_thrown_again_by_julias_own_function() {
+    passes(
+        "# signature: f(x::Int64)::Int64\n# throws: f(1) ErrorException\nCodeInfo(\n1 ─      $(Expr(:enter, #3))\n\
+         2 ─      Core.throw(ErrorException(\"a\"))::Union{}\n└──      $(Expr(:unreachable))::Union{}\n\
+         3 ┄      $(Expr(:leave, 1))\n│        invoke Main.rethrow()::Union{}\n└──      $(Expr(:unreachable))::Union{}\n) => Int64\n\n\
+         # signature: rethrow()::Union{}\nCodeInfo(\n1 ─     $(Expr(:foreigncall, :(:jl_rethrow), Union{}, svec(), 0, :(:ccall)))::Union{}\n\
+         └──     $(Expr(:unreachable))::Union{}\n) => Union{}\n",
+    );
+}
+
+#[test]
+fn arrays_as_operands() {
+    passes(
+        "# signature: f(i::Int64)::UInt16\n# check: f(2) == 0x000b\nCodeInfo(\n\
+         1 ─ %1 = Base.arrayref(true, UInt16[0x000a, 0x000b], i)::UInt16\n└──      return %1\n) => UInt16\n",
+    );
+}
+
+#[test]
+fn tuples_of_any_length_as_they_were_printed() {
+    let text = |ty: &str| {
+        format!(
+            "# signature: f(x::Any)::Bool\n# check: f((1, 2)) == true\n# check: f(()) == true\n# check: f((\"a\",)) == false\nCodeInfo(\n\
+             1 ─ %1 = Base.isa(x, {ty})::Bool\n└──      return %1\n) => Bool\n"
+        )
+    };
+    passes(&text("Tuple{Vararg{Int64,N} where N}"));
+    passes(&text("Tuple{Vararg{Int64}}"));
+}
+
+#[test]
+fn functions_of_base_behind_a_nested_module() {
+    // The module of the program sees what Base exports; `typeof(iseven)` of it is Base's function.
+    passes(
+        "# signature: f(x::Int64)::Bool\n# check: f(2) == true\nCodeInfo(\n1 ─ %1 = Main.Programs.iseven::typeof(iseven)\n\
+         │   %2 = (%1 === Base.iseven)::Bool\n└──      return %2\n) => Bool\n",
+    );
+    // One that the program defines is its own.
+    passes(
+        "# signature: f(x::Int64)::Int64\n# check: f(2) == 9\nCodeInfo(\n1 ─ %1 = invoke Main.Programs.iseven(x::Int64)::Int64\n└──      return %1\n) => Int64\n\n\
+         # signature: iseven(x::Int64)::Int64\nCodeInfo(\n1 ─      return 9\n) => Int64\n",
+    );
 }
 
 #[test]

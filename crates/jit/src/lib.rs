@@ -42,8 +42,8 @@ pub use call::func::{CallError, LookupError, NoValue, TypedFunc, UntypedFunc, Wo
 pub use call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use call::value::{Params, Value, ValueError};
 pub use cell::{
-    Body, CellError, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell, Reserved,
-    Superseded, Switch, Target,
+    Body, CellError, CellFacts, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell,
+    Reserved, Superseded, Switch, Target,
 };
 pub use debug::code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 #[cfg(feature = "gdb")]

@@ -16,6 +16,26 @@ use crate::program::{Callees, Program, check_built};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// use brolga::{Options, Session, Workers};
+/// const HALF: &[u8] = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end".as_bytes();
+///
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let main = session.create_dylib("main")?;
+/// let definitions = main.read("half.jlir", HALF)?.tiered(100).inlinable();
+/// assert_eq!(definitions.functions(), ["half(Int64)"]);
+/// main.define(definitions)?;
+/// let half = main.func::<(i64,), i64>("half")?;
+/// assert_eq!(session.stats().compiled_functions, 0, "its first call compiles it");
+/// assert_eq!(half.call((8,))?, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "nothing is defined until it is given to a dylib"]
 pub struct Definitions<'t> {
     pub(crate) module: Module,

@@ -21,6 +21,26 @@ use crate::program::{Callees, check_built, check_read, read_unit_in};
 use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// use brolga::{Options, Session, Workers};
+/// const HALF: &[u8] = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end".as_bytes();
+///
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let (library, main) = (session.create_dylib("library")?, session.create_dylib("main")?);
+/// library.define(library.read("half.jlir", HALF)?)?;
+/// assert!(main.function("half").is_err(), "it does not see the library");
+/// main.link_against(&library)?;
+/// assert_eq!(main.func::<(i64,), i64>("half")?.call((8,))?, 4);
+/// library.remove(&["half"])?;
+/// assert!(main.methods()?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Dylib {
     pub(super) session: Session,

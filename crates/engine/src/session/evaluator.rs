@@ -35,7 +35,31 @@ use crate::bridge::{self, BridgeError};
 use crate::error::Broken;
 use crate::evaluate::Failure;
 
-/// See the file's header.
+/// Calls and expressions by their text, with variables: what a prompt needs.
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// # use brolga_ir as ir;
+/// use brolga::session::Evaluator;
+/// use brolga::{Options, Session, Workers};
+/// use ir::Module;
+/// const HALF: &[u8] = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end".as_bytes();
+///
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let main = session.create_dylib("main")?;
+/// main.define(main.read("half.jlir", HALF)?)?;
+/// let names = Module::new(session.context().view());
+/// let mut evaluator = Evaluator::new(&main, &names);
+/// let four = evaluator.evaluate("input 1", "half(8)")?;
+/// evaluator.set("x", four);
+/// let two = evaluator.evaluate("input 2", "half(x)")?;
+/// assert_eq!((evaluator.show(&two)?, evaluator.type_text(&two)), ("2".to_owned(), "Int64".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Evaluator<'m> {
     dylib: Dylib,
     interp: Interp<'m>,

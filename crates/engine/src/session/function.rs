@@ -17,6 +17,25 @@ use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFun
 
 /// A function that can be called: each call reaches the newest definition. One that is not [lazy](super::Definitions::lazy) can be called also when
 /// the session does not know it any more, with all that it calls, unless a tombstone removed it.
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// use brolga::{Options, Session, Workers};
+/// const HALF: &[u8] = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end".as_bytes();
+///
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let main = session.create_dylib("main")?;
+/// main.define(main.read("half.jlir", HALF)?)?;
+/// let half = main.function("half")?;
+/// assert_eq!(half.symbol(), "half(Int64)");
+/// assert_eq!(half.typed::<(i64,), i64>()?.call((8,))?, 4);
+/// assert_eq!(half.untyped()?.call(&[8])?, [4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Function {
     function: target::Function,
@@ -128,6 +147,24 @@ impl std::fmt::Debug for Function {
 
 /// A function on its way: a future, and something to wait for. Dropping it stops the wait; what has begun continues, and what
 /// is queued for nobody else is not begun.
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// use brolga::{Options, Session, Workers};
+/// const HALF: &[u8] = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end".as_bytes();
+///
+/// let session = Session::new(Options::new(), Workers::Pool(1))?;
+/// let main = session.create_dylib("main")?;
+/// main.define(main.read("half.jlir", HALF)?)?;
+/// let request = main.request("half"); // or `.await` it
+/// let half = request.wait()?;
+/// assert_eq!(half.typed::<(i64,), i64>()?.call((8,))?, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a request that is dropped is cancelled"]
 pub struct Request {
     state: State,

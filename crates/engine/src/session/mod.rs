@@ -108,10 +108,11 @@ mod workers;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use brolga_codegen::isa::Tier;
 use brolga_ir::Context;
-use brolga_jit::{CodeListener, CodeMemoryStats, Jit, Symbolized};
+use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
 pub use brolga_linking as linking;
-use brolga_linking::{DylibId, Link};
+use brolga_linking::{DylibId, Label, Link};
 use brolga_runtime::Runtime;
 
 pub use definitions::Definitions;
@@ -192,6 +193,23 @@ pub struct SessionStats {
     pub evicted: u64,
     /// The memory that code lies in.
     pub code: CodeMemoryStats,
+}
+
+/// A function of a session at some moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct FunctionFacts {
+    /// The dylib that defines it.
+    pub dylib: String,
+    /// Its symbol.
+    pub symbol: String,
+    /// The tier of its newest version: 0 while it has no code and a call interprets or compiles it, 1 for code made in a single pass, 2 for code after all passes.
+    /// None if it was removed.
+    pub tier: Option<u8>,
+    /// The bytes of code of the unit in which it was compiled.
+    pub bytes: usize,
+    /// How many calls were counted in tier 1, up to the limit behind which it goes up; none where nothing counts.
+    pub calls: Option<u32>,
 }
 
 impl Session {
@@ -350,6 +368,26 @@ impl Session {
             evicted: compiled.evicted,
             code: shared.jit.stats(),
         }
+    }
+
+    /// The functions that somebody has looked up, or that compiled code calls, in the order of their symbols.
+    pub fn functions(&self) -> Vec<FunctionFacts> {
+        let shared = &self.inner.shared;
+        let facts = |(label, owner): (Label, Arc<CellOwner>)| {
+            let facts = owner.cell().facts();
+            let tier = match facts.tier {
+                Some(Tier::Baseline) => Some(1),
+                Some(Tier::Optimised) => Some(2),
+                None if facts.bytes > 0 => Some(2),
+                None => facts.is_lazy.then_some(0),
+            };
+            let name = self.inner.linking.name(label);
+            let (dylib, symbol) = (name.dylib.to_string(), name.symbol.to_string());
+            FunctionFacts { dylib, symbol, tier, bytes: facts.bytes, calls: facts.counted }
+        };
+        let mut functions: Vec<FunctionFacts> = shared.cells.all().into_iter().map(facts).collect();
+        functions.sort_by(|a, b| (&a.symbol, &a.dylib).cmp(&(&b.symbol, &b.dylib)));
+        functions
     }
 
     /// Ends the session: it takes nothing new; what was begun is finished, with what that looks up; finalisers of open dylibs run, the

@@ -20,6 +20,33 @@ use super::unit::{Loaded, Shared, Stage, Whole};
 use crate::error::Error;
 
 /// A function that is promised: its name and types.
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// # use brolga_ir as ir;
+/// use brolga::session::Signature;
+/// use brolga::{Options, Session, Workers};
+/// use ir::intrinsic::Intrinsic;
+/// use ir::{Module, Type, build::Builder};
+///
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let main = session.create_dylib("main")?;
+/// // The front end keeps whatever it has; the module is built when somebody calls.
+/// let factor = 3;
+/// main.promise(&[Signature::new("scaled", &[Type::INT64], Type::INT64)], None, move |dylib| {
+///     let cx = dylib.session().context().view();
+///     let mut b = Builder::high(&cx, "scaled", &[("x", Type::INT64)], Type::INT64);
+///     let (x, factor) = (b.param(0)?, b.int(Type::INT64, factor)?);
+///     let scaled = b.intrinsic(Intrinsic::MulInt, &[x, factor])?;
+///     b.ret(&[scaled])?;
+///     let func = b.finish()?;
+///     let mut module = Module::new(cx);
+///     module.add_func(func)?;
+///     Ok(module)
+/// })?;
+/// assert_eq!(main.func::<(i64,), i64>("scaled")?.call((5,))?, 15);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
     /// The name, with its module in front if that is not `Main` (`f`, `A.g`).

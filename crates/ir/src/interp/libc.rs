@@ -119,6 +119,9 @@ const TABLE: &[Row] = &[
     row("pow",     &[F64, F64],       Some(F64), |_, a| binary(a, f64::powf)),
     row("hypot",   &[F64, F64],       Some(F64), |_, a| binary(a, f64::hypot)),
     row("fmod",    &[F64, F64],       Some(F64), |_, a| binary(a, |x, y| x % y)),
+    row("remainder", &[F64, F64],     Some(F64), |_, a| binary(a, remainder)),
+    row("fmin",    &[F64, F64],       Some(F64), |_, a| binary(a, f64::min)),
+    row("fmax",    &[F64, F64],       Some(F64), |_, a| binary(a, f64::max)),
     row("asin", &[F64], Some(F64), |_, a| unary(a, f64::asin)),
     row("acos", &[F64], Some(F64), |_, a| unary(a, f64::acos)),
     row("sinh", &[F64], Some(F64), |_, a| unary(a, f64::sinh)),
@@ -367,9 +370,52 @@ fn binary(args: &[u128], f: impl Fn(f64, f64) -> f64) -> Result<u128, MemoryErro
     Ok(u128::from(f(f64::from_bits(args[0] as u64), f64::from_bits(args[1] as u64)).to_bits()))
 }
 
+/// `x - n * y` for the whole number `n` that is nearest to `x / y`, the even one of two: exact, as IEEE 754 has it.
+fn remainder(x: f64, y: f64) -> f64 {
+    let y = y.abs();
+    let twice = y + y;
+    let mut rest = if twice.is_finite() { (x % twice).abs() } else { x.abs() };
+    if x.is_nan() || y.is_nan() || x.is_infinite() || y == 0.0 {
+        return f64::NAN;
+    }
+    if y.is_finite() {
+        // `rest` is less than `2 y`. Twice the rest is exact where half of `y` is not.
+        let is_small = y < 2.0 * f64::MIN_POSITIVE;
+        let above = |rest: f64, or_equal: bool| {
+            let (a, b) = if is_small { (rest + rest, y) } else { (rest, 0.5 * y) };
+            if or_equal { a >= b } else { a > b }
+        };
+        if above(rest, false) {
+            rest -= y;
+            if above(rest, true) {
+                rest -= y;
+            }
+        }
+    }
+    if x.is_sign_negative() { -rest } else { rest }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remainders_are_those_of_the_nearest_multiple() {
+        for (x, y, rest) in [
+            (7.5, 2.0, -0.5),
+            (-7.5, 2.0, 0.5),
+            (5.0, 2.0, 1.0),
+            (7.0, 2.0, -1.0),
+            (-0.0, 3.0, -0.0),
+            (1e300, 0.1, remainder(1e300, -0.1)),
+            (3.0, f64::INFINITY, 3.0),
+            (f64::MAX, f64::MAX, 0.0),
+            (5e-324, 1e-323, 5e-324),
+        ] {
+            assert_eq!(remainder(x, y).to_bits(), f64::to_bits(rest), "{x} {y}");
+        }
+        assert!(remainder(1.0, 0.0).is_nan() && remainder(f64::INFINITY, 1.0).is_nan());
+    }
 
     fn run(
         m: &mut SimMemory,

@@ -274,6 +274,13 @@ impl Numbers<'_> {
 
     /// `T(x)` on numbers: the conversion must be exact unless the target is a float.
     pub fn convert(&self, ty: Type, val: Number) -> Result<Converted, ScalarError> {
+        if let (Type::CHAR, true) =
+            (val.ty, ty != Type::CHAR && self.number(Number { ty, bits: 0 }).is_some())
+        {
+            // A malformed character has no number.
+            let Some(code) = code_point(val.bits as u32) else { return Ok(Converted::Inexact) };
+            return self.convert(ty, Number { ty: Type::UINT32, bits: code.into() });
+        }
         let Some(converted) = self.convert_between(ty, val)? else { return Ok(Converted::NoMethod) };
         let is_float = self.0.primitive(ty).is_some_and(|(_, repr)| repr == PrimitiveRepr::Float);
         if is_float || self.compare_numbers(converted, val) == Some(Ordering::Equal) {
@@ -293,6 +300,15 @@ impl Numbers<'_> {
             (false, false) => Some(whole(s, x).cmp(&whole(t, y))),
         }
     }
+}
+
+/// The code point of a `Char`, whose bytes stand at the top of its bits; none of one that is malformed.
+fn code_point(bits: u32) -> Option<u32> {
+    let bytes = bits.to_be_bytes();
+    let length = 4 - (bits.trailing_zeros() / 8).min(3) as usize;
+    let mut chars = std::str::from_utf8(&bytes[..length]).ok()?.chars();
+    let first = chars.next()?;
+    chars.next().is_none().then_some(first.into())
 }
 
 /// An integer as its sign and magnitude, ordered by value.

@@ -15,6 +15,7 @@ mod lex;
 mod literal;
 
 pub mod ast;
+mod elsewhere;
 mod error;
 mod parse;
 mod parse_decl;

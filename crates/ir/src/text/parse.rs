@@ -29,6 +29,7 @@
 use std::borrow::Cow;
 
 use super::ast::{Block, Expr, File, Function, Row, Signature};
+use super::elsewhere;
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::{Tok, is_rail};
 use super::parse_decl;
@@ -41,6 +42,11 @@ use crate::op::Level;
 pub fn parse(source: &SourceFile) -> (File<'_>, Diagnostics) {
     let mut reader = Reader::new(source.text());
     reader.file();
+    if reader.diagnostics.has_errors()
+        && let Some(language) = elsewhere::guess(source.text())
+    {
+        reader.diagnostics.note_at_first(language.note());
+    }
     (reader.file, reader.diagnostics)
 }
 

@@ -218,6 +218,19 @@ pub struct CellOwner {
     record: Arc<Record>,
 }
 
+/// What is behind a cell at some moment, for people who look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CellFacts {
+    /// The tier of its code, if it has code.
+    pub tier: Option<Tier>,
+    /// The bytes of its unit's code.
+    pub bytes: usize,
+    /// Whether a call would compile it.
+    pub is_lazy: bool,
+    /// How many calls its code has counted; none if it counts none.
+    pub counted: Option<u32>,
+}
+
 /// A function that is called through its cell. Clones share it.
 #[derive(Clone)]
 pub struct IndirectCell {
@@ -415,6 +428,18 @@ impl IndirectCell {
     /// The tier of the newest code instance, if it has code. A function that is compiled once has the best.
     pub fn tier(&self) -> Option<Tier> {
         self.record.lock().instances.newest().tier()
+    }
+
+    /// What the newest code instance is at this moment.
+    pub fn facts(&self) -> CellFacts {
+        let mut behind = self.record.lock();
+        let instance = behind.instances.newest();
+        let code = instance.code();
+        let bytes = code.map_or(0, |target| target.unit().loaded().code().addresses().len());
+        let is_lazy = code.is_none() && !matches!(instance.state(), State::Closed);
+        let tier = instance.tier();
+        let counted = instance.profile.counted(self.record.place.count());
+        CellFacts { tier: tier.filter(|_| bytes > 0), bytes, is_lazy, counted }
     }
 
     /// Whether a call in the newest world would find code.

@@ -267,6 +267,11 @@ impl Place {
         self.counter().store(entries, Ordering::Relaxed); // S4
     }
 
+    /// How many entries are left until the counter goes below zero.
+    pub(crate) fn count(&self) -> i32 {
+        self.counter().load(Ordering::Relaxed) // S4
+    }
+
     fn counter(&self) -> &AtomicI32 {
         // SAFETY: as `code_word`, with an atomic counter.
         unsafe { AtomicI32::from_ptr(self.0.pointer(self.counter_address()).cast()) }

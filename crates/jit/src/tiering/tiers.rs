@@ -117,6 +117,15 @@ impl Counting {
         next
     }
 
+    /// How many calls were counted, where the counter holds this; none if nothing counts them. Those behind the limit are not counted.
+    pub(crate) fn counted(&self, word: i32) -> Option<u32> {
+        if !matches!(self.then, Then::Optimise(_)) {
+            return None;
+        }
+        let left = if self.queued { 0 } else { self.left.saturating_add(word.clamp(0, STRIDE)) };
+        Some(self.count.saturating_sub(left).max(0).unsigned_abs())
+    }
+
     /// The counter has gone below zero: what it is to count next, and whether the function is to be put into the queue now.
     pub(crate) fn exhausted(&mut self) -> (i32, bool) {
         if self.left > 0 {

@@ -293,8 +293,9 @@ impl Lowering<'_> {
         }
         let name = self.arg(1)?;
         let Some(&Const::Symbol(name)) = self.src.as_const(name) else {
-            return self
-                .refuse_late(&format!("`{op}` of a global variable whose name is computed is not compiled to native code"));
+            return self.refuse_late(&format!(
+                "`{op}` of a global variable whose name is computed is not compiled to native code"
+            ));
         };
         match op {
             Builtin::Getglobal => return self.global(name),

@@ -131,10 +131,38 @@ impl Drop for Handle {
 }
 
 /// A root that is not bound to a scope: it keeps an object alive until it is dropped, on any thread.
+///
+/// ```
+/// use brolga_runtime::{Runtime, RuntimeOptions};
+/// let runtime = Runtime::new(RuntimeOptions::default());
+/// let kept = runtime.enter(|scope| {
+///     let text = scope.string(b"kept").unwrap();
+///     scope.persistent(text.get(scope))
+/// })?;
+/// runtime.enter(|scope| {
+///     scope.collect();
+///     assert_eq!(scope.get_persistent(&kept).and_then(|text| text.text()), Some("kept"));
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Persistent(Handle);
 
 /// A reference that does not keep its object alive.
+///
+/// ```
+/// use brolga_runtime::{Runtime, RuntimeOptions};
+/// let runtime = Runtime::new(RuntimeOptions::default());
+/// let weak = runtime.enter(|scope| {
+///     let text = scope.string(b"gone").unwrap();
+///     scope.weak_handle(text.get(scope))
+/// })?;
+/// runtime.enter(|scope| {
+///     scope.collect();
+///     assert!(scope.get_weak(&weak).is_none());
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct WeakHandle(Handle);
 

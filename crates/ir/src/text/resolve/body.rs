@@ -17,8 +17,9 @@ use super::super::wanted::Site;
 use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
-use super::head::static_parameter;
-use super::spelling::{blocks_that_run, is_infix_literal, is_literal_name, is_plain, unquoted};
+use super::spelling::{
+    blocks_that_run, is_infix_literal, is_literal_name, is_plain, static_parameter, unquoted,
+};
 use super::term::Term;
 use crate::constant::Const;
 use crate::context::Context;

@@ -83,7 +83,8 @@ impl<'a> Body<'_, 'a> {
                 let suffix = if result == Type::FLOAT32 { "f" } else { "" };
                 let name = Some(self.r.cx.names.intern(&format!("{double}{suffix}")));
                 let count = params.len();
-                let foreign = self.func.add_foreign(ForeignData { name, result, params, variadic_after: None });
+                let foreign =
+                    self.func.add_foreign(ForeignData { name, result, params, variadic_after: None });
                 self.set(inst, Op::ForeignCall(foreign), results, &exprs(count))
             }
             _ => {
@@ -112,9 +113,8 @@ impl<'a> Body<'_, 'a> {
             Type::FLOAT32 => Type::INT32,
             _ => Type::INT64,
         };
-        let mut emit = |op: Intrinsic, args: &[Value], ty: Type| {
-            self.insert_before(inst, Op::Intrinsic(op), args, ty)
-        };
+        let mut emit =
+            |op: Intrinsic, args: &[Value], ty: Type| self.insert_before(inst, Op::Intrinsic(op), args, ty);
         let a = emit(Intrinsic::Bitcast, &[x], bits)?;
         let b = emit(Intrinsic::Bitcast, &[y], bits)?;
         let is_number = emit(Intrinsic::EqFloat, &[x, x], Type::BOOL)?;
@@ -124,7 +124,8 @@ impl<'a> Body<'_, 'a> {
         let zero = self.func.constant(Const::Bits { ty: bits, bits: 0 });
         let mut emit = |op: Op, args: &[Value], ty: Type| self.insert_before(inst, op, args, ty);
         let is_negative = emit(Op::Intrinsic(Intrinsic::SltInt), &[a, zero], Type::BOOL)?;
-        let ordered = emit(Op::Builtin(crate::builtin::Builtin::Ifelse), &[is_negative, below, above], Type::BOOL)?;
+        let ordered =
+            emit(Op::Builtin(crate::builtin::Builtin::Ifelse), &[is_negative, below, above], Type::BOOL)?;
         let any = emit(Op::Intrinsic(Intrinsic::OrInt), &[to_nan, ordered], Type::BOOL)?;
         self.func.set_op(inst, Op::Intrinsic(Intrinsic::AndInt), &[is_number, any]);
         Some(())

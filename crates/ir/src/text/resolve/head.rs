@@ -9,6 +9,7 @@ use super::super::ast::{Expr, ExprKind, Literal, Target};
 use super::body::Body;
 use super::error::ResolveError;
 use super::handlers::At;
+use super::spelling::{static_parameter, unquote};
 use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
@@ -377,28 +378,4 @@ impl<'a> Resolver<'a> {
             }
         }
     }
-}
-
-/// The number in `Expr(:static_parameter, n)`.
-pub(super) fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
-    match &unquote(expr).kind {
-        ExprKind::Head(head, args) if head == "static_parameter" => match args.as_slice() {
-            [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {
-                u32::try_from(*magnitude).ok()
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The expression inside `:( … )` and `$(QuoteNode( … ))`.
-fn unquote<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
-    let mut expr = expr;
-    while let ExprKind::Quote(inner) | ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) =
-        &expr.kind
-    {
-        expr = inner;
-    }
-    expr
 }

@@ -88,3 +88,27 @@ pub(super) fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'
         _ => None,
     }
 }
+
+/// The number in `Expr(:static_parameter, n)`.
+pub(super) fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
+    match &unquote(expr).kind {
+        ExprKind::Head(head, args) if head == "static_parameter" => match args.as_slice() {
+            [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {
+                u32::try_from(*magnitude).ok()
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The expression inside `:( … )` and `$(QuoteNode( … ))`.
+pub(super) fn unquote<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
+    let mut expr = expr;
+    while let ExprKind::Quote(inner) | ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) =
+        &expr.kind
+    {
+        expr = inner;
+    }
+    expr
+}

@@ -628,8 +628,12 @@ impl<'a> Resolver<'a> {
             return None;
         }
         let fields: Vec<Term> = match (types.fields(ty), types.tuple_elements(ty)) {
-            (Some(fields), _) => fields.iter().map(|field| self.only_instance(field.ty)).collect::<Option<_>>()?,
-            (None, Some(elems)) => elems.iter().map(|&elem| self.only_instance(elem)).collect::<Option<_>>()?,
+            (Some(fields), _) => {
+                fields.iter().map(|field| self.only_instance(field.ty)).collect::<Option<_>>()?
+            }
+            (None, Some(elems)) => {
+                elems.iter().map(|&elem| self.only_instance(elem)).collect::<Option<_>>()?
+            }
             (None, None) => return None,
         };
         Some(Term::Aggregate { ty, fields })

@@ -754,7 +754,9 @@ fn vararg_of_any_length<'e, 'a>(param: &'e Expr<'a>) -> (&'e Expr<'a>, Vec<&'e s
         body = inner;
     }
     match &body.kind {
-        ExprKind::Curly(base, _) if matches!(&base.kind, ExprKind::Name(name) if name == "Vararg") => (body, names),
+        ExprKind::Curly(base, _) if matches!(&base.kind, ExprKind::Name(name) if name == "Vararg") => {
+            (body, names)
+        }
         _ => (param, Vec::new()),
     }
 }

@@ -1,0 +1,150 @@
+//! Engines, programs and units: a program compiled at once.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use brolga::{Engine, Program, Unit};
+
+use crate::error::{BrolgaError, fenced};
+use crate::function::{BrolgaFunction, Types};
+use crate::options::BrolgaOptions;
+use crate::out::{give, given, place};
+use crate::runtime::BrolgaRuntime;
+use crate::text::{array, name};
+
+/// Compiles programs and links them into the process.
+pub struct BrolgaEngine {
+    engine: Engine,
+    runtime: BrolgaRuntime,
+}
+
+/// A program, read and verified.
+pub struct BrolgaProgram {
+    program: Program,
+}
+
+/// Compiled functions of one program.
+pub struct BrolgaUnit {
+    unit: Unit,
+    program: Program,
+    runtime: BrolgaRuntime,
+}
+
+/// Makes an engine with a run time of its own. `options` may be null for the defaults.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_engine_new(
+    options: Option<&BrolgaOptions>,
+    engine: Option<&mut MaybeUninit<*mut BrolgaEngine>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let place = place(engine, "engine")?;
+        let engine = Engine::new(BrolgaOptions::made(options))?;
+        let runtime = BrolgaRuntime::new(engine.runtime());
+        give(place, BrolgaEngine { engine, runtime });
+        Ok(())
+    })
+}
+
+/// Gives a handle of the engine's run time.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_engine_runtime(
+    engine: Option<&BrolgaEngine>,
+    runtime: Option<&mut MaybeUninit<*mut BrolgaRuntime>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (engine, place) = (given(engine, "engine")?, place(runtime, "runtime")?);
+        give(place, engine.runtime.clone());
+        Ok(())
+    })
+}
+
+/// Frees an engine. What it has compiled stays as long as there are handles to it. Null is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn brolga_engine_free(engine: Option<Box<BrolgaEngine>>) {
+    drop(engine);
+}
+
+/// Reads and verifies a program in the text form, of `length` bytes. `name` is how messages call it.
+///
+/// # Safety
+///
+/// `name` is null or ends in a zero byte; there are `length` bytes at `text`, or it is null.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_program_read(
+    name: *const c_char,
+    text: *const c_char,
+    length: usize,
+    program: Option<&mut MaybeUninit<*mut BrolgaProgram>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let place = place(program, "program")?;
+        // SAFETY: by the contract.
+        let (name, text) = unsafe { (self::name(name)?, array(text.cast::<u8>(), length, "text")?) };
+        give(place, BrolgaProgram { program: Program::read(name, text)? });
+        Ok(())
+    })
+}
+
+/// Frees a program. Null is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn brolga_program_free(program: Option<Box<BrolgaProgram>>) {
+    drop(program);
+}
+
+/// Compiles all functions of a program.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_engine_compile(
+    engine: Option<&BrolgaEngine>,
+    program: Option<&BrolgaProgram>,
+    unit: Option<&mut MaybeUninit<*mut BrolgaUnit>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (engine, program) = (given(engine, "engine")?, given(program, "program")?);
+        let place = place(unit, "unit")?;
+        let unit = engine.engine.compile(&program.program)?;
+        let (program, runtime) = (program.program.clone(), engine.runtime.clone());
+        give(place, BrolgaUnit { unit, program, runtime });
+        Ok(())
+    })
+}
+
+/// Gives a function of a unit by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`).
+///
+/// # Safety
+///
+/// `name` is null or ends in a zero byte.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_unit_function(
+    unit: Option<&BrolgaUnit>,
+    name: *const c_char,
+    function: Option<&mut MaybeUninit<*mut BrolgaFunction>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (unit, place) = (given(unit, "unit")?, place(function, "function")?);
+        // SAFETY: by the contract.
+        let name = unsafe { self::name(name) }?;
+        let func = unit.unit.untyped(name)?;
+        let module = unit.program.module();
+        let is_named = |func: &&brolga::ir::Func| {
+            func.symbol(&module.cx) == name || func.spelled_name(&module.cx) == name
+        };
+        let found = module.funcs().map(|(_, func)| func).find(is_named);
+        let symbol = found.map_or(name.to_owned(), |func| func.symbol(&module.cx));
+        let result = found.and_then(|func| func.sig.results.first().copied());
+        let result = result.map(|ty| module.cx.types.display(ty).to_string()).unwrap_or_default();
+        let types = Types::of_symbol(&symbol, &result);
+        give(place, BrolgaFunction::new(func, &symbol, types, &module.cx, &unit.runtime, unit.unit.clone()));
+        Ok(())
+    })
+}
+
+/// Frees a unit. Its code stays as long as there are handles to its functions. Null is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn brolga_unit_free(unit: Option<Box<BrolgaUnit>>) {
+    drop(unit);
+}

@@ -1,0 +1,241 @@
+//! Functions, and calling them.
+//!
+//! A function of numbers alone is called in registers. One that takes or gives objects is called as compiled code calls it dynamically: arguments
+//! become objects, and the run time finds the method among those that the function's program sees.
+//!
+//! Types are compared at each call, by kind: an `Int32` is no `Int64`. Objects are compared by the run time, which throws `MethodError`.
+
+use std::any::Any;
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use brolga::ir::Context;
+use brolga::{UntypedFunc, Word};
+
+use crate::error::for_c;
+use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
+use crate::object::enter;
+use crate::out::{given, place};
+use crate::runtime::BrolgaRuntime;
+use crate::text::array;
+use crate::value::{BrolgaKind, BrolgaValue, Given, boxed, unboxed};
+
+/// Up to so many arguments are handed on without memory of the heap.
+const FEW: usize = 8;
+
+/// A compiled function, or one that its first call compiles. It keeps its code.
+pub struct BrolgaFunction {
+    func: UntypedFunc,
+    /// As [`Types`], by kind.
+    params: Vec<BrolgaKind>,
+    result: BrolgaKind,
+    /// Whether it is called in registers.
+    is_plain: bool,
+    symbol: String,
+    types: Types,
+    /// The context of its program, and its name there.
+    context: Arc<Context>,
+    name: String,
+    runtime: BrolgaRuntime,
+    /// Handles that the code needs.
+    _kept: Box<dyn Any + Send + Sync>,
+}
+
+/// The names of the types of a function.
+pub(crate) struct Types {
+    pub(crate) params: Vec<String>,
+    pub(crate) result: String,
+}
+
+impl Types {
+    /// Those of a symbol (`f(Int64, Vector{Float64})`), with the type of the result.
+    pub(crate) fn of_symbol(symbol: &str, result: &str) -> Types {
+        let list = symbol.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("");
+        let (mut params, mut depth, mut start) = (Vec::new(), 0u32, 0);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' | '(' | '[' => depth += 1,
+                '}' | ')' | ']' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    params.push(list[start..at].trim().to_owned());
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        if !list.is_empty() {
+            params.push(list[start..].trim().to_owned());
+        }
+        Types { params, result: result.to_owned() }
+    }
+}
+
+impl BrolgaFunction {
+    pub(crate) fn new(
+        func: UntypedFunc,
+        symbol: &str,
+        types: Types,
+        context: &Arc<Context>,
+        runtime: &BrolgaRuntime,
+        kept: impl Any + Send + Sync,
+    ) -> BrolgaFunction {
+        let kinds = types.params.iter().map(|name| BrolgaKind::of_name(name));
+        let params: Vec<BrolgaKind> = kinds.collect();
+        let result = BrolgaKind::of_name(&types.result);
+        let low = |kinds: &[BrolgaKind]| kinds.iter().filter(|kind| **kind != BrolgaKind::Nothing).count();
+        let signature = func.signature();
+        let is_plain = !params.contains(&BrolgaKind::Object)
+            && result != BrolgaKind::Object
+            && signature.params.len() == low(&params)
+            && signature.results.len() == low(&[result]);
+        let name = symbol.split_once('(').map_or(symbol, |(name, _)| name).to_owned();
+        let (runtime, symbol, context) = (runtime.clone(), symbol.to_owned(), context.clone());
+        BrolgaFunction {
+            func,
+            params,
+            result,
+            is_plain,
+            symbol,
+            types,
+            context,
+            name,
+            runtime,
+            _kept: Box::new(kept),
+        }
+    }
+
+    fn call(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
+        if args.len() != self.params.len() {
+            let text = format!("`{}` takes {} arguments, not {}", self.symbol, self.params.len(), args.len());
+            return Err(BrolgaError::new(BrolgaCode::Argument, text));
+        }
+        for (index, (arg, &kind)) in args.iter().zip(&self.params).enumerate() {
+            match arg {
+                Given::Plain(given, _) if *given == kind => {}
+                // Where the function takes more than numbers, the run time compares.
+                _ if kind == BrolgaKind::Object => {}
+                _ => return Err(self.wrong(index, arg)),
+            }
+        }
+        if self.is_plain { self.call_plain(args) } else { self.call_boxed(args) }
+    }
+
+    #[cold]
+    fn wrong(&self, index: usize, given: &Given<'_>) -> BrolgaError {
+        let given = match given {
+            Given::Plain(kind, _) => format!("a value of kind {kind:?}"),
+            Given::Object(_) => "an object".to_owned(),
+        };
+        let (symbol, expected) = (&self.symbol, &self.types.params[index]);
+        let text = format!("argument {} of `{symbol}` is a `{expected}`, and {given} was given", index + 1);
+        BrolgaError::new(BrolgaCode::Argument, text)
+    }
+
+    fn call_plain(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
+        let word = |arg: &Given<'_>| match *arg {
+            Given::Plain(BrolgaKind::Nothing, _) | Given::Object(_) => None,
+            Given::Plain(BrolgaKind::Pointer, bits) => {
+                Some(Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)))
+            }
+            Given::Plain(_, bits) => Some(Word::Bits(u128::from(bits))),
+        };
+        let mut few = [Word::Bits(0); FEW];
+        let results = if args.len() <= FEW {
+            let mut count = 0;
+            for (place, word) in few.iter_mut().zip(args.iter().filter_map(word)) {
+                *place = word;
+                count += 1;
+            }
+            self.func.call_with(&few[..count])?
+        } else {
+            self.func.call_with(&args.iter().filter_map(word).collect::<Vec<_>>())?
+        };
+        BrolgaValue::from_bits(self.result, results.first().map_or(0, |bits| *bits as u64))
+    }
+
+    fn call_boxed(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
+        let ty = self.runtime.type_object(&self.context, self.context.types.function_of(&self.name))?;
+        enter(&self.runtime, |scope| {
+            let no_object =
+                || BrolgaError::new(BrolgaCode::Lookup, format!("`{}` is no function object", self.name));
+            let callee = scope.instance(&ty).ok_or_else(no_object)?;
+            let args =
+                args.iter().map(|&arg| boxed(scope, &self.runtime, arg)).collect::<Result<Vec<_>, _>>()?;
+            match self.runtime.runtime.call_in(self.func.methods(), scope, callee, &args) {
+                Ok(result) => unboxed(scope, &self.runtime, result.get(scope)),
+                Err(brolga::ObjectCallError::Exception(thrown)) => Err(BrolgaError::from(&thrown)),
+                Err(error) => Err(BrolgaError::new(BrolgaCode::Machine, in_full(&error))),
+            }
+        })
+    }
+}
+
+/// Calls a function, on the calling thread. `result` may be null if the result does not matter.
+///
+/// # Safety
+///
+/// There are `count` values at `args`, each with the member set that its kind says; objects among them are live handles.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_function_call(
+    function: Option<&BrolgaFunction>,
+    args: *const BrolgaValue,
+    count: usize,
+    result: Option<&mut MaybeUninit<BrolgaValue>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let function = given(function, "function")?;
+        // SAFETY: by the contract.
+        let args = unsafe { array(args, count, "args") }?;
+        // SAFETY: by the contract.
+        let given = args.iter().map(|arg| unsafe { arg.read() });
+        let value = if args.len() <= FEW {
+            let mut few = [Given::Plain(BrolgaKind::Nothing, 0); FEW];
+            few.iter_mut().zip(given).try_for_each(|(place, arg)| arg.map(|arg| *place = arg))?;
+            function.call(&few[..args.len()])?
+        } else {
+            function.call(&given.collect::<Result<Vec<_>, _>>()?)?
+        };
+        match result {
+            Some(result) => {
+                result.write(value);
+            }
+            None => value.forget(),
+        }
+        Ok(())
+    })
+}
+
+/// Gives the symbol of a function with the type of its result, such as `fib(Int64)::Int64`. The caller frees the text with `brolga_text_free`.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_function_signature(
+    function: Option<&BrolgaFunction>,
+    text: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (function, text) = (given(function, "function")?, place(text, "text")?);
+        text.write(for_c(&format!("{}::{}", function.symbol, function.types.result)).into_raw());
+        Ok(())
+    })
+}
+
+/// Frees a handle of a function. Its code goes when nothing else keeps it. Null is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn brolga_function_free(function: Option<Box<BrolgaFunction>>) {
+    drop(function);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Types;
+
+    #[test]
+    fn types_are_read_off_symbols() {
+        let of = |symbol| Types::of_symbol(symbol, "Int64").params;
+        assert!(of("f()").is_empty());
+        assert_eq!(of("f(Int64)"), ["Int64"]);
+        assert_eq!(of("A.g(Tuple{Int64, Bool}, Vector{Float64})"), ["Tuple{Int64, Bool}", "Vector{Float64}"]);
+    }
+}

@@ -1,0 +1,182 @@
+//! Functions of the host: C functions that programs call.
+//!
+//! ```text
+//!   program ── invoke stock(7) ──► closure of ours ── numbers and handles ──► C function ── value or error ──► the program continues, or throws
+//! ```
+//!
+//! C runs outside of the scope of the heap, so it may call functions and make objects like any other code.
+
+use std::ffi::{c_char, c_void};
+
+use brolga::Program;
+use brolga::heap::{Root, Scope};
+use brolga::session::Signature;
+
+use crate::error::{BrolgaCode, BrolgaError, fenced};
+use crate::object::BrolgaObject;
+use crate::out::given;
+use crate::runtime::BrolgaRuntime;
+use crate::session::BrolgaDylib;
+use crate::text::name;
+use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
+
+/// A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which
+/// is `nothing` before, and returns null; or it returns an error, which the program catches as an `ErrorException`. An object in `result`, and an
+/// error, belong to the library afterwards (`brolga_object_clone` makes a handle to give away). Several threads may call it at the same time.
+pub type BrolgaHostFn = Option<
+    unsafe extern "C" fn(
+        data: *mut c_void,
+        args: *const BrolgaValue,
+        count: usize,
+        result: *mut BrolgaValue,
+    ) -> *mut BrolgaError,
+>;
+
+/// Frees what was given at the definition of a host function, when nothing can call that any more.
+pub type BrolgaFreeFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
+
+type HostFn =
+    unsafe extern "C" fn(*mut c_void, *const BrolgaValue, usize, *mut BrolgaValue) -> *mut BrolgaError;
+
+/// A C function with its data.
+struct Host {
+    call: HostFn,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+    runtime: BrolgaRuntime,
+}
+
+// SAFETY: the data is only handed to the functions of C that came with it, which are called by several threads and on any thread by the
+// contract of `brolga_dylib_define_host`. All else is `Send`.
+unsafe impl Send for Host {}
+// SAFETY: as above.
+unsafe impl Sync for Host {}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(free) = self.free {
+            // SAFETY: by the contract of `brolga_dylib_define_host`; nobody has the closure any more that calls with this data.
+            unsafe { free(self.data) };
+        }
+    }
+}
+
+/// Arguments for C, and the handles among them.
+struct Lent(Vec<BrolgaValue>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.iter().for_each(BrolgaValue::forget);
+    }
+}
+
+impl Host {
+    /// Calls the function. `Err` has the message of the exception to throw.
+    fn call<'f, 'h>(&self, scope: &mut Scope<'f, 'h>, args: &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, String> {
+        let args = args.iter().map(|arg| unboxed(scope, &self.runtime, arg.get(scope)));
+        let args = Lent(args.collect::<Result<Vec<_>, _>>().map_err(|error| error.text())?);
+        let mut result = Lent(vec![BrolgaValue::nothing()]);
+        // SAFETY: by the contract of `brolga_dylib_define_host`. There are as many arguments as is said, and room for the result.
+        let error = scope.call_out(|| unsafe {
+            (self.call)(self.data, args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
+        });
+        if !error.is_null() {
+            // The result belongs to nobody then: it may be half made.
+            result.0.clear();
+            // SAFETY: an error is one of this library's, which the function gives away.
+            return Err(unsafe { Box::from_raw(error) }.text());
+        }
+        // SAFETY: the result has the member that its kind says, by the contract; an object in it stays until `result` is dropped.
+        let given = unsafe { result.0[0].read() };
+        given.and_then(|given| boxed(scope, &self.runtime, given)).map_err(|error| error.text())
+    }
+}
+
+/// Defines a function of the host in a dylib. `header` is that of a function in the text form, without the word `function`:
+/// `stock(article::Int64, place::String)::Int64`. `data` is handed to `call`, and to `free`, if that is not null, when the function cannot be called any more, also
+/// when the definition fails.
+///
+/// # Safety
+///
+/// `header` is null or ends in a zero byte. `call` and `free` are what `BrolgaHostFn` and `BrolgaFreeFn` say, may be called on any thread, and
+/// return: no exception of C++ and no `longjmp` leaves them.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_define_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    call: BrolgaHostFn,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        // Whatever fails from here on, `free` is called.
+        let owned = Owned { data, free };
+        let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
+        // SAFETY: by the contract.
+        let header = unsafe { name(header) }?;
+        let signature = signature(dylib, header)?;
+        let host = owned.into_host(call, &dylib.runtime);
+        // The first argument is the function object.
+        dylib.dylib.define_host(&signature, move |scope, args| {
+            let called = host.call(scope, args.get(1..).unwrap_or_default());
+            called.map_err(|message| scope.throw_error(&message))
+        })?;
+        Ok(())
+    })
+}
+
+/// Data that is freed if no function comes of it.
+struct Owned {
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+}
+
+impl Owned {
+    fn into_host(mut self, call: HostFn, runtime: &BrolgaRuntime) -> Host {
+        Host { call, data: self.data, free: self.free.take(), runtime: runtime.clone() }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Some(free) = self.free {
+            // SAFETY: by the contract of `brolga_dylib_define_host`: the data is given away, and nothing calls with it.
+            unsafe { free(self.data) };
+        }
+    }
+}
+
+/// The name and types that a header says, read as that of a function without an end.
+fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
+    if header.contains(['\n', '\r', '#']) {
+        return Err(BrolgaError::new(BrolgaCode::Argument, "the header of a host function is one line"));
+    }
+    let text = format!("function {header}\n1 ─      unreachable\nend\n");
+    let cx = dylib.dylib.session().context().view();
+    let program = Program::read_in(&cx, "host function", text.as_bytes())?;
+    let (module, mut funcs) = (program.module(), program.module().funcs());
+    let none = || BrolgaError::new(BrolgaCode::Argument, "the header is none of a function");
+    let (_, func) = funcs.next().ok_or_else(none)?;
+    let params: Vec<_> = func.sig.params.iter().skip(1).map(|param| param.ty).collect();
+    let result = func.sig.results.first().copied().ok_or_else(none)?;
+    Ok(Signature::new(&func.spelled_name(&module.cx), &params, result))
+}
+
+impl BrolgaValue {
+    fn nothing() -> BrolgaValue {
+        crate::value::brolga_nothing()
+    }
+
+    /// Frees an object that a value of ours owns.
+    pub(crate) fn forget(&self) {
+        if self.kind == BrolgaKind::Object as u32 {
+            // SAFETY: the kind says that the member is an object; it is null, or was made by `Box::into_raw` for whoever has this value.
+            unsafe {
+                if !self.bits.object.is_null() {
+                    drop(Box::<BrolgaObject>::from_raw(self.bits.object));
+                }
+            }
+        }
+    }
+}

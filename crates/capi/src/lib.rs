@@ -1,0 +1,53 @@
+//! The C API: engines, sessions, calls, host functions, errors and limits behind opaque handles.
+//!
+//! ```text
+//!   BrolgaOptions ─► BrolgaEngine ── compile(BrolgaProgram) ──► BrolgaUnit ──┐
+//!                 └► BrolgaSession ── BrolgaDylib ── define, host functions ─┴─► BrolgaFunction ── call ──► BrolgaValue
+//!                          └── BrolgaRuntime: objects, output, interrupts
+//! ```
+//!
+//! `include/brolga.h` is generated from this crate (`tests/capi_header.sh`), and `tests/capi.rs` holds it against the source.
+//!
+//! **Rules that hold for every function.**
+//!
+//! | rule | how it is kept |
+//! |---|---|
+//! | a null pointer is an error or, where nothing can be told, nothing | every pointer is an `Option` in the signature, or goes through `text.rs` |
+//! | a failure is an owned [`BrolgaError`](error::BrolgaError); null is success | all bodies run in `error::fenced` |
+//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read or drop, and `extern "C"` aborts behind them |
+//! | an output is written on success, and left alone otherwise | `out::give` |
+//! | a handle keeps what it needs | each holds its session, engine or code: the order in which handles are freed does not matter |
+//! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, as is checked below |
+//!
+//! **What C vouches for.** A pointer is null, or came from this library and was not freed, or refers to as many elements as
+//! the number beside it says; a host function returns, does not `longjmp` and throws nothing. No function here can check that.
+//!
+//! Not done: the builder, images, low functions; structs by value (they are objects); 128-bit numbers.
+
+pub mod engine;
+pub mod error;
+pub mod field;
+pub mod function;
+pub mod host;
+pub mod object;
+pub mod options;
+mod out;
+pub mod runtime;
+pub mod session;
+pub mod text;
+pub mod value;
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<engine::BrolgaEngine>();
+    shared_between_threads::<engine::BrolgaProgram>();
+    shared_between_threads::<engine::BrolgaUnit>();
+    shared_between_threads::<error::BrolgaError>();
+    shared_between_threads::<function::BrolgaFunction>();
+    shared_between_threads::<object::BrolgaObject>();
+    shared_between_threads::<options::BrolgaOptions>();
+    shared_between_threads::<runtime::BrolgaInterrupt>();
+    shared_between_threads::<runtime::BrolgaRuntime>();
+    shared_between_threads::<session::BrolgaDylib>();
+    shared_between_threads::<session::BrolgaSession>();
+};

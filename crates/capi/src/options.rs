@@ -1,0 +1,98 @@
+//! Options of engines and sessions.
+
+use brolga::{OptLevel, Options, Output};
+
+use crate::error::{BrolgaCode, BrolgaError, fenced};
+use crate::out::given;
+
+/// Choices for an engine or a session. Made by `brolga_options_new`, freed by `brolga_options_free`; one may be used for several engines.
+#[derive(Clone, Debug, Default)]
+pub struct BrolgaOptions {
+    level: OptLevel,
+    heap_limit: Option<usize>,
+    code_limit: Option<usize>,
+    capture: bool,
+}
+
+impl BrolgaOptions {
+    /// The options; the defaults for a null pointer.
+    pub(crate) fn made(options: Option<&BrolgaOptions>) -> Options {
+        let BrolgaOptions { level, heap_limit, code_limit, capture } = options.cloned().unwrap_or_default();
+        let mut made = Options::new().opt_level(level).heap_limit(heap_limit);
+        if let Some(bytes) = code_limit {
+            made = made.code_limit(bytes);
+        }
+        if capture { made.output(Output::Capture) } else { made }
+    }
+}
+
+/// The defaults: optimised at level 2, no limits but those of the machine, printing to the standard output.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_new() -> Box<BrolgaOptions> {
+    Box::default()
+}
+
+/// Frees options. Null is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn brolga_options_free(options: Option<Box<BrolgaOptions>>) {
+    drop(options);
+}
+
+/// How much is optimised, from 0 to 3. 0 compiles in the fastest way.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_set_level(
+    options: Option<&mut BrolgaOptions>,
+    level: u32,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let options = given(options, "options")?;
+        let found = usize::try_from(level).ok().and_then(|level| OptLevel::ALL.get(level));
+        options.level = *found.ok_or_else(|| {
+            BrolgaError::new(BrolgaCode::Argument, format!("there is no level {level}: it is 0, 1, 2 or 3"))
+        })?;
+        Ok(())
+    })
+}
+
+/// How many bytes objects may take; an allocation beyond that throws `OutOfMemoryError`. 0 is the default: three quarters of the memory of
+/// the machine or the container.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_set_heap_limit(
+    options: Option<&mut BrolgaOptions>,
+    bytes: usize,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        given(options, "options")?.heap_limit = (bytes > 0).then_some(bytes);
+        Ok(())
+    })
+}
+
+/// How many bytes compiled code may take at one time. A session evicts code that was not called for long; what does not fit all the same is
+/// an error. 0 is no limit.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_set_code_limit(
+    options: Option<&mut BrolgaOptions>,
+    bytes: usize,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        given(options, "options")?.code_limit = (bytes > 0).then_some(bytes);
+        Ok(())
+    })
+}
+
+/// Whether the program's output is kept for `brolga_runtime_take_output` instead of written to the standard output.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_set_capture(
+    options: Option<&mut BrolgaOptions>,
+    capture: bool,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        given(options, "options")?.capture = capture;
+        Ok(())
+    })
+}

@@ -1,0 +1,93 @@
+//! Texts and arrays of C, read with checks; errors and texts that pass between C and this library as such.
+
+use std::ffi::{CStr, CString, c_char};
+use std::slice;
+
+use crate::error::{BrolgaCode, BrolgaError};
+
+/// A text of C that ends in a zero byte.
+///
+/// # Safety
+///
+/// The pointer is null, or refers to bytes that end in a zero byte and do not change while the result is used.
+pub(crate) unsafe fn c_text<'a>(text: *const c_char, name: &str) -> Result<&'a str, BrolgaError> {
+    if text.is_null() {
+        return Err(BrolgaError::null(name));
+    }
+    // SAFETY: it is not null, and all else is the contract.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|error| BrolgaError::new(BrolgaCode::Argument, format!("`{name}`: {error}")))
+}
+
+/// An array of C. Null is an empty one if its length is 0.
+///
+/// # Safety
+///
+/// The pointer is null, or refers to `length` values that do not change while the result is used.
+pub(crate) unsafe fn array<'a, T>(
+    first: *const T,
+    length: usize,
+    name: &str,
+) -> Result<&'a [T], BrolgaError> {
+    match (first.is_null(), length) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(BrolgaError::null(name)),
+        (false, _) if !first.is_aligned() || length > isize::MAX as usize / size_of::<T>().max(1) => {
+            Err(BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is no array of {length} elements")))
+        }
+        // SAFETY: it is not null, is aligned, and its size fits; all else is the contract.
+        (false, _) => Ok(unsafe { slice::from_raw_parts(first, length) }),
+    }
+}
+
+/// Copies elements into an array of C as far as there is room.
+///
+/// # Safety
+///
+/// `to` is null, or there is room for `capacity` elements behind it, which nobody else uses meanwhile.
+pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
+    let count = from.len().min(capacity);
+    if !to.is_null() && to.is_aligned() {
+        // SAFETY: there is room for `count` elements behind `to` by the contract, and it is not null; `from` has as many, and is
+        // memory of Rust that C has no pointer to.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, count) };
+    }
+}
+
+/// The text of a parameter `name`.
+///
+/// # Safety
+///
+/// As [`c_text`].
+pub(crate) unsafe fn name<'a>(text: *const c_char) -> Result<&'a str, BrolgaError> {
+    // SAFETY: by the contract.
+    unsafe { c_text(text, "name") }
+}
+
+/// An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
+/// is a text of `length` bytes.
+///
+/// # Safety
+///
+/// There are `length` bytes at `message`, or it is null.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_error_new(message: *const c_char, length: usize) -> Option<Box<BrolgaError>> {
+    // SAFETY: by the contract.
+    let bytes = unsafe { array(message.cast::<u8>(), length, "message") };
+    let told = |bytes: &[u8]| BrolgaError::new(BrolgaCode::Exception, String::from_utf8_lossy(bytes));
+    Some(Box::new(bytes.map_or_else(|error| error, told)))
+}
+
+/// Frees a text that a function of this library has given to its caller. Null is nothing.
+///
+/// # Safety
+///
+/// `text` is null, or was given by this library and not freed since.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn brolga_text_free(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: the text came from `CString::into_raw`, as all texts do that this library gives away, and was not freed.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}

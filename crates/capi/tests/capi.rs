@@ -1,0 +1,321 @@
+//! The C API as C sees it: the examples, built and run against the static and the shared library; the header, held against the source;
+//! null pointers everywhere.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::ptr;
+
+use brolga_capi::engine::*;
+use brolga_capi::error::*;
+use brolga_capi::field::*;
+use brolga_capi::function::*;
+use brolga_capi::host::*;
+use brolga_capi::object::*;
+use brolga_capi::options::*;
+use brolga_capi::runtime::*;
+use brolga_capi::session::*;
+use brolga_capi::text::*;
+use brolga_capi::value::*;
+
+fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The folder that cargo builds libraries into, beside this test.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's path");
+    test.parent().expect("a folder").to_owned()
+}
+
+/// Builds an example against a library, runs it, and compares what it prints.
+fn check(example: &str, kind: &str, library: &[String]) {
+    let source = here().join(format!("examples/{example}.c"));
+    let program = built().join(format!("capi-{example}-{kind}"));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]);
+    cc.arg(here().join("include"))
+        .arg(&source)
+        .args(library)
+        .args(["-s", "-lm", "-lpthread", "-ldl", "-o"])
+        .arg(&program);
+    let made = cc.output().expect("a C compiler");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let run = Command::new(&program).output().expect("the example runs");
+    let told = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{example}, {kind}: {:?} {told}", run.status);
+    let expected = read(&here().join(format!("examples/{example}.out")));
+    assert_eq!(String::from_utf8_lossy(&run.stdout), expected, "{example}, {kind}");
+    let _ = fs::remove_file(&program);
+}
+
+#[test]
+fn examples_run_with_both_libraries() {
+    let (folder, examples) = (built(), ["columns", "rules"]);
+    let find = |name: &str| {
+        [folder.clone(), folder.join("..")].into_iter().map(|dir| dir.join(name)).find(|path| path.exists())
+    };
+    let archive = find("libbrolga_capi.a").expect("cargo builds the static library with the test");
+    for example in examples {
+        check(example, "static", &[archive.display().to_string()]);
+    }
+    let Some(shared) = find("libbrolga_capi.so") else {
+        println!("skipped: there is no shared library beside the test");
+        return;
+    };
+    let folder = shared.parent().expect("a folder").display().to_string();
+    for example in examples {
+        check(
+            example,
+            "shared",
+            &[format!("-L{folder}"), format!("-Wl,-rpath,{folder}"), "-lbrolga_capi".to_owned()],
+        );
+    }
+}
+
+/// The C type that cbindgen writes for a type of a signature.
+fn c_type(rust: &str) -> String {
+    let rust = rust.trim();
+    let inner = |prefix: &str| rust.strip_prefix(prefix).and_then(|rest| rest.strip_suffix('>'));
+    if let Some(pointer) = inner("Option<") {
+        return c_type(pointer);
+    }
+    if let Some(owned) = inner("Box<") {
+        return pointer_to(&c_type(owned));
+    }
+    if let Some(unset) = inner("MaybeUninit<") {
+        return c_type(unset);
+    }
+    for (prefix, constant) in [("&mut ", ""), ("&", "const "), ("*mut ", ""), ("*const ", "const ")] {
+        if let Some(to) = rust.strip_prefix(prefix) {
+            return format!("{constant}{}", pointer_to(&c_type(to)));
+        }
+    }
+    let known = [
+        ("usize", "size_t"),
+        ("u32", "uint32_t"),
+        ("i64", "int64_t"),
+        ("f64", "double"),
+        ("bool", "bool"),
+        ("c_char", "char"),
+        ("c_void", "void"),
+    ];
+    known.iter().find(|(name, _)| *name == rust).map_or(rust, |(_, c)| c).to_owned()
+}
+
+fn pointer_to(ty: &str) -> String {
+    if ty.ends_with('*') { format!("{ty}*") } else { format!("{ty} *") }
+}
+
+/// Texts with one blank between words and none at brackets and stars.
+fn normal(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.replace(" *", "*").replace("* ", "*").replace("( ", "(").replace(", )", ")").replace(",)", ")")
+}
+
+/// The functions of a source file, as the header should declare them.
+fn declared_by(source: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for part in source.split("extern \"C\" fn brolga_").skip(1) {
+        let head = part.split('{').next().unwrap_or("");
+        let (name, rest) = head.split_once('(').expect("a list of parameters");
+        let (params, result) = rest.rsplit_once(')').expect("a list of parameters");
+        let params = params.split(',').map(str::trim).filter(|param| !param.is_empty()).map(|param| {
+            let (name, ty) = param.split_once(": ").expect("a name and a type");
+            format!("{} {name}", c_type(ty))
+        });
+        let params = params.collect::<Vec<_>>().join(", ");
+        let params = if params.is_empty() { "void".to_owned() } else { params };
+        let result = result.trim().strip_prefix("-> ").map_or("void".to_owned(), c_type);
+        found.insert(format!("brolga_{name}"), normal(&format!("{result} brolga_{name}({params})")));
+    }
+    found
+}
+
+/// `tests/capi_header.sh` writes the header; this needs no cbindgen.
+#[test]
+fn the_header_declares_what_the_source_exports() {
+    let mut expected = BTreeMap::new();
+    for entry in fs::read_dir(here().join("src")).expect("the source") {
+        expected.extend(declared_by(&read(&entry.expect("a readable folder").path())));
+    }
+    let header = read(&here().join("include/brolga.h"));
+    let mut found = BTreeMap::new();
+    for part in header.split(';').filter(|part| part.contains("brolga_") && part.trim_end().ends_with(')')) {
+        // The declaration stands behind the comment.
+        let text = part.rsplit("*/").next().unwrap_or("").replace("BROLGA_CHECKED", "");
+        let Some((head, _)) = text.split_once('(') else { continue };
+        let name = head.rsplit([' ', '*']).next().unwrap_or("").to_owned();
+        if name.starts_with("brolga_") {
+            found.insert(name, normal(&text));
+        }
+    }
+    assert!(expected.len() > 40, "the walk found almost nothing");
+    assert_eq!(found, expected, "run tests/capi_header.sh");
+}
+
+#[test]
+fn the_header_has_the_numbers_of_the_source() {
+    let header = read(&here().join("include/brolga.h"));
+    let has = |text: String| assert!(header.contains(&text), "{text}: run tests/capi_header.sh");
+    has(format!("BROLGA_CODE_INTERNAL = {},", BrolgaCode::Internal as u32));
+    has(format!("BROLGA_MODE_REPLACEABLE = {},", BrolgaMode::Replaceable as u32));
+    has(format!("BROLGA_KIND_OBJECT = {},", BrolgaKind::Object as u32));
+}
+
+/// The error for a null pointer.
+fn is_null(error: Option<Box<BrolgaError>>) {
+    let error = error.expect("an error");
+    assert_eq!(brolga_error_code(Some(&error)), BrolgaCode::Argument, "{error:?}");
+    brolga_error_free(Some(error));
+}
+
+#[test]
+fn null_pointers_are_errors_or_nothing() {
+    let text = c"text".as_ptr();
+    is_null(brolga_options_set_level(None, 1));
+    is_null(brolga_options_set_heap_limit(None, 1));
+    is_null(brolga_options_set_code_limit(None, 1));
+    is_null(brolga_options_set_capture(None, true));
+    is_null(brolga_engine_new(None, None));
+    is_null(brolga_engine_runtime(None, None));
+    is_null(brolga_engine_compile(None, None, None));
+    is_null(brolga_runtime_take_output(None, None));
+    is_null(brolga_runtime_collect(None));
+    is_null(brolga_interrupt_new(None, None));
+    is_null(brolga_session_new(None, 0, None));
+    is_null(brolga_session_runtime(None, None));
+    is_null(brolga_session_end(None));
+    is_null(brolga_dylib_link(None, None));
+    is_null(brolga_object_type(None, None));
+    is_null(brolga_object_clone(None, None));
+    is_null(brolga_object_field(None, 0, None));
+    is_null(brolga_function_signature(None, None));
+    let mut program = MaybeUninit::uninit();
+    // SAFETY: every pointer is null, or refers to a text that ends in a zero byte; the lengths beside null pointers are 0 or are refused.
+    unsafe {
+        is_null(brolga_program_read(text, text, 4, None));
+        is_null(brolga_program_read(ptr::null(), text, 4, Some(&mut program)));
+        is_null(brolga_program_read(text, ptr::null(), 4, Some(&mut program)));
+        is_null(brolga_unit_function(None, text, None));
+        is_null(brolga_session_dylib(None, text, None));
+        is_null(brolga_dylib_define(None, text, text, 4, 0));
+        is_null(brolga_dylib_redefine(None, text, text, 4, None));
+        is_null(brolga_dylib_remove(None, text));
+        is_null(brolga_dylib_function(None, text, None));
+        is_null(brolga_dylib_define_host(None, text, None, ptr::null_mut(), None));
+        is_null(brolga_function_call(None, ptr::null(), 0, None));
+        is_null(brolga_object_string(None, ptr::null(), 0, None));
+        is_null(brolga_object_float64s(None, ptr::null(), 0, None));
+        is_null(brolga_object_int64s(None, ptr::null(), 0, None));
+        is_null(brolga_object_copy_float64s(None, ptr::null_mut(), 0, None));
+        is_null(brolga_object_copy_int64s(None, ptr::null_mut(), 0, None));
+        is_null(brolga_object_copy_string(None, ptr::null_mut(), 0, None));
+        is_null(brolga_error_new(ptr::null(), 3));
+        brolga_text_free(ptr::null_mut());
+    }
+    brolga_options_free(None);
+    brolga_engine_free(None);
+    brolga_program_free(None);
+    brolga_unit_free(None);
+    brolga_function_free(None);
+    brolga_session_free(None);
+    brolga_dylib_free(None);
+    brolga_runtime_free(None);
+    brolga_interrupt_raise(None);
+    brolga_interrupt_free(None);
+    brolga_object_free(None);
+    brolga_error_free(None);
+    assert_eq!(brolga_error_code(None), BrolgaCode::Ok);
+    assert!(brolga_error_exception(None).is_null() && brolga_error_file(None).is_null());
+    assert_eq!((brolga_error_line(None), brolga_error_column(None)), (0, 0));
+}
+
+/// What a function of the API gives.
+fn out<T>(call: impl FnOnce(Option<&mut MaybeUninit<T>>) -> Option<Box<BrolgaError>>) -> T {
+    let mut place = MaybeUninit::uninit();
+    assert!(call(Some(&mut place)).is_none(), "the call succeeds");
+    // SAFETY: a function that succeeds has written its output.
+    unsafe { place.assume_init() }
+}
+
+/// An object of the API, as its owner has it.
+fn owned<T>(call: impl FnOnce(Option<&mut MaybeUninit<*mut T>>) -> Option<Box<BrolgaError>>) -> Box<T> {
+    // SAFETY: the API gives what `Box::into_raw` made, once.
+    unsafe { Box::from_raw(out(call)) }
+}
+
+/// The code of the error that a call gives.
+fn code(error: Option<Box<BrolgaError>>) -> BrolgaCode {
+    brolga_error_code(error.as_deref())
+}
+
+const MANY: &str = "
+function ninth(a::Int64, b::Int64, c::Int64, d::Int64, e::Int64, f::Int64, g::Int64, h::Int64, i::Int64)::Int64
+1 ─      return i
+end
+function same(text::String)::String
+1 ─      return text
+end
+function letter(c::Char, none::Nothing)::Char
+1 ─      return c
+end";
+
+#[test]
+fn arguments_are_many_or_wrong() {
+    let engine = owned(|place| brolga_engine_new(None, place));
+    let other = owned(|place| brolga_engine_new(None, place));
+    let elsewhere = owned(|place| brolga_engine_runtime(Some(&other), place));
+    // SAFETY: texts end in a zero byte, or their length is said.
+    let program = owned(|place| unsafe {
+        brolga_program_read(c"many".as_ptr(), MANY.as_ptr().cast(), MANY.len(), place)
+    });
+    let unit = owned(|place| brolga_engine_compile(Some(&engine), Some(&program), place));
+    let function = |name: &std::ffi::CStr| {
+        // SAFETY: as above.
+        owned(|place| unsafe { brolga_unit_function(Some(&unit), name.as_ptr(), place) })
+    };
+    let call =
+        |function: &BrolgaFunction, args: &[BrolgaValue], result: Option<&mut MaybeUninit<BrolgaValue>>| {
+            // SAFETY: the values have the members of their kinds, and objects among them are alive.
+            unsafe { brolga_function_call(Some(function), args.as_ptr(), args.len(), result) }
+        };
+
+    let nine: Vec<BrolgaValue> = (1..=9).map(|n| brolga_int64(n)).collect();
+    let ninth = function(c"ninth");
+    let result = out(|place| call(&ninth, &nine, place));
+    // SAFETY: the kind is that of an `Int64`.
+    assert_eq!((result.kind, unsafe { result.bits.int64 }), (BrolgaKind::Int64 as u32, 9));
+    assert_eq!(code(call(&ninth, &nine[1..], None)), BrolgaCode::Argument, "too few");
+    let mut wrong = nine.clone();
+    wrong[8] = brolga_float64(9.0);
+    assert_eq!(code(call(&ninth, &wrong, None)), BrolgaCode::Argument, "a float for an integer");
+    wrong[8].kind = 99;
+    assert_eq!(code(call(&ninth, &wrong, None)), BrolgaCode::Argument, "no kind");
+    wrong[8] = brolga_object(ptr::null_mut());
+    assert_eq!(code(call(&ninth, &wrong, None)), BrolgaCode::Argument, "no object");
+
+    let char = |code: u32| BrolgaValue { kind: BrolgaKind::Char as u32, bits: BrolgaBits { uint32: code } };
+    let letter = function(c"letter");
+    let result = out(|place| call(&letter, &[char(0xe9), brolga_nothing()], place));
+    // SAFETY: the kind is that of a `Char`.
+    assert_eq!((result.kind, unsafe { result.bits.uint32 }), (BrolgaKind::Char as u32, 0xe9));
+    assert_eq!(
+        code(call(&letter, &[char(0xd800), brolga_nothing()], None)),
+        BrolgaCode::Argument,
+        "no character"
+    );
+
+    // SAFETY: there is one byte.
+    let mut text = owned(|place| unsafe { brolga_object_string(Some(&elsewhere), c"a".as_ptr(), 1, place) });
+    let same = function(c"same");
+    let foreign = [brolga_object(&raw mut *text)];
+    assert_eq!(code(call(&same, &foreign, None)), BrolgaCode::Argument, "an object of another heap");
+    assert_eq!(code(call(&same, &[brolga_int64(1)], None)), BrolgaCode::Exception, "no method takes it");
+}

@@ -1,0 +1,16 @@
+//! The linking model: ORC's tests by their identifiers, and what holds beyond them. One program, since each would compile the model again.
+
+mod closed;
+mod cycles;
+mod dispatch;
+mod endings;
+mod names;
+mod one_thread;
+mod oracle;
+mod orc_core;
+mod orc_lazy;
+mod orc_trackers;
+mod rests;
+mod sessions;
+mod support;
+mod waiting;

@@ -1,0 +1,65 @@
+//! A language server for the IR's text: what editors ask about a `.jlir` file while somebody types.
+//!
+//! ```text
+//!                      changes            the newest version of a text, when no message waits
+//! client ──► transport ──────► server ──────────────────────────────► analysis ──► diagnostics
+//!                                 │ requests about names                  │
+//!                                 │ ◄── definition, references, rename, formatting, symbols, lenses
+//!                                 └──► hover ──► thread that optimises        ──► answers by id
+//!                                 └──► commands ──► threads that run and explore
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `transport` | messages over streams |
+//! | `server` | the loop, the answers |
+//! | `jobs` | threads for what takes long; which answers nobody wants any more |
+//! | `document` | a text, and the analysis of a version of it |
+//! | `text` | positions in units of UTF-16 |
+//! | `index` | names, and where each of them stands |
+//! | `findings`, `hover`, `outline`, `rename`, `commands` | the parts of the protocol |
+//!
+//! Invariants: nothing that a client sends ends the server but `exit` and the end of the stream; every request has one answer; a panic of
+//! the compiler is a diagnostic or an error. Programs are run by the interpreter, with limits.
+//!
+//! Cost: a version of a text is read and verified once, when no message waits or somebody asks about it, in time linear in the text. A
+//! hover over a row optimises the row's function once for each version.
+//!
+//! Not done: completion; names that other files define.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod document;
+mod findings;
+mod hover;
+mod index;
+mod jobs;
+mod outline;
+mod rename;
+mod server;
+mod text;
+mod transport;
+
+use std::io;
+
+pub use commands::{DEFAULT_STEPS, EXPLORE, RUN};
+pub use lsp_server::Connection;
+use lsp_server::Notification;
+pub use server::{Ended, serve};
+
+/// Serves the client behind the standard input and output until it leaves.
+///
+/// # Errors
+/// The system has no threads, or the client cannot be written to.
+pub fn serve_stdio() -> io::Result<Ended> {
+    let input = io::BufReader::new(io::stdin());
+    let (connection, writer) = transport::connect(input, io::stdout())?;
+    let client = connection.sender.clone();
+    let ended = serve(connection);
+    // The writer may have ended with an error, which its thread gives.
+    let _gone = client.send(Notification::new(transport::END.to_owned(), ()).into());
+    match writer.join() {
+        Ok(written) => written.map(|()| ended),
+        Err(_) => Err(io::Error::other("the thread that writes to the client has panicked")),
+    }
+}

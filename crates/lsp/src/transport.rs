@@ -1,0 +1,144 @@
+//! Messages over a pair of streams.
+//!
+//! ```text
+//! Content-Length: 52\r\n\r\n{"jsonrpc":"2.0", …}        one message, both ways
+//! ```
+//!
+//! A frame whose content is no message is skipped, and the server is told ([`MALFORMED`]). A header that is none, or promises more than
+//! [`MAX_BYTES`], ends the connection: nobody knows where the next message begins. The queue of what was read is bounded, so that a client
+//! that writes faster than it is served waits.
+//!
+//! The reader's thread is not joined: it may wait for the client for ever.
+
+use std::io::{self, BufRead, Read, Write};
+use std::thread;
+
+use crossbeam_channel::{Sender, bounded, unbounded};
+use lsp_server::{Connection, Message, Notification};
+
+/// How many bytes a message may have.
+pub(crate) const MAX_BYTES: usize = 256 << 20;
+
+/// How many bytes a header may have.
+const MAX_HEADER: u64 = 4096;
+
+/// How many messages wait for the server.
+const QUEUE: usize = 256;
+
+/// The notification that stands for a frame without a message; the parameter is a sentence.
+pub(crate) const MALFORMED: &str = "$/brolga/malformed";
+
+/// The notification behind which nothing is written. Threads that still want to write do not hold up the end.
+pub(crate) const END: &str = "$/brolga/end";
+
+/// A connection over streams, and the thread that writes. The thread ends at [`END`], when all senders have gone, or with the error of the
+/// stream.
+///
+/// # Errors
+/// The system has no threads.
+pub(crate) fn connect(
+    mut input: impl BufRead + Send + 'static,
+    mut output: impl Write + Send + 'static,
+) -> io::Result<(Connection, thread::JoinHandle<io::Result<()>>)> {
+    let (to_client, from_server) = unbounded::<Message>();
+    let (to_server, from_client) = bounded::<Message>(QUEUE);
+    let writer = thread::Builder::new().name("lsp writer".to_owned()).spawn(move || {
+        let is_end = |message: &Message| matches!(message, Message::Notification(it) if it.method == END);
+        let mut messages = from_server.into_iter().take_while(|message| !is_end(message));
+        messages.try_for_each(|message| message.write(&mut output))
+    })?;
+    thread::Builder::new().name("lsp reader".to_owned()).spawn(move || {
+        // The end of the stream and a broken one are the same to the server: nobody asks any more.
+        let _ended = read(&mut input, &to_server);
+    })?;
+    Ok((Connection { sender: to_client, receiver: from_client }, writer))
+}
+
+/// Reads messages until the stream ends, or the server does.
+fn read(input: &mut impl BufRead, server: &Sender<Message>) -> io::Result<()> {
+    while let Some(length) = header(input)? {
+        let mut content = Vec::new();
+        if input.take(length as u64).read_to_end(&mut content)? < length {
+            return Ok(());
+        }
+        let message = serde_json::from_slice(&content).unwrap_or_else(|error| {
+            Message::Notification(Notification::new(MALFORMED.to_owned(), error.to_string()))
+        });
+        if server.send(message).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The length of the next message; none at the end of the stream.
+fn header(input: &mut impl BufRead) -> io::Result<Option<usize>> {
+    let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text);
+    let mut length = None;
+    loop {
+        let mut line = Vec::new();
+        if input.take(MAX_HEADER).read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        let line = String::from_utf8(line).map_err(|_| invalid("a header that is no text"))?;
+        let line = line.strip_suffix('\n').ok_or_else(|| invalid("a header without an end"))?.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').ok_or_else(|| invalid("a header without a value"))?;
+        if name.trim().eq_ignore_ascii_case("content-length") {
+            let bytes = value.trim().parse().ok().filter(|&bytes| bytes <= MAX_BYTES);
+            length = Some(bytes.ok_or_else(|| invalid("a length that is none"))?);
+        }
+    }
+    length.map(Some).ok_or_else(|| invalid("no length"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(bytes: &[u8]) -> Vec<Message> {
+        let (connection, writer) = connect(io::Cursor::new(bytes.to_vec()), io::sink()).unwrap();
+        let messages = connection.receiver.iter().collect();
+        drop(connection);
+        writer.join().unwrap().unwrap();
+        messages
+    }
+
+    fn frame(content: &str) -> Vec<u8> {
+        format!("Content-Length: {}\r\n\r\n{content}", content.len()).into_bytes()
+    }
+
+    #[test]
+    fn frames_without_a_message_are_skipped() {
+        let mut bytes = frame("{\"broken\"");
+        bytes.extend(frame("[1, 2]"));
+        bytes.extend(frame("{\"jsonrpc\":\"2.0\",\"method\":\"exit\"}"));
+        let methods: Vec<String> = received(&bytes)
+            .into_iter()
+            .map(|message| match message {
+                Message::Notification(notification) => notification.method,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(methods, [MALFORMED, MALFORMED, "exit"]);
+    }
+
+    #[test]
+    fn broken_headers_end_the_connection() {
+        for bytes in [
+            &b"Content-Length: 99999999999999999999\r\n\r\n"[..],
+            b"Content-Length: 18446744073709551615\r\n\r\n",
+            b"Content-Length: -1\r\n\r\n{}",
+            b"Content-Length 5\r\n\r\n",
+            b"Content-Type: x\r\n\r\n",
+            b"\xff\xfe\r\n",
+            b"Content-Length: 10\r\n\r\n{}",
+            b"",
+        ] {
+            assert!(received(bytes).is_empty(), "{bytes:?}");
+        }
+        assert!(received(&[b'x'; 100_000]).is_empty());
+    }
+}

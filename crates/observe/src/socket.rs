@@ -1,0 +1,268 @@
+//! A socket by which another process of the same user sees a session: [`serve`] opens it, [`Watcher`] asks.
+//!
+//! ```text
+//! brolga top ── "snapshot\n" ──►  thread of the connection ── Session::stats, functions ──► one line of JSON, a Snapshot
+//! ```
+//!
+//! **Who may connect.** The socket is made in a new folder that only the user can enter, gets mode 0600 there, and then its name: there is no
+//! moment at which others could connect. A file of that name is left alone, unless it is a socket that nobody listens to.
+//!
+//! **Requests.** A client asks for snapshots. A request that is none is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
+//! connection. There are at most [`MAX_CLIENTS`] connections.
+//!
+//! **The end.** When [`Served`] is dropped the file goes and the session is let go of; connections end at their next request.
+//!
+//! Cost: a thread that waits, and one for each connection; a snapshot looks at all functions of the session.
+//!
+//! Not done: other systems than Unix.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brolga_engine::Session;
+
+use crate::live::Live;
+use crate::snapshot::Snapshot;
+
+/// How many connections there may be at once.
+pub const MAX_CLIENTS: usize = 16;
+
+/// How many bytes a request may have.
+pub const MAX_REQUEST: u64 = 256;
+
+/// How many bytes an answer may have.
+const MAX_ANSWER: u64 = 256 << 20;
+
+/// The one request.
+const REQUEST: &str = "snapshot";
+
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many names for the folder are tried.
+const TRIES: u32 = 64;
+
+/// The state of an open socket.
+struct State {
+    /// None when it is closed.
+    session: Option<Session>,
+    clients: usize,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    live: Option<Arc<Live>>,
+    since: Instant,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open socket, until it is dropped.
+#[must_use = "the socket is closed when this is dropped"]
+pub struct Served {
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
+impl Served {
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Dropping a session may run its finalisers, which is not done under the lock.
+        let session = self.shared.lock().session.take();
+        drop(session);
+        // The thread that accepts looks at the state when somebody connects.
+        let _woken = UnixStream::connect(&self.path);
+        let _gone = fs::remove_file(&self.path);
+    }
+}
+
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Served").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Shows a session to processes of this user, by a socket of this name. Compile times and the queue are known if nobody listens to the
+/// [events](brolga_runtime::events) of its run time; earlier compilations are not in them.
+///
+/// # Errors
+/// There is a file of that name that is no socket, or a socket that somebody listens to; or the system refuses.
+pub fn serve(session: &Session, path: impl AsRef<Path>) -> io::Result<Served> {
+    let live = Arc::new(Live::new());
+    let live = session.runtime().events().listen(live.clone()).then_some(live);
+    serve_with(session, live, path)
+}
+
+/// As [`serve`], with a listener that the caller has given to the session's run time.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_with(session: &Session, live: Option<Arc<Live>>, path: impl AsRef<Path>) -> io::Result<Served> {
+    let path = path.as_ref();
+    let listener = bind(path)?;
+    let state = Mutex::new(State { session: Some(session.clone()), clients: 0 });
+    let shared = Arc::new(Shared { state, live, since: Instant::now() });
+    let served = Served { shared: shared.clone(), path: path.to_owned() };
+    thread::Builder::new().name("brolga top".to_owned()).spawn(move || accept(&listener, &shared))?;
+    Ok(served)
+}
+
+/// A listening socket of this name and mode 0600.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = private_folder(parent)?;
+    let made = bind_in(&folder, path);
+    let _gone = fs::remove_dir_all(&folder);
+    made
+}
+
+fn bind_in(folder: &Path, path: &Path) -> io::Result<UnixListener> {
+    let hidden = folder.join("s");
+    let listener = UnixListener::bind(&hidden)?;
+    fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
+    // A link does not replace what is there.
+    match fs::hard_link(&hidden, path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            if !fs::symlink_metadata(path)?.file_type().is_socket() {
+                let text = format!("`{}` exists, and is no socket", path.display());
+                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+            }
+            match UnixStream::connect(path) {
+                Err(refused) if refused.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+                Err(other) => return Err(other),
+                Ok(_) => {
+                    let text = format!("another process listens to `{}`", path.display());
+                    return Err(io::Error::new(ErrorKind::AddrInUse, text));
+                }
+            }
+            fs::hard_link(&hidden, path)?;
+        }
+        other => other?,
+    }
+    Ok(listener)
+}
+
+/// A new folder that only the user can enter.
+fn private_folder(parent: &Path) -> io::Result<PathBuf> {
+    let process = std::process::id();
+    let mut number = 0;
+    loop {
+        let folder = parent.join(format!(".brolga-{process}-{number}"));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < TRIES => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes connections until the socket is closed.
+fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        let mut state = shared.lock();
+        if state.session.is_none() {
+            return;
+        }
+        // A connection that did not come about leaves the others.
+        let Ok(stream) = stream else { continue };
+        if state.clients >= MAX_CLIENTS {
+            continue;
+        }
+        state.clients += 1;
+        drop(state);
+        let connection = shared.clone();
+        let run = move || {
+            let _left = answer(&stream, &connection);
+            connection.lock().clients -= 1;
+        };
+        if thread::Builder::new().name("brolga top".to_owned()).spawn(run).is_err() {
+            shared.lock().clients -= 1;
+        }
+    }
+}
+
+/// Answers requests until the client leaves.
+fn answer(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
+    // A client that does not read is not waited for.
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (mut input, mut output) = (BufReader::new(stream), stream);
+    loop {
+        let mut line = Vec::new();
+        (&mut input).take(MAX_REQUEST).read_until(b'\n', &mut line)?;
+        if line.pop() != Some(b'\n') {
+            return Ok(());
+        }
+        let answer = match line.trim_ascii() == REQUEST.as_bytes() {
+            true => {
+                let session = shared.lock().session.clone();
+                let Some(session) = session else { return Ok(()) };
+                Snapshot::of(&session, shared.since, shared.live.as_deref()).to_json()
+            }
+            false => "{\"error\":\"the request is `snapshot`\"}".to_owned(),
+        };
+        output.write_all(answer.as_bytes())?;
+        output.write_all(b"\n")?;
+    }
+}
+
+/// A connection to a session that another process shows.
+#[derive(Debug)]
+pub struct Watcher {
+    input: BufReader<UnixStream>,
+}
+
+impl Watcher {
+    /// Connects.
+    ///
+    /// # Errors
+    /// There is no such socket, or nobody listens to it.
+    pub fn connect(path: impl AsRef<Path>) -> io::Result<Watcher> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Watcher { input: BufReader::new(stream) })
+    }
+
+    /// The session as it is.
+    ///
+    /// # Errors
+    /// The session has ended ([`ErrorKind::UnexpectedEof`]), or what answers is no session.
+    pub fn snapshot(&mut self) -> io::Result<Snapshot> {
+        let ended = || io::Error::new(ErrorKind::UnexpectedEof, "the session has ended");
+        self.input.get_ref().write_all(format!("{REQUEST}\n").as_bytes()).map_err(|error| {
+            match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => ended(),
+                _ => error,
+            }
+        })?;
+        let mut line = Vec::new();
+        (&mut self.input).take(MAX_ANSWER).read_until(b'\n', &mut line).map_err(|error| {
+            match error.kind() {
+                ErrorKind::ConnectionReset => ended(),
+                _ => error,
+            }
+        })?;
+        if line.last() != Some(&b'\n') {
+            return Err(ended());
+        }
+        let invalid = |text: String| io::Error::new(ErrorKind::InvalidData, text);
+        let line = String::from_utf8(line).map_err(|error| invalid(error.to_string()))?;
+        Snapshot::from_json(&line).map_err(invalid)
+    }
+}

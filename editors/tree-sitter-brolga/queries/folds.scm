@@ -1,0 +1,3 @@
+(function) @fold
+(type_declaration) @fold
+(dump) @fold

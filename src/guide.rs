@@ -1,0 +1,23 @@
+//! The snippets of the guide (`docs/guide`) as doc tests: each page is the documentation of an item that nothing else sees. `tests/tidy.rs` looks that no
+//! page is missing.
+
+macro_rules! pages {
+    ($($page:literal $item:ident,)*) => {$(
+        #[doc = include_str!(concat!("../docs/guide/src/", $page))]
+        struct $item;
+    )*};
+}
+
+pages! {
+    "introduction.md" Introduction,
+    "columns.md" Columns,
+    "host.md" Host,
+    "strings.md" Strings,
+    "exceptions.md" Exceptions,
+    "heap.md" Heap,
+    "sessions.md" Sessions,
+    "limits.md" Limits,
+    "images.md" Images,
+    "c.md" FromC,
+    "tools.md" Tools,
+}
