@@ -10,7 +10,6 @@
 //! that run together may come in any order, so that is all a call may be held to; steps alone have an order. Whatever happens, the tables of the session are consistent in the end,
 //! and everything can be dropped. A hang is for whoever runs it to notice.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use brolga_engine::session::Dylib;
@@ -60,7 +59,7 @@ struct World {
     session: Session,
     dylibs: [Dylib; 2],
     handles: Mutex<Vec<Int>>,
-    ended: AtomicBool,
+    ended: Mutex<bool>,
     fault: Mutex<Option<String>>,
 }
 
@@ -164,7 +163,7 @@ impl World {
                 self.done(dylib.clear(policy));
             }
             _ if step.number < 3 => {
-                if !self.ended.swap(true, Ordering::Relaxed) {
+                if !std::mem::replace(&mut *lock(&self.ended), true) {
                     self.session.end().iter().for_each(|error| self.refused(error));
                 }
             }
@@ -191,7 +190,7 @@ pub fn sessions(bytes: &[u8]) -> Result<(), Fault> {
     let dylibs = [dylib("one")?, dylib("two")?];
     dylibs[1].link_against(&dylibs[0]).map_err(|error| failed(&error))?;
     let (handles, fault) = (Mutex::default(), Mutex::default());
-    let world = World { session, dylibs, handles, ended: AtomicBool::new(false), fault };
+    let world = World { session, dylibs, handles, ended: Mutex::new(false), fault };
     std::thread::scope(|scope| {
         let threads: Vec<mpsc::Sender<(Step, mpsc::Sender<()>)>> = (0..THREADS)
             .map(|_| {
