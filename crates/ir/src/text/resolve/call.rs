@@ -402,8 +402,9 @@ impl<'a> Body<'_, 'a> {
                 return self.r.fail(ResolveError::ConversionTarget { named, row }, args[0].span);
             }
             args = &args[1..];
-            // Julia prints an integer of any width alike, and only a narrower one is extended.
-            if op == Intrinsic::SextInt && args.first().is_some_and(|value| is_plain(value)) {
+            // Julia prints an integer of any width alike, and only a narrower one is extended. To more than 64 bits a literal is, as it stands.
+            let is_narrow = self.r.cx.types.primitive(target).is_some_and(|(bits, _)| bits <= 64);
+            if op == Intrinsic::SextInt && is_narrow && args.first().is_some_and(|value| is_plain(value)) {
                 return self.set(inst, Op::Copy, results, args);
             }
         }
