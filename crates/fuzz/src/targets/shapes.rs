@@ -62,7 +62,7 @@ impl Pattern {
 /// makes the cost jump once; so the next size has to be as steep.
 ///
 /// # Errors
-/// It grows by more than [`MOST`], twice; or it is refused.
+/// It grows by more than `MOST`, twice; or it is refused.
 pub fn shapes(bytes: &[u8], n: usize, least: u64, counter: &dyn Fn() -> u64) -> Result<(), Fault> {
     let pattern = Pattern::new(bytes);
     let cost = |n: usize| {
