@@ -171,7 +171,7 @@ impl BrolgaValue {
     /// Frees an object that a value of ours owns.
     pub(crate) fn forget(&self) {
         if self.kind == BrolgaKind::Object as u32 {
-            // SAFETY: the kind says that the member is an object; it is null, or was made by `Box::into_raw` for whoever has this value.
+            // SAFETY: the kind says that the member is an object; it is null, or was made by `Box::into_raw` for the owner of this value.
             unsafe {
                 if !self.bits.object.is_null() {
                     drop(Box::<BrolgaObject>::from_raw(self.bits.object));

@@ -12,7 +12,7 @@ pub(crate) fn place<'a, T>(out: Out<'a, T>, name: &str) -> Result<&'a mut MaybeU
     out.ok_or_else(|| BrolgaError::null(name))
 }
 
-/// What a pointer refers to, or the error for a null pointer.
+/// The target of a pointer, or the error for a null pointer.
 pub(crate) fn given<T>(pointer: Option<T>, name: &str) -> Result<T, BrolgaError> {
     pointer.ok_or_else(|| BrolgaError::null(name))
 }

@@ -1,4 +1,4 @@
-//! What engines and sessions run in: objects, the program's output, interrupts.
+//! The run time of engines and sessions: objects, the program's output, interrupts.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;

@@ -237,7 +237,7 @@ fn null_pointers_are_errors_or_nothing() {
     assert_eq!((brolga_error_line(None), brolga_error_column(None)), (0, 0));
 }
 
-/// What a function of the API gives.
+/// The result of a function of the API.
 fn out<T>(call: impl FnOnce(Option<&mut MaybeUninit<T>>) -> Option<Box<BrolgaError>>) -> T {
     let mut place = MaybeUninit::uninit();
     assert!(call(Some(&mut place)).is_none(), "the call succeeds");

@@ -10,7 +10,7 @@ use super::Fault;
 use crate::check::{Reading, check_binary, check_text};
 use crate::mutate;
 
-/// What inputs are compiled and linked with. A fuzzer makes one and keeps it.
+/// The compiler and linker for inputs. A fuzzer makes one and keeps it.
 pub struct Machine {
     jit: Jit,
     engine: Engine,

@@ -1,4 +1,4 @@
-//! What fuzzers feed: one function for each kind of input, which takes any bytes.
+//! Entry points of fuzzers: one function for each kind of input, which takes any bytes.
 //!
 //! | target | bytes | what must hold |
 //! |---|---|---|

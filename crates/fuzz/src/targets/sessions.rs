@@ -8,7 +8,7 @@
 //!
 //! A function `f` of name `n` gives `x` and one of the numbers that were written for `n`, or what the function that it calls gives, and one more. Steps
 //! that run together may come in any order, so that is all a call may be held to; steps alone have an order. Whatever happens, the tables of the session are consistent in the end,
-//! and everything can be dropped. A hang is for whoever runs it to notice.
+//! and everything can be dropped. The fuzzer notices a hang.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -25,7 +25,7 @@ const THREADS: usize = 3;
 const NAMES: usize = 4;
 /// Steps of one input.
 const MOST: usize = 64;
-/// What every written number is below.
+/// The bound of the numbers in programs.
 const NUMBERS: i64 = 100;
 /// How often a call may lead to another function.
 const DEPTH: i64 = NAMES as i64;
@@ -54,7 +54,7 @@ impl Step {
 
 type Int = TypedFunc<(i64,), i64>;
 
-/// What all threads share.
+/// The state that all threads share.
 struct World {
     session: Session,
     dylibs: [Dylib; 2],
@@ -91,7 +91,7 @@ impl World {
         match func.call((BASE,)) {
             Ok(value) if (BASE..BASE + NUMBERS + 2 * DEPTH).contains(&value) => {}
             Ok(value) => self.fail(format!("a call gave {value}, which nobody has written")),
-            // What a function calls may be gone, and be another one of which nothing fits.
+            // A callee may be gone, or be another function with other types.
             Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => {
                 self.text(&thrown.message);
             }
