@@ -9,7 +9,7 @@ const SIZE: usize = 50;
 /// Costs below this are noise, in nanoseconds.
 const LEAST: u64 = 30_000_000;
 
-/// What the running thread has spent on a processor, where the system tells that; otherwise the time.
+/// The processor time of the running thread, where the system reports it; otherwise the time.
 fn spent(begin: Instant) -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let spent = text.and_then(|text| text.split_whitespace().next()?.parse().ok());

@@ -117,7 +117,7 @@ fn names_the_system(text: &str) -> bool {
     ["memory", "os error", "thread", "address space"].iter().any(|word| text.contains(word))
 }
 
-/// What a process has that nobody may lose.
+/// Resources of the process that must not leak.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Held {
     mapped: i64,
@@ -138,7 +138,7 @@ impl Held {
         }
     }
 
-    /// What is held when it does not change for a time: the last worker of a session drops it.
+    /// The resources when they do not change for a time: the last worker of a session drops some.
     fn at_rest() -> Held {
         let (mut last, mut since) = (Held::now(), Instant::now());
         while since.elapsed() < Duration::from_millis(100) {
@@ -151,7 +151,7 @@ impl Held {
         last
     }
 
-    /// What is held when it is as much as at first, or after a time in which threads that have ended go.
+    /// The resources when they are those of the start, or after a time in which ended threads go.
     fn settled(first: Held) -> Held {
         let begin = Instant::now();
         loop {
@@ -173,7 +173,7 @@ fn sweep(name: &str, scenario: impl Fn(&Run)) {
         scenario(&run);
         run
     };
-    // What a process makes once.
+    // Made once in a process.
     run(Plan::Count);
     let calls = run(Plan::Count).calls.get();
     assert!(calls > 0, "{name} asks the system for nothing");

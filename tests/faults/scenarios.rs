@@ -1,4 +1,4 @@
-//! What is done while the system refuses something.
+//! The scenarios that run while the system refuses something.
 
 use std::path::PathBuf;
 

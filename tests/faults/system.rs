@@ -81,7 +81,7 @@ unsafe extern "C" fn mmap(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // What `std` maps for itself has none of these.
+    // Mappings of `std` itself have none of these.
     let ours = flags & (libc::MAP_NORESERVE | libc::MAP_FIXED) != 0;
     if ours && fails(libc::ENOMEM) {
         return libc::MAP_FAILED;

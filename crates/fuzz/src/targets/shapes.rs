@@ -46,7 +46,7 @@ impl Pattern {
         constructs::pattern(&self.pieces, n, self.is_apart)
     }
 
-    /// What reading and compiling it costs, by a counter that only grows; `None` if it cannot be compiled.
+    /// The cost of reading and compiling it, by a counter that only grows; `None` if it cannot be compiled.
     fn cost(&self, n: usize, counter: &dyn Fn() -> u64) -> Option<u64> {
         let text = self.text(n);
         let engine = Engine::new(Options::new().opt_level(self.level)).ok()?;

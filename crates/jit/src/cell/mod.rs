@@ -218,7 +218,7 @@ pub struct CellOwner {
     record: Arc<Record>,
 }
 
-/// What is behind a cell at some moment, for people who look.
+/// A snapshot of a cell, for displays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CellFacts {
     /// The tier of its code, if it has code.
@@ -430,7 +430,7 @@ impl IndirectCell {
         self.record.lock().instances.newest().tier()
     }
 
-    /// What the newest code instance is at this moment.
+    /// A snapshot of the newest code instance.
     pub fn facts(&self) -> CellFacts {
         let mut behind = self.record.lock();
         let instance = behind.instances.newest();
