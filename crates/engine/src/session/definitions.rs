@@ -1,18 +1,15 @@
 //! Definitions that are made in one step: the functions of a program, and their options.
 //!
-//! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
-//! They stand behind its own functions in its module. If one of them is redefined before the program is, they are imported again; if
-//! the program is not right with the new ones, it is left with the declarations of those before, and who links it is told what has changed.
+//! A dylib makes them by reading a program (`reading.rs`) and puts them into its tables (`define.rs`).
 
 use brolga_ir::Module;
 use brolga_linking::{Priority, Tracker};
 
 use super::dylib::Dylib;
-use super::error::SessionError;
-use super::inlined::Imported;
-use super::scope::{declaration, with_others};
-use super::target::{Kept, Native};
-use crate::program::{Callees, Program, check_built};
+use super::input::Kept;
+use super::invalidation::Imported;
+use super::target::Native;
+use crate::program::Program;
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -90,22 +87,6 @@ impl<'t> Definitions<'t> {
     /// The symbols of its functions, in the order of the program.
     pub fn functions(&self) -> Vec<String> {
         self.module.funcs().take(self.own).map(|(_, func)| func.symbol(&self.module.cx)).collect()
-    }
-
-    /// Imports again if something has been defined since that was looked for.
-    pub(super) fn refresh_imports(&mut self) -> Result<(), SessionError> {
-        let Some((dylib, imported)) = &self.imported else { return Ok(()) };
-        if dylib.session.inner.inlined.is_new(imported) {
-            return Ok(());
-        }
-        let again = dylib.import(with_others(&self.module, self.own, |_| None))?;
-        self.imported = again.imported;
-        if check_built(&again.module, self.own, Callees::AtOnce).is_ok() {
-            self.module = again.module;
-        } else {
-            self.module = with_others(&self.module, self.own, |func| Some(declaration(func)));
-        }
-        Ok(())
     }
 
     /// They are removed by this tracker.

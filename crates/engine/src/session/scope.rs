@@ -16,12 +16,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Type, TypeKind, Value};
+use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Op, Type, TypeKind, Value};
 
 use super::error::SessionError;
-use super::plan::lock;
-use super::unit::decides_later;
+use super::sync::lock;
 
 /// See the file's header.
 #[derive(Default)]
@@ -393,6 +393,16 @@ fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
         CalleeData::Symbol { .. } => None,
     });
     callees.collect()
+}
+
+/// Whether an operation may call a function that only running decides.
+pub(crate) fn decides_later(op: Op) -> bool {
+    let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
+    match op {
+        Op::Call | Op::CallRuntime(_) => true,
+        Op::Builtin(builtin) => calls.contains(&builtin),
+        _ => false,
+    }
 }
 
 /// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.
