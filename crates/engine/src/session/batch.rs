@@ -242,11 +242,11 @@ impl<'a> Batch<'a> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
         let links = dylib.linking.links()?;
-        let offers = std::mem::take(&mut self.offers);
+        let (offers, library) = (std::mem::take(&mut self.offers), session.inner.library.id());
         let see = |link: &linking::Link| {
             let scope = session.scopes(&[*link]).pop()?;
             let is_home = link.dylib == dylib.linking.id();
-            Some(if is_home { Seen::soon(scope, &offers) } else { Seen::now(scope) })
+            Some(Seen::new(scope, is_home.then_some(&offers), Some(link.dylib) == library))
         };
         let scopes: Vec<Seen<'_>> = links.iter().filter_map(see).collect();
         for hit in hits {

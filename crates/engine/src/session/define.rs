@@ -32,6 +32,7 @@ use super::input::{BodySource, CompilationInput, Counting, ProgramFacts};
 use super::interpreted::InterpretedBody;
 use super::invalidation::{Hit, Kind};
 use super::lazy::{BODY, HOT, SecondTier};
+use super::method_table::NewRows;
 use super::opening::{INITIALIZER, Marker};
 use super::profile::Profile;
 use super::promise::{Make, Promise, Signature};
@@ -75,6 +76,7 @@ impl Dylib {
         replace: bool,
     ) -> Result<Redefined, SessionError> {
         let mut overridden = BTreeSet::new();
+        self.link_library_of(&definitions)?;
         loop {
             Dylib::refresh_imports(&mut definitions)?;
             if let Some(redefined) = self.try_define(&mut definitions, replace, &mut overridden)? {
@@ -140,6 +142,7 @@ impl Dylib {
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let pins: BTreeMap<FuncId, BodySource> = own.iter().map(|&id| (id, BodySource::default())).collect();
         new.is_replaceable = definitions.is_replaceable;
+        new.methods = NewRows::new(definitions.is_library);
         for &id in &own {
             let name: Arc<str> = module[id].symbol(&module.cx).into();
             let defined = match types.get(&id) {

@@ -2,7 +2,9 @@
 //!
 //! A dylib makes them by reading a program (`reading.rs`) and puts them into its tables (`define.rs`).
 
-use brolga_ir::Module;
+use std::collections::BTreeSet;
+
+use brolga_ir::{Module, Type};
 use brolga_linking::{Priority, Tracker};
 
 use super::dylib::Dylib;
@@ -44,6 +46,8 @@ pub struct Definitions<'t> {
     pub(crate) is_whole: bool,
     pub(crate) is_lazy: bool,
     pub(crate) is_replaceable: bool,
+    /// Whether they are those of the session's library.
+    pub(crate) is_library: bool,
     /// Calls after which a function is optimised, if it is compiled in two tiers.
     pub(crate) tiers: Option<i32>,
     /// Rounds after which a loop is left for better code; ten times the calls if nobody says.
@@ -54,6 +58,8 @@ pub struct Definitions<'t> {
     pub(crate) interpreted: u32,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
+    /// The functions of Base of which the module has methods of the prelude behind its own functions.
+    pub(crate) library: BTreeSet<Type>,
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<String>,
     pub(crate) finalizers: Vec<String>,
@@ -72,11 +78,13 @@ impl<'t> Definitions<'t> {
             is_whole: false,
             is_lazy: false,
             is_replaceable: false,
+            is_library: false,
             tiers: None,
             rounds: None,
             is_profiled: true,
             interpreted: 0,
             imported: None,
+            library: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
             finalizers: Vec::new(),
@@ -87,6 +95,12 @@ impl<'t> Definitions<'t> {
     /// The symbols of its functions, in the order of the program.
     pub fn functions(&self) -> Vec<String> {
         self.module.funcs().take(self.own).map(|(_, func)| func.symbol(&self.module.cx)).collect()
+    }
+
+    /// They are those of the session's library: their methods give way to all others.
+    pub(super) fn of_library(mut self) -> Self {
+        self.is_library = true;
+        self
     }
 
     /// They are removed by this tracker.
@@ -182,8 +196,7 @@ impl<'t> Definitions<'t> {
 
 impl From<Program> for Definitions<'_> {
     fn from(program: Program) -> Self {
-        let module = program.into_module();
-        let own = module.func_count();
-        Definitions::new(module, own)
+        let (module, own, library) = program.into_parts();
+        Definitions { library, ..Definitions::new(module, own) }
     }
 }

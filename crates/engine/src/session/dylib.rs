@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use brolga_ir::function_name::BASE;
 use brolga_ir::{Module, Type};
 use brolga_jit::CellOwner;
 use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
@@ -12,8 +13,10 @@ use super::error::SessionError;
 use super::function::{Function, Request, answer};
 use super::lazy::{BODY, HOT};
 use super::linking;
+use super::scope::declared;
 use super::target::Native;
 use super::{Inner, Session};
+use crate::prelude;
 use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
@@ -105,7 +108,13 @@ impl Dylib {
     /// # Errors
     /// The dylib is closed.
     pub fn link_against(&self, other: &Dylib) -> Result<(), SessionError> {
-        Ok(self.linking.add_links(vec![other.linking.exported()])?)
+        let links = vec![other.linking.exported()];
+        // The library gives way to all others.
+        match self.session.inner.library.id() {
+            Some(library) => self.linking.add_links_before(links, library)?,
+            None => self.linking.add_links(links)?,
+        }
+        Ok(())
     }
 
     /// Whether a module is of the session's context or a view of it, so that its functions can be declared to others.
@@ -240,12 +249,15 @@ impl Dylib {
         Ok(self.linking.create_tracker(on_drop)?)
     }
 
-    /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol.
+    /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol. Methods of Base that the session has added are not
+    /// listed.
     ///
     /// # Errors
     /// The dylib is closed.
     pub fn methods(&self) -> Result<Vec<Method>, SessionError> {
-        let links = self.linking.links()?;
+        let library = self.session.inner.library.id();
+        let mut links = self.linking.links()?;
+        links.retain(|link| Some(link.dylib) != library);
         let mut found: BTreeMap<Arc<str>, Method> = BTreeMap::new();
         for scope in self.session.scopes(&links) {
             for (name, symbol, result) in scope.functions() {
@@ -264,16 +276,17 @@ impl Dylib {
         Ok(methods)
     }
 
-    /// The functions that the dylib sees, by module and name.
+    /// The functions that the dylib sees, or may see of the prelude, by module and name.
     pub(super) fn function_names(&self) -> Result<Vec<(String, String)>, SessionError> {
         let scopes = self.session.scopes(&self.linking.links()?);
-        Ok(scopes.iter().flat_map(|scope| scope.names()).collect())
+        let of_base = prelude::names().map(|name| (BASE.to_owned(), name.to_owned()));
+        Ok(scopes.iter().flat_map(|scope| scope.names()).chain(of_base).collect())
     }
 
-    /// The declarations of a function object's methods, from the first dylib that has any.
+    /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
-        let scopes = self.session.scopes(&self.linking.links()?);
-        Ok(scopes.iter().find_map(|scope| scope.declared(function, self.session.context())))
+        let scopes = self.seen()?;
+        Ok(declared(&scopes, function, self.session.context()))
     }
 
     /// Takes names out, all or none. Code goes when its last name is gone and nothing uses it.

@@ -60,6 +60,12 @@ pub(crate) struct NewRows {
 }
 
 impl NewRows {
+    /// No methods. Those of the session's library give way to others.
+    pub(super) fn new(is_library: bool) -> NewRows {
+        let rows = if is_library { NewMethods::of_library() } else { NewMethods::default() };
+        NewRows { labels: Vec::new(), rows }
+    }
+
     /// Adds a function of a module, if calls may go to it that are decided at run time. `entry` makes its boxed entry.
     pub(super) fn add(
         &mut self,

@@ -24,6 +24,7 @@
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
+//! | use Base | programs get the methods of Base that they use and nobody has defined, from one library that gives way to all other definitions |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
@@ -78,7 +79,7 @@
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
 //! | `lazy`, `osr`, `interpreted`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, continuations of loops, tier 0, dynamic calls, functions of the embedder |
 //! | `evict`, `removal`, `invalidation`, `deferred` | what becomes of code: memory is short, a definition is removed, a callee is redefined |
-//! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries` | dylibs: reading, definition in one step, opening and closing, C symbols |
+//! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `function`, `evaluator`, `workers`, `error` | what an embedder holds and chooses |
 
 mod batch;
@@ -100,6 +101,7 @@ mod interpreted;
 mod invalidation;
 mod lazy;
 mod libraries;
+mod library;
 mod method_table;
 mod opening;
 mod osr;
@@ -143,6 +145,7 @@ use crate::boxed::Recipe;
 use crate::error::Error;
 use crate::options::Options;
 use invalidation::Edges;
+use library::Library;
 use method_table::MethodTable;
 use removal::Removal;
 use scope::Scope;
@@ -169,6 +172,7 @@ struct Inner {
     cx: Arc<Context>,
     homes: Mutex<Homes>,
     edges: Edges,
+    library: Library,
 }
 
 /// See the module's page. Clones share one session.
@@ -276,7 +280,14 @@ impl Session {
         if let Some(limit) = limit {
             evict::set_limit(&shared, &linking, limit);
         }
-        let inner = Inner { linking, shared, cx, homes: Mutex::default(), edges: Edges::default() };
+        let inner = Inner {
+            linking,
+            shared,
+            cx,
+            homes: Mutex::default(),
+            edges: Edges::default(),
+            library: Library::default(),
+        };
         Ok(Session { inner: Arc::new(inner) })
     }
 

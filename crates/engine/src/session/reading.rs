@@ -10,6 +10,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::invalidation::Imported;
 use super::scope::{Seen, declaration, import, with_others};
+use crate::prelude;
 use crate::program::{Callees, check_built, check_read, read_unit_in};
 
 impl Dylib {
@@ -27,7 +28,7 @@ impl Dylib {
             scopes.iter().any(|scope| scope.has(function))
         };
         let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
-        let made = self.import(unit.module)?;
+        let made = self.complete(unit.module)?;
         check_read(&source, &made.module, made.own, Callees::AtOnce)?;
         Ok(made)
     }
@@ -38,9 +39,27 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
-        let made = self.import(module)?;
+        let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::AtOnce)?;
         Ok(made)
+    }
+
+    /// Links the library as far as the module needs it, and imports what the module lacks.
+    fn complete(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+        if self.is_shared(&module) {
+            self.link_library(prelude::wanted(&module, 0))?;
+        }
+        self.import(module)
+    }
+
+    /// The offers of the dylibs that it sees.
+    pub(super) fn seen(&self) -> Result<Vec<Seen<'static>>, SessionError> {
+        let (links, library) = (self.linking.links()?, self.session.inner.library.id());
+        let scopes = links.iter().filter_map(|link| {
+            let scope = self.session.scopes(&[*link]).pop()?;
+            Some(Seen::new(scope, None, Some(link.dylib) == library))
+        });
+        Ok(scopes.collect())
     }
 
     /// Imports what the module lacks.
@@ -51,8 +70,7 @@ impl Dylib {
         }
         let seen = self.session.inner.edges.number();
         let links = self.linking.links()?;
-        let scopes: Vec<Seen<'_>> = self.session.scopes(&links).into_iter().map(Seen::now).collect();
-        let looked_for = import(&mut module, &scopes, &|symbol| {
+        let looked_for = import(&mut module, &self.seen()?, &|symbol| {
             self.is_known(self.session.linking().symbol(symbol).symbol(), &links)
         })?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
