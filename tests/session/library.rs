@@ -40,7 +40,7 @@ fn session() -> Session {
     Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).unwrap()
 }
 
-fn read(dylib: &Dylib, text: &str) {
+fn read_text(dylib: &Dylib, text: &str) {
     dylib.define(dylib.read("library.jlir", text.as_bytes()).unwrap()).unwrap();
 }
 
@@ -63,11 +63,11 @@ fn expect<const N: usize>(dylib: &Dylib, expected: [(&str, &str); N]) {
 fn a_program_calls_methods_of_base_that_nobody_has_defined() {
     let session = session();
     let dylib = session.create_dylib("main").unwrap();
-    read(&dylib, MEASURE);
+    read_text(&dylib, MEASURE);
     expect(&dylib, [("measure(\"abcd\")", "4"), ("measure((1, 2, 3))", "3"), ("measure(\"häß\")", "3")]);
     // Nothing that uses nothing of it is linked to it.
     let other = session.create_dylib("other").unwrap();
-    read(&other, "function one()::Int64\n1 ─      return 1\nend\n");
+    read_text(&other, "function one()::Int64\n1 ─      return 1\nend\n");
     assert_eq!(other.linking().links().unwrap().len(), 1);
     assert_eq!(dylib.linking().links().unwrap().len(), 2);
     let listed = dylib.methods().unwrap().into_iter().map(|method| method.symbol);
@@ -78,9 +78,9 @@ fn a_program_calls_methods_of_base_that_nobody_has_defined() {
 fn programs_share_one_library() {
     let session = session();
     let (one, two) = (session.create_dylib("one").unwrap(), session.create_dylib("two").unwrap());
-    read(&one, MEASURE);
+    read_text(&one, MEASURE);
     let symbols = session.stats().symbols;
-    read(&two, MEASURE);
+    read_text(&two, MEASURE);
     // `measure` and its body.
     assert_eq!(session.stats().symbols, symbols + 2);
     expect(&one, [("measure(\"ab\")", "2")]);
@@ -93,12 +93,12 @@ fn methods_of_several_programs_and_of_the_library_are_of_one_function() {
         let session = session();
         let (main, lists) = (session.create_dylib("main").unwrap(), session.create_dylib("lists").unwrap());
         if list_is_first {
-            read(&lists, LIST);
+            read_text(&lists, LIST);
             main.link_against(&lists).unwrap();
-            read(&main, MEASURE);
+            read_text(&main, MEASURE);
         } else {
-            read(&main, MEASURE);
-            read(&lists, LIST);
+            read_text(&main, MEASURE);
+            read_text(&lists, LIST);
             main.link_against(&lists).unwrap();
         }
         expect(&main, [("measure(List(7))", "7"), ("measure(\"abc\")", "3"), ("longest(\"ab\")", "2")]);
@@ -111,12 +111,12 @@ fn the_library_gives_way_to_a_method_of_the_same_signature_and_comes_back() {
         let session = session();
         let (main, other) = (session.create_dylib("main").unwrap(), session.create_dylib("other").unwrap());
         if other_is_first {
-            read(&other, OTHER);
+            read_text(&other, OTHER);
         }
-        read(&main, MEASURE);
+        read_text(&main, MEASURE);
         if !other_is_first {
             expect(&main, [("measure(\"abc\")", "3")]);
-            read(&other, OTHER);
+            read_text(&other, OTHER);
         }
         expect(&main, [("measure(\"abc\")", "-5"), ("measure((1,))", "1")]);
         other.remove(&["Base.length(String)"]).unwrap();
@@ -133,11 +133,11 @@ fn a_static_call_takes_the_method_of_the_program_before_that_of_the_library() {
         session.create_dylib("main").unwrap(),
         session.create_dylib("other").unwrap(),
     );
-    read(&other, OTHER);
-    read(&plain, call);
+    read_text(&other, OTHER);
+    read_text(&plain, call);
     expect(&plain, [("strlen(\"abc\")", "3")]);
     main.link_against(&other).unwrap();
-    read(&main, &call.replace("strlen", "size"));
+    read_text(&main, &call.replace("strlen", "size"));
     expect(&main, [("size(\"abc\")", "-5")]);
     expect(&plain, [("strlen(\"abc\")", "3")]);
 }
@@ -170,4 +170,35 @@ fn a_prompt_calls_methods_of_base() {
             ("Base.first((5, 6))", "5"),
         ],
     );
+}
+
+#[test]
+fn a_program_may_call_what_is_defined_later() {
+    let session = session();
+    let dylib = session.create_dylib("main").unwrap();
+    let early =
+        "function early(n::Int64)::Any\n1 ─ %1 = invoke Main.late(n::Int64)::Any\n└──      return %1\nend\n";
+    assert!(dylib.read("early.jlir", early.as_bytes()).is_err());
+    let read = dylib.read_late("early.jlir", early.as_bytes()).unwrap();
+    assert_eq!(read.missing(), ["`late` has no method for (Int64)"]);
+    dylib.define(read).unwrap();
+    expect(&dylib, [("early(1)", "uncaught exception: MethodError: no method matching late(::Int64)")]);
+    read_text(
+        &dylib,
+        "function late(n::Int64)::Any\n1 ─ %1 = Base.add_int(n, 40)::Int64\n└──      return %1\nend\n",
+    );
+    expect(&dylib, [("early(2)", "42")]);
+}
+
+#[test]
+fn a_missing_c_function_matters_where_it_is_reached() {
+    let session = session();
+    let dylib = session.create_dylib("main").unwrap();
+    let text = "function cold(n::Int64)::Int64\n1 ─ %1 = Base.slt_int(n, 0)::Bool\n└──      goto #3 if not %1\n\
+                2 ─ %3 = $(Expr(:foreigncall, :(:nobody_has_this), Int64, svec(Int64), 0, :(:ccall), :(n)))::Int64\n\
+                └──      return %3\n3 ─      return n\nend\n";
+    dylib.define(dylib.read_late("cold.jlir", text.as_bytes()).unwrap()).unwrap();
+    expect(&dylib, [("cold(5)", "5")]);
+    let [(_, thrown)] = values(&dylib, ["cold(-1)"]);
+    assert!(thrown.contains("nobody_has_this"), "{thrown}");
 }

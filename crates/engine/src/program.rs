@@ -190,6 +190,20 @@ fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     found
 }
 
+/// The calls in the first `own` functions of a module whose methods are missing, in words.
+pub(crate) fn missing_methods(module: &Module, own: usize) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (id, violations) in missing_callees(module, |_| true) {
+        if (id.as_u32() as usize) < own {
+            let (func, span) = (&module[id], source_span(&module[id]));
+            missing.extend(violations.iter().map(|v| v.diagnostic(&module.cx, func, &span).message));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    missing
+}
+
 /// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.
 pub(crate) fn check_read(
     source: &SourceFile,

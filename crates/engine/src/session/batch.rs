@@ -37,7 +37,7 @@ use super::sync::lock;
 use super::target::Native;
 use super::unit::CodegenUnit;
 use crate::native_type::type_of;
-use crate::program::{Callees, check_built};
+use crate::program::check_built;
 
 /// A cell that stays and gets another body.
 struct Again {
@@ -272,7 +272,7 @@ impl<'a> Batch<'a> {
             }
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
-            if check_built(&module, 1, Callees::AtOnce).is_err() {
+            if check_built(&module, 1, facts.callees).is_err() {
                 kept.push(session.linking().name(hit.label));
                 continue;
             }

@@ -41,6 +41,7 @@ use super::target::{Native, Place};
 use crate::error::Error;
 use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
+use crate::program::Callees;
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {
@@ -212,6 +213,7 @@ pub(crate) fn link_unit(
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
         foreign: Some(&foreign),
+        defers_foreign: input.facts.callees == Callees::Late,
         slots: Some(&cells),
         loops,
         cells: input.profile.as_deref().map(Profile::cells),

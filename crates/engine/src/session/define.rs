@@ -135,6 +135,7 @@ impl Dylib {
             definitions.kept.clone(),
             lazy.is_empty(),
             behind_cells,
+            definitions.callees,
         )?;
         let facts = Arc::new(facts);
         let tiers = definitions.tiers.filter(|_| lazy.len() == own.len());

@@ -11,7 +11,7 @@ use super::dylib::Dylib;
 use super::input::Kept;
 use super::invalidation::Imported;
 use super::target::Native;
-use crate::program::Program;
+use crate::program::{Callees, Program};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -58,6 +58,10 @@ pub struct Definitions<'t> {
     pub(crate) interpreted: u32,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
+    /// When a method or C function that they call and that is not there is refused.
+    pub(crate) callees: Callees,
+    /// The calls of such, in words.
+    pub(crate) missing: Vec<String>,
     /// The functions of Base of which the module has methods of the prelude behind its own functions.
     pub(crate) library: BTreeSet<Type>,
     pub(crate) starts: Option<Priority>,
@@ -84,6 +88,8 @@ impl<'t> Definitions<'t> {
             is_profiled: true,
             interpreted: 0,
             imported: None,
+            callees: Callees::AtOnce,
+            missing: Vec::new(),
             library: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
@@ -101,6 +107,11 @@ impl<'t> Definitions<'t> {
     pub(super) fn of_library(mut self) -> Self {
         self.is_library = true;
         self
+    }
+
+    /// The calls of methods that nobody has defined, in words, one for each; none but after [`Dylib::read_late`](super::Dylib::read_late).
+    pub fn missing(&self) -> &[String] {
+        &self.missing
     }
 
     /// They are removed by this tracker.
@@ -197,6 +208,6 @@ impl<'t> Definitions<'t> {
 impl From<Program> for Definitions<'_> {
     fn from(program: Program) -> Self {
         let (module, own, library) = program.into_parts();
-        Definitions { library, ..Definitions::new(module, own) }
+        Definitions { library, callees: Callees::Late, ..Definitions::new(module, own) }
     }
 }

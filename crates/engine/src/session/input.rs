@@ -29,6 +29,7 @@ use super::profile::Profile;
 use crate::boxed::Recipe;
 use crate::error::Error;
 use crate::native_type::{is_type_of, type_of};
+use crate::program::Callees;
 
 /// Objects that live as long as code, beside its references.
 pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
@@ -54,6 +55,8 @@ pub(crate) struct ProgramFacts {
     pub(super) is_eager: bool,
     /// The functions of its own that have cells, by symbol.
     pub(super) behind_cells: BTreeSet<String>,
+    /// When a method or C function that it calls and that is not there is refused.
+    pub(super) callees: Callees,
 }
 
 impl ProgramFacts {
@@ -64,6 +67,7 @@ impl ProgramFacts {
         kept: Option<Kept>,
         is_eager: bool,
         behind_cells: BTreeSet<String>,
+        callees: Callees,
     ) -> Result<ProgramFacts, Error> {
         let globals = Globals::new(runtime);
         if !module.globals().is_empty() {
@@ -74,7 +78,7 @@ impl ProgramFacts {
             }
             crate::engine::set_globals(module, &globals, runtime)?;
         }
-        Ok(ProgramFacts { globals, kept, origin: Origin::default(), is_eager, behind_cells })
+        Ok(ProgramFacts { globals, kept, origin: Origin::default(), is_eager, behind_cells, callees })
     }
 
     /// The same program, for the recompiled function of this module.
@@ -85,6 +89,7 @@ impl ProgramFacts {
             origin: Origin::default(),
             is_eager: self.is_eager,
             behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),
+            callees: self.callees,
         }
     }
 }

@@ -117,6 +117,7 @@ fn load(
     promised: BTreeSet<String>,
 ) -> Result<(Arc<CompilationInput>, Vec<FuncId>), Error> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
-    let facts = Arc::new(ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised)?);
+    let facts =
+        Arc::new(ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised, made.callees)?);
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }

@@ -11,7 +11,7 @@ use super::error::SessionError;
 use super::invalidation::Imported;
 use super::scope::{Seen, declaration, import, with_others};
 use crate::prelude;
-use crate::program::{Callees, check_built, check_read, read_unit_in};
+use crate::program::{Callees, check_built, check_read, missing_methods, read_unit_in};
 
 impl Dylib {
     /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
@@ -19,6 +19,25 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
+        self.read_with(name, bytes, Callees::AtOnce)
+    }
+
+    /// As [`Dylib::read`], but a method or C function that is called and that nobody has defined is no error ([`Definitions::missing`] says which methods these are). The
+    /// call is decided when it is reached: it finds what has been defined meanwhile, and throws `MethodError` or `UndefVarError` otherwise. For prompts, where functions
+    /// are written in any order, and for dumps of Julia, which lack the methods that are hardly ever called.
+    ///
+    /// # Errors
+    /// It is broken.
+    pub fn read_late(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
+        self.read_with(name, bytes, Callees::Late)
+    }
+
+    fn read_with(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        callees: Callees,
+    ) -> Result<Definitions<'static>, SessionError> {
         // Names that only the program holds go with it.
         let cx = &self.session.context().view();
         let scopes = self.session.scopes(&self.linking.links()?);
@@ -29,8 +48,12 @@ impl Dylib {
         };
         let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
         let made = self.complete(unit.module)?;
-        check_read(&source, &made.module, made.own, Callees::AtOnce)?;
-        Ok(made)
+        check_read(&source, &made.module, made.own, callees)?;
+        let missing = match callees {
+            Callees::Late => missing_methods(&made.module, made.own),
+            Callees::AtOnce => Vec::new(),
+        };
+        Ok(Definitions { callees, missing, ..made })
     }
 
     /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
@@ -85,8 +108,9 @@ impl Dylib {
         }
         let own = definitions.own;
         let again = dylib.import(with_others(&definitions.module, own, |_| None))?;
+        let callees = definitions.callees;
         definitions.imported = again.imported;
-        if check_built(&again.module, own, Callees::AtOnce).is_ok() {
+        if check_built(&again.module, own, callees).is_ok() {
             definitions.module = again.module;
         } else {
             definitions.module = with_others(&definitions.module, own, |func| Some(declaration(func)));
