@@ -126,6 +126,7 @@ struct Julia {
 }
 
 /// Times of Julia by kernel; nothing where there is none.
+#[expect(clippy::disallowed_methods, reason = "a bench is a command of its own")]
 fn times_of_julia(script: &Path, kernels: &[(&str, i64)]) -> Option<BTreeMap<String, Julia>> {
     let julia = std::env::var_os("JULIA").map_or_else(|| PathBuf::from("julia"), PathBuf::from);
     let mut command = Command::new(julia);

@@ -109,6 +109,7 @@ mod tests {
     use brolga_ir::Context;
     use brolga_ir::types::Type;
 
+    use super::super::Origin;
     use super::*;
     use crate::objects::methods::{MethodEntry, MethodRow};
     use crate::{Runtime, RuntimeOptions};
@@ -133,7 +134,7 @@ mod tests {
         let methods: Vec<Arc<Method>> = rows
             .into_iter()
             .zip(1..)
-            .map(|(row, n)| Arc::new(Method::new((true, n), 2, cx.clone(), row)))
+            .map(|(row, n)| Arc::new(Method::new((Origin::Program, n), 2, cx.clone(), row)))
             .collect();
         let list: MethodList = methods.iter().cloned().collect();
         let entered = runtime.enter(|scope| {
