@@ -72,7 +72,8 @@ fn failures(path: &Path) -> (Vec<String>, usize) {
         let mut evaluator = match way {
             How::Interpreted => Evaluator::interpreted(&program),
             How::Native(level, roots, stress) => {
-                let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+                let options =
+                    crate::doors::open(Options::new()).opt_level(level).roots(roots).gc_stress(stress);
                 engine = Engine::new(options).expect("an engine");
                 Evaluator::native(&program, &engine)
             }
@@ -181,3 +182,6 @@ fn final_code_has_no_calls_by_name_and_no_undefined_flags() {
         }
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -19,12 +19,15 @@ use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
 use crate::{prelude, varargs};
+use brolga_ir::doors;
 
 /// A verified module with the text it came from and the tests in it.
 #[derive(Clone, Debug)]
 pub struct Program {
     source: SourceFile,
     unit: text::Unit,
+    /// How many functions at the front of the module are its own; those behind come from the library.
+    own: usize,
 }
 
 impl Program {
@@ -41,21 +44,23 @@ impl Program {
         prelude::complete(&mut unit.module);
         varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
-        Ok(Program { source, unit })
+        Ok(Program { source, unit, own })
     }
 
     /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
         check_built(&module, module.func_count(), Callees::Late)?;
+        let own = module.func_count();
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<module>", "")?, unit })
+        Ok(Program { source: SourceFile::new("<module>", "")?, unit, own })
     }
 
     /// Takes a module that was verified when it was read.
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
+        let own = module.func_count();
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<image>", "")?, unit })
+        Ok(Program { source: SourceFile::new("<image>", "")?, unit, own })
     }
 
     /// The text; empty for a program that was built.
@@ -71,6 +76,23 @@ impl Program {
     /// Functions and globals.
     pub fn module(&self) -> &Module {
         &self.unit.module
+    }
+
+    /// Checks that the program has no doors, ways out of what is checked ([`brolga_ir::doors`]). An engine or session refuses one that has, unless
+    /// its doors are open ([`Options::doors`](crate::Options::doors)).
+    ///
+    /// # Errors
+    /// It has some: [`Error::Broken`] with the place and the name of each.
+    pub fn check_doors(&self) -> Result<(), Error> {
+        match self.source.text().is_empty() {
+            true => no_doors_built(&self.unit.module, self.own),
+            false => no_doors_read(&self.source, &self.unit.module, self.own),
+        }
+    }
+
+    /// How many functions at the front of the module do not come from the library.
+    pub(crate) fn written(&self) -> usize {
+        self.own
     }
 
     pub(crate) fn into_module(self) -> Module {
@@ -196,6 +218,30 @@ pub(crate) fn check_built(module: &Module, own: usize, callees: Callees) -> Resu
             (SourceFile::new("<module>", "")?, all.collect())
         }
     };
+    let mut findings = Diagnostics::default();
+    all.into_iter().for_each(|finding| findings.push(finding));
+    Err(Box::new(Broken { source, findings }).into())
+}
+
+/// Checks that the first `own` functions of a module that was read have no doors.
+pub(crate) fn no_doors_read(source: &SourceFile, module: &Module, own: usize) -> Result<(), Error> {
+    let mut findings = Diagnostics::default();
+    for (id, found) in doors::of(module, own) {
+        let func = &module[id];
+        let span = source_span(func);
+        found.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
+    }
+    match findings.has_errors() {
+        true => Err(Box::new(Broken { source: source.clone(), findings }).into()),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the first `own` functions of a module that was built have no doors. Those of the first function that has are shown in its printed form.
+pub(crate) fn no_doors_built(module: &Module, own: usize) -> Result<(), Error> {
+    let found = doors::of(module, own);
+    let Some((id, doors)) = found.first() else { return Ok(()) };
+    let (source, all) = point_into_printout(&module.cx, &module[*id], doors);
     let mut findings = Diagnostics::default();
     all.into_iter().for_each(|finding| findings.push(finding));
     Err(Box::new(Broken { source, findings }).into())

@@ -4,15 +4,18 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, Types};
 
+use crate::doors::Doors;
 use crate::events::Events;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object};
+use crate::limits::Watch;
 use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
@@ -65,6 +68,10 @@ pub struct Runtime {
     heap: Heap,
     /// Held while an atomic field is accessed that no single access reaches.
     atomics: Mutex<()>,
+    /// The deadlines of calls.
+    watch: Watch,
+    /// Whether the parts of arrays are set at run time without looking.
+    parts_are_open: AtomicBool,
     /// The last field: the heap lists threads by address, so they outlive it.
     _end: End,
 }
@@ -103,6 +110,8 @@ impl Runtime {
             symbolizers: Symbolizers::default(),
             heap,
             atomics: Mutex::default(),
+            watch: Watch::default(),
+            parts_are_open: AtomicBool::new(false),
             _end: End(host.forget_threads),
         })
     }
@@ -173,6 +182,20 @@ impl Runtime {
     pub unsafe fn add_frame_maps(&self, code: Range<usize>, maps: FrameMaps) -> FrameMapsInForce {
         // SAFETY: by the contract.
         unsafe { self.heap.frames().add(code, maps) }
+    }
+
+    /// From now on `setfield!` that is decided at run time sets the `ref` and `size` of arrays as they come, in all programs of this runtime. Before,
+    /// it throws if there are fewer elements than the size says.
+    pub fn allow(&self, _doors: Doors) {
+        self.parts_are_open.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(crate) fn parts_are_open(&self) -> bool {
+        self.parts_are_open.load(Ordering::Relaxed)
     }
 
     /// The C symbols that compiled code may call.

@@ -5,6 +5,7 @@
 //! the program is not right with the new ones, it is left with the declarations of those before, and who links it is told what has changed.
 
 use brolga_ir::Module;
+use brolga_ir::diag::SourceFile;
 use brolga_linking::{Priority, Tracker};
 
 use super::dylib::Dylib;
@@ -12,7 +13,7 @@ use super::error::SessionError;
 use super::inlined::Imported;
 use super::scope::{declaration, with_others};
 use super::target::{Kept, Native};
-use crate::program::{Callees, Program, check_built};
+use crate::program::{Callees, Program, check_built, no_doors_built, no_doors_read};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -62,6 +63,10 @@ pub struct Definitions<'t> {
     pub(crate) finalizers: Vec<String>,
     /// Objects that live as long as the code.
     pub(crate) kept: Option<Kept>,
+    /// How many functions at the front of the module are looked at for doors: the others come from the library.
+    pub(super) written: usize,
+    /// The text of a program that was read before.
+    pub(super) source: Option<SourceFile>,
 }
 
 impl<'t> Definitions<'t> {
@@ -84,7 +89,18 @@ impl<'t> Definitions<'t> {
             initializers: Vec::new(),
             finalizers: Vec::new(),
             kept: None,
+            written: own,
+            source: None,
         }
+    }
+
+    /// Checks that there are no doors.
+    pub(super) fn check_doors(&self) -> Result<(), SessionError> {
+        match &self.source {
+            Some(source) => no_doors_read(source, &self.module, self.written)?,
+            None => no_doors_built(&self.module, self.written)?,
+        }
+        Ok(())
     }
 
     /// The symbols of its functions, in the order of the program.
@@ -201,8 +217,10 @@ impl<'t> Definitions<'t> {
 
 impl From<Program> for Definitions<'_> {
     fn from(program: Program) -> Self {
+        let (written, source) = (program.written(), program.source().clone());
+        let source = Some(source).filter(|source| !source.text().is_empty());
         let module = program.into_module();
         let own = module.func_count();
-        Definitions::new(module, own)
+        Definitions { written, source, ..Definitions::new(module, own) }
     }
 }

@@ -17,7 +17,7 @@ use super::linking;
 use super::scope::{Seen, import};
 use super::target::Native;
 use super::{Inner, Session};
-use crate::program::{Callees, check_built, check_read, read_unit_in};
+use crate::program::{Callees, check_built, check_read, no_doors_built, no_doors_read, read_unit_in};
 use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
@@ -115,7 +115,7 @@ impl Dylib {
     /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
     ///
     /// # Errors
-    /// It is broken, or calls what is not there.
+    /// It is broken, or calls what is not there; it has doors, and they are closed.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
         // Names that only the program holds go with it.
         let cx = &self.session.context().view();
@@ -128,6 +128,9 @@ impl Dylib {
         let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
         let made = self.import(unit.module)?;
         check_read(&source, &made.module, made.own, Callees::AtOnce)?;
+        if !self.session.has_open_doors() {
+            no_doors_read(&source, &made.module, made.own)?;
+        }
         Ok(made)
     }
 
@@ -135,10 +138,13 @@ impl Dylib {
     /// the session's context.
     ///
     /// # Errors
-    /// It is broken, or calls what is not there.
+    /// It is broken, or calls what is not there; it has doors, and they are closed.
     pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
         let made = self.import(module)?;
         check_built(&made.module, made.own, Callees::AtOnce)?;
+        if !self.session.has_open_doors() {
+            no_doors_built(&made.module, made.own)?;
+        }
         Ok(made)
     }
 

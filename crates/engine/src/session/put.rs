@@ -72,6 +72,10 @@ impl Dylib {
         mut definitions: Definitions<'_>,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
+        if !self.session.has_open_doors() {
+            // Those of another session, and programs that were read without one.
+            definitions.check_doors()?;
+        }
         let mut overridden = BTreeSet::new();
         loop {
             definitions.refresh_imports()?;

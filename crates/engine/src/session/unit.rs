@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     /// The evictor for memory shortages, and the limit; none if there is no limit.
     demoter: OnceLock<(Arc<Demoter>, usize)>,
     in_background: bool,
+    /// Whether symbols of C are those that dylibs define.
+    pub(crate) takes_addresses: bool,
 }
 
 /// Totals of compilation.
@@ -62,6 +64,7 @@ impl Shared {
         roots: Roots,
         methods: Arc<SessionMethods>,
         in_background: bool,
+        takes_addresses: bool,
     ) -> Shared {
         let cells = Cells::new(jit.runtime());
         Shared {
@@ -75,6 +78,7 @@ impl Shared {
             compiled: Mutex::default(),
             demoter: OnceLock::new(),
             in_background,
+            takes_addresses,
         }
     }
 
