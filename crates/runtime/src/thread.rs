@@ -206,6 +206,15 @@ impl Entered<'_> {
         self.activation.carries()
     }
 
+    /// To be asked before compiled code is called: the exception that refuses the call, if a limited call that it belongs to has ended.
+    #[inline]
+    pub fn refused(&self) -> Option<Exception> {
+        self.thread.is_ending().then(|| {
+            self.thread.throw(ExceptionKind::InterruptException, Detail::None);
+            self.take_exception()
+        })
+    }
+
     /// To be called when an exception left the compiled code, or is left over: the exception, taken off.
     pub fn take_exception(&self) -> Exception {
         self.thread.take_exception(self.depth)
@@ -273,10 +282,10 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// Whether an interrupt was asked for that no code has taken.
+    /// Whether an interrupt was asked for that no code has taken, or a limited call has ended.
     #[inline(always)]
     fn is_asked_to_stop(&self) -> bool {
-        self.poll.load(Ordering::Relaxed) & POLL_INTERRUPT != 0 // T3
+        self.poll.load(Ordering::Relaxed) & (POLL_INTERRUPT | POLL_END) != 0 // T3
     }
 
     /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. Code that this thread
@@ -584,7 +593,6 @@ impl Thread {
     }
 
     /// Whether compiled code ends at its next poll.
-    #[cfg(test)]
     pub(crate) fn is_ending(&self) -> bool {
         self.poll.load(Ordering::Relaxed) & POLL_END != 0
     }

@@ -465,6 +465,9 @@ impl Callable {
         let enters = self.methods.is_some() || thread.is_known_to_heap();
         let _entry = enters.then(|| thread.enter_heap(&self.runtime)).transpose()?;
         let entered = thread.enter();
+        if let Some(ended) = entered.refused() {
+            return Err(ended.into());
+        }
         let _world = self.methods.as_ref().map(|methods| thread.enter_world(methods));
         // SAFETY: as in `call`.
         let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
