@@ -1,6 +1,13 @@
 //! One runtime: an independent world with its constants, C symbols and output.
 //!
 //! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
+//!
+//! **Orderings.**
+//!
+//! | row | operation                        | order   | pairs with | without it                                                  |
+//! |-----|----------------------------------|---------|------------|-------------------------------------------------------------|
+//! | D1  | an embedder opens the doors      | Relaxed | D2         | nothing: it carries no other data, and the programs that need it are given later |
+//! | D2  | `setfield!` asks                 | Relaxed | D1         | as D1                                                       |
 
 use std::fmt;
 use std::ops::Range;
@@ -15,12 +22,12 @@ use crate::events::Events;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object};
-use crate::limits::Watch;
 use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::{Graveyard, Reporter};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
+use crate::watch::Watch;
 
 /// Options of a runtime.
 #[derive(Default)]
@@ -187,7 +194,7 @@ impl Runtime {
     /// From now on `setfield!` that is decided at run time sets the `ref` and `size` of arrays as they come, in all programs of this runtime. Before,
     /// it throws if there are fewer elements than the size says.
     pub fn allow(&self, _doors: Doors) {
-        self.parts_are_open.store(true, Ordering::Relaxed);
+        self.parts_are_open.store(true, Ordering::Relaxed); // D1
     }
 
     pub(crate) fn watch(&self) -> &Watch {
@@ -195,7 +202,7 @@ impl Runtime {
     }
 
     pub(crate) fn parts_are_open(&self) -> bool {
-        self.parts_are_open.load(Ordering::Relaxed)
+        self.parts_are_open.load(Ordering::Relaxed) // D2
     }
 
     /// The C symbols that compiled code may call.

@@ -11,6 +11,7 @@
 //! | `exception.rs` | exceptions as they arrive in Rust                                                     |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `limits.rs`    | deadlines and tokens that end calls                                                    |
+//! | `watch.rs`     | the thread that looks at the clock for them                                            |
 //! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
@@ -54,6 +55,7 @@ mod span;
 mod stack;
 mod thread;
 mod trace;
+mod watch;
 
 pub use doors::Doors;
 pub use enter::CallError;
@@ -62,7 +64,7 @@ pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
-pub use limits::{Cancel, Ended, LimitError, Limits};
+pub use limits::{Cancel, LimitError, Limits};
 pub use output::{Output, Sink};
 pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
@@ -72,3 +74,4 @@ pub use thread::{
     with_attached,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};
+pub use watch::Ended;

@@ -16,29 +16,17 @@
 //!
 //! **Where polls are**: at loop heads, and at the entries of functions that call. Code without either comes to its end.
 //!
-//! Cost: a lock, a thread for each runtime from the first deadline on, which sleeps up to the next one; nothing in compiled code.
+//! Cost: a lock, and for deadlines those of `watch.rs`; nothing in compiled code.
 //!
 //! Not done: a routine of the run time, a C function, a collection or a compilation is not left in the middle: the end comes when it is over.
 //! Fuel, which would count the same at every level of optimisation, because the passes do not keep such a count.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::instance::Runtime;
 use crate::thread::{AttachError, Interrupt, with_attached};
-
-/// How a limited call ended before it returned.
-#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// Its deadline has passed.
-    #[error("the call was ended: its deadline has passed")]
-    Deadline,
-    /// Its token was cancelled.
-    #[error("the call was ended: it was cancelled")]
-    Cancelled,
-}
+use crate::watch::{EndFrame, Ended};
 
 /// Why something under limits has no result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,112 +123,6 @@ impl Limits {
     }
 }
 
-/// A limited call under way.
-pub(crate) struct EndFrame {
-    thread: Interrupt,
-    /// 0: it has not ended.
-    why: AtomicU8,
-}
-
-impl EndFrame {
-    /// Ends the call, for this reason if it has none yet. The reason is there before the thread is told.
-    fn end(&self, why: Ended) {
-        let why = match why {
-            Ended::Deadline => 1,
-            Ended::Cancelled => 2,
-        };
-        let _first = self.why.compare_exchange(0, why, Ordering::AcqRel, Ordering::Acquire);
-        self.thread.end();
-    }
-
-    /// Why it has ended.
-    pub(crate) fn ended(&self) -> Option<Ended> {
-        match self.why.load(Ordering::Acquire) {
-            0 => None,
-            1 => Some(Ended::Deadline),
-            _ => Some(Ended::Cancelled),
-        }
-    }
-}
-
-/// The deadlines of a runtime's threads.
-#[derive(Default)]
-pub(crate) struct Watch {
-    shared: Arc<Watched>,
-}
-
-#[derive(Default)]
-struct Watched {
-    state: Mutex<WatchState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct WatchState {
-    /// By time, and a number that keeps equal times apart.
-    due: BTreeMap<(Instant, u64), Arc<EndFrame>>,
-    next: u64,
-    is_running: bool,
-    is_over: bool,
-}
-
-impl Watched {
-    fn lock(&self) -> MutexGuard<'_, WatchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends what is due, until the runtime is gone.
-    fn watch(&self) {
-        let mut state = self.lock();
-        while !state.is_over {
-            let Some((&(at, _), _)) = state.due.first_key_value() else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = at.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                if let Some((_, frame)) = state.due.pop_first() {
-                    frame.end(Ended::Deadline);
-                }
-            } else {
-                let waited = self.changed.wait_timeout(state, left);
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            }
-        }
-    }
-}
-
-impl Watch {
-    /// Ends a call at a time, unless the result is taken back before.
-    fn add(&self, at: Instant, frame: &Arc<EndFrame>) -> Result<(Instant, u64), LimitError> {
-        let mut state = self.shared.lock();
-        if !state.is_running {
-            let shared = self.shared.clone();
-            let thread = std::thread::Builder::new().name("brolga deadlines".to_owned());
-            thread.spawn(move || shared.watch()).map_err(|_| LimitError::NoWatch)?;
-            state.is_running = true;
-        }
-        let key = (at, state.next);
-        state.next += 1;
-        state.due.insert(key, frame.clone());
-        if state.due.first_key_value().is_some_and(|(first, _)| *first == key) {
-            self.shared.changed.notify_one();
-        }
-        Ok(key)
-    }
-
-    fn take_back(&self, key: (Instant, u64)) {
-        self.shared.lock().due.remove(&key);
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.shared.lock().is_over = true;
-        self.shared.changed.notify_one();
-    }
-}
-
 /// Limits in force on the running thread, until this is dropped.
 struct InForce<'r> {
     runtime: &'r Arc<Runtime>,
@@ -273,7 +155,8 @@ impl Runtime {
         if limits.deadline.is_some_and(|at| at <= Instant::now()) {
             return Err(Ended::Deadline.into());
         }
-        let frame = Arc::new(EndFrame { thread: Interrupt::for_current(self)?, why: AtomicU8::new(0) });
+        let thread = Interrupt::for_current(self)?;
+        let frame = Arc::new(EndFrame::new(move || thread.end()));
         with_attached(self, |thread| thread.enter_limits(frame.clone()))?;
         let mut in_force = InForce { runtime: self, frame, deadline: None, cancel: None };
         if let Some(cancel) = &limits.cancel {
@@ -286,7 +169,7 @@ impl Runtime {
             in_force.cancel = Some(cancel.clone());
         }
         if let Some(at) = limits.deadline {
-            in_force.deadline = Some(self.watch().add(at, &in_force.frame)?);
+            in_force.deadline = Some(self.watch().add(at, &in_force.frame).ok_or(LimitError::NoWatch)?);
         }
         let result = body();
         match in_force.frame.ended() {

@@ -33,7 +33,7 @@
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
-//! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile goes on: its reason, written before the bit is set, is read behind it |
+//! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read behind it |
 //! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
 
 mod asked;
@@ -64,13 +64,13 @@ use crate::heap::{
     GcFrame, Heap, MUTATOR, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
 };
 use crate::instance::Runtime;
-use crate::limits::EndFrame;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
 use crate::stack;
 use crate::trace::{MAX_FRAMES, TraceStack, Traces};
+use crate::watch::EndFrame;
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
 pub const STACK_RESERVE: usize = 256 << 10;
@@ -588,13 +588,13 @@ impl Thread {
         limits.retain(|other| !Arc::ptr_eq(other, frame));
         self.poll.fetch_and(!POLL_END, Ordering::Acquire); // T6
         if limits.iter().any(|outer| outer.ended().is_some()) {
-            self.poll.fetch_or(POLL_END, Ordering::Relaxed);
+            self.poll.fetch_or(POLL_END, Ordering::Relaxed); // T6
         }
     }
 
     /// Whether compiled code ends at its next poll.
     pub(crate) fn is_ending(&self) -> bool {
-        self.poll.load(Ordering::Relaxed) & POLL_END != 0
+        self.poll.load(Ordering::Relaxed) & POLL_END != 0 // T3
     }
 
     fn do_work(&self) {

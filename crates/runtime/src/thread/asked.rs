@@ -27,6 +27,7 @@ use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
 use crate::retired::{Reporter, Retired};
 use crate::trace::{TraceStack, Traces};
+use crate::watch::EndFrame;
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
 /// request that arrives while the thread runs no compiled code is void.
@@ -49,7 +50,7 @@ const _: () = {
     goes_on_any_thread::<IsaCache>();
     goes_on_any_thread::<Weak<Runtime>>();
     goes_on_any_thread::<Work>();
-    goes_on_any_thread::<Arc<crate::limits::EndFrame>>();
+    goes_on_any_thread::<Arc<EndFrame>>();
 };
 // SAFETY: as above; `raise` and `end` are the only operations on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}
