@@ -7,6 +7,8 @@
 //!
 //! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
@@ -14,7 +16,7 @@ use brolga_ir::text::{self, Call, Check, NotText};
 use brolga_ir::verify::{
     GlobalViolation, ModuleViolations, missing_callees, point_into_printout, source_span, verify_module,
 };
-use brolga_ir::{Context, Module};
+use brolga_ir::{Context, FuncId, Module, Type};
 use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
@@ -26,8 +28,8 @@ use brolga_ir::doors;
 pub struct Program {
     source: SourceFile,
     unit: text::Unit,
-    /// How many functions at the front of the module are its own; those behind come from the library.
-    own: usize,
+    /// The functions that the prelude has added, which the library of a session has as well. Those in front of them are the program's own.
+    added: Range<usize>,
 }
 
 impl Program {
@@ -42,25 +44,26 @@ impl Program {
         let (source, mut unit) = read_unit_in(name, bytes, cx, &|_, _| false)?;
         let own = unit.module.func_count();
         prelude::complete(&mut unit.module);
+        let added = own..unit.module.func_count();
         varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
-        Ok(Program { source, unit, own })
+        Ok(Program { source, unit, added })
     }
 
     /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
         check_built(&module, module.func_count(), Callees::Late)?;
-        let own = module.func_count();
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<module>", "")?, unit, own })
+        let own = unit.module.func_count();
+        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: own..own })
     }
 
     /// Takes a module that was verified when it was read.
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
-        let own = module.func_count();
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<image>", "")?, unit, own })
+        let own = unit.module.func_count();
+        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: own..own })
     }
 
     /// The text; empty for a program that was built.
@@ -85,18 +88,40 @@ impl Program {
     /// It has some: [`Error::Broken`] with the place and the name of each.
     pub fn check_doors(&self) -> Result<(), Error> {
         match self.source.text().is_empty() {
-            true => no_doors_built(&self.unit.module, self.own),
-            false => no_doors_read(&self.source, &self.unit.module, self.own),
+            true => no_doors_built(&self.unit.module, self.written()),
+            false => no_doors_read(&self.source, &self.unit.module, self.written()),
         }
     }
 
-    /// How many functions at the front of the module do not come from the library.
+    /// How many functions at the front of the module do not come from the prelude.
     pub(crate) fn written(&self) -> usize {
-        self.own
+        self.added.start
     }
 
-    pub(crate) fn into_module(self) -> Module {
-        self.unit.module
+    /// The module with the functions of the prelude behind all others, how many others there are, and the functions of which the prelude has added methods. Those that
+    /// mean something only with types of the program stay among the others.
+    pub(crate) fn into_parts(self) -> (Module, usize, BTreeSet<Type>) {
+        let module = self.unit.module;
+        let is_added = |id: FuncId| {
+            let object = module[id].sig.params.first().map(|object| object.ty);
+            self.added
+                .contains(&(id.as_u32() as usize))
+                .then_some(object?)
+                .filter(|&ty| prelude::is_common(&module.cx, ty))
+        };
+        let added: BTreeSet<Type> = module.funcs().filter_map(|(id, _)| is_added(id)).collect();
+        if added.is_empty() {
+            let own = module.func_count();
+            return (module, own, added);
+        }
+        let mut sorted = module.without_functions();
+        let (behind, own): (Vec<FuncId>, Vec<FuncId>) =
+            module.funcs().map(|(id, _)| id).partition(|&id| is_added(id).is_some());
+        for &id in own.iter().chain(&behind) {
+            // The functions of a module are no duplicates.
+            let _ = sorted.add_func(module[id].clone());
+        }
+        (sorted, own.len(), added)
     }
 
     /// The names and types of the program, for [`Program::read_in`] and for modules that are built.
@@ -183,6 +208,20 @@ fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     }
     found.funcs.retain(|(id, _)| (id.as_u32() as usize) < own);
     found
+}
+
+/// The calls in the first `own` functions of a module whose methods are missing, in words.
+pub(crate) fn missing_methods(module: &Module, own: usize) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (id, violations) in missing_callees(module, |_| true) {
+        if (id.as_u32() as usize) < own {
+            let (func, span) = (&module[id], source_span(&module[id]));
+            missing.extend(violations.iter().map(|v| v.diagnostic(&module.cx, func, &span).message));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    missing
 }
 
 /// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.
