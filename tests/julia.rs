@@ -137,7 +137,8 @@ fn failures_in_sessions(path: &Path) -> (Vec<String>, usize) {
     for (call, value) in checks {
         count += 1;
         let session =
-            Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).expect("a session");
+            Session::new(crate::doors::open(Options::new()).opt_level(OptLevel::O2), Workers::Caller)
+                .expect("a session");
         let dylib = session.create_dylib("main").expect("a dylib");
         let defined = dylib.read_late(&name, &bytes).and_then(|read| dylib.define(read.lazy()));
         if let Err(error) = defined {

@@ -335,3 +335,41 @@ fn limits_are_those_of_their_thread() {
         }
     });
 }
+
+/// Prints how far behind its deadline each hostile program ends, and what limits cost a call that they do not end:
+/// `cargo test -p brolga --test limits -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints times, and says nothing else"]
+fn how_long_ends_take() {
+    const TIMES: u32 = 20;
+    for (name, text) in HOSTILE {
+        for level in [OptLevel::O0, OptLevel::O2] {
+            let (_engine, main, _) = functions(level, text);
+            let mut late: Vec<Duration> = (0..TIMES)
+                .map(|_| {
+                    let at = Instant::now() + Duration::from_millis(5);
+                    assert!(main.call_limited(&Limits::new().deadline(at), (0,)).is_err());
+                    at.elapsed()
+                })
+                .collect();
+            late.sort();
+            let (middle, worst) = (late[late.len() / 2], late[late.len() - 1]);
+            println!("{name}, {level:?}: {middle:?} behind the deadline, at worst {worst:?}");
+        }
+    }
+    let (_engine, _, fine) = functions(OptLevel::O2, HOSTILE[0].1);
+    let (none, token) = (Limits::new(), Limits::new().cancelled_by(&Cancel::new()));
+    let deadline = Limits::new().timeout(Duration::from_secs(3600));
+    let measure = |what: &str, call: &dyn Fn() -> Result<i64, CallError>| {
+        const CALLS: u32 = 100_000;
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            assert!(call().is_ok());
+        }
+        println!("a call {what}: {:?}", start.elapsed() / CALLS);
+    };
+    measure("without limits", &|| fine.call((1,)));
+    measure("under no limit", &|| fine.call_limited(&none, (1,)));
+    measure("with a token", &|| fine.call_limited(&token, (1,)));
+    measure("with a deadline", &|| fine.call_limited(&deadline, (1,)));
+}
