@@ -259,6 +259,56 @@ end";
     }
 }
 
+/// The functions of Julia's run time that need no door take any numbers.
+#[test]
+fn sizes_that_cannot_be_are_refused_by_the_run_time() {
+    let text = "function matrix(a::Int64, b::Int64)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(:jl_alloc_array_2d), Matrix{Int64}, svec(Any, Int64, Int64), 0, :(:ccall), Matrix{Int64}, :(a), :(b)))::Matrix{Int64}
+│        Base.arrayset(false, %1, 7, a, b)::Matrix{Int64}
+│   %3 = Base.arrayref(false, %1, a, b)::Int64
+└──      return %3
+end
+function memory(a::Int64, b::Int64)::Int64
+1 ─ %1 = Core.memorynew(Memory{Int64}, a)::Memory{Int64}
+│   %2 = Core.memoryrefnew(%1)::MemoryRef{Int64}
+│   %3 = Core.tuple(a)::Tuple{Int64}
+│   %4 = %new(Vector{Int64}, %2, %3)::Vector{Int64}
+│        Base.arrayset(false, %4, 7, b)::Vector{Int64}
+│   %6 = Base.arrayref(false, %4, b)::Int64
+└──      return %6
+end
+function grown(a::Int64, b::Int64)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(:jl_alloc_array_1d), Vector{Int64}, svec(Any, Int64), 0, :(:ccall), Vector{Int64}, 3))::Vector{Int64}
+│   %2 = Base.bitcast(UInt64, a)::UInt64
+│        $(Expr(:foreigncall, :(:jl_array_grow_end), Nothing, svec(Any, UInt64), 0, :(:ccall), :(%1), :(%2)))::Nothing
+│   %4 = Base.bitcast(UInt64, b)::UInt64
+│        $(Expr(:foreigncall, :(:jl_array_del_end), Nothing, svec(Any, UInt64), 0, :(:ccall), :(%1), :(%4)))::Nothing
+│   %6 = Base.arraylen(%1)::Int64
+│        Base.arrayset(false, %1, 7, %6)::Vector{Int64}
+│   %8 = Base.arrayref(false, %1, %6)::Int64
+└──      return %8
+end";
+    let odd =
+        [i64::MIN, i64::MIN + 1, -(1 << 33), -3, -2, -1, 0, 1, 2, 3, 4, 1 << 32, 1 << 61, 1 << 62, i64::MAX];
+    for level in OptLevel::ALL {
+        let engine = Engine::new(Options::new().opt_level(level).heap_limit(Some(64 << 20))).unwrap();
+        let unit = engine.compile(&program(text)).unwrap();
+        for name in ["matrix", "memory", "grown"] {
+            let f = unit.func::<(i64, i64), i64>(name).unwrap();
+            for a in odd {
+                for b in odd {
+                    // It is the number that was written, or it throws.
+                    assert!(
+                        !matches!(f.call((a, b)), Ok(other) if other != 7),
+                        "{name}({a}, {b}) at {level:?}"
+                    );
+                }
+            }
+            assert_eq!(f.call((3, 2)), Ok(7), "{name} at {level:?}");
+        }
+    }
+}
+
 #[test]
 fn functions_of_base_that_come_with_the_library_are_trusted() {
     let text = "function f(x::Float64)::Int64

@@ -66,15 +66,88 @@ impl Guarded {
     }
 }
 
-/// The input of a seed: one of the originals, damaged at one to three places.
+/// The input of a seed: one of the originals with one to four changes. Most exchange a number, an operand, a flag or an operation for another one, so that
+/// the program is likely to be one still; the others are damage of any kind.
 #[must_use]
 pub fn damaged(seed: u64, originals: &[String]) -> String {
     let mut rng = Rng::new(seed);
     let mut text = rng.pick(originals).cloned().unwrap_or_default();
-    for _ in 0..1 + rng.below(3) {
-        text = mutate::text(&mut rng, &text);
+    for _ in 0..1 + rng.below(4) {
+        text = if rng.chance(85) { exchanged(&mut rng, &text) } else { mutate::text(&mut rng, &text) };
     }
     text
+}
+
+/// Numbers at the edges.
+const NUMBERS: [&str; 14] = [
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "64",
+    "100",
+    "65536",
+    "2147483648",
+    "4294967296",
+    "4611686018427387904",
+    "9223372036854775807",
+    "-9223372036854775808",
+];
+
+/// Operations that take each other's operands.
+const EQUALS: [&[&str]; 5] = [
+    &["add_int", "sub_int", "mul_int", "and_int", "or_int", "xor_int", "checked_sdiv_int", "flipsign_int"],
+    &["slt_int", "ult_int", "sle_int", "ule_int", "eq_int", "ne_int"],
+    &["shl_int", "lshr_int", "ashr_int"],
+    &["add_float", "sub_float", "mul_float", "div_float", "rem_float", "copysign_float"],
+    &["true", "false"],
+];
+
+/// A text with one word of a row, or of a test, exchanged for another.
+fn exchanged(rng: &mut Rng, text: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_%#.-".contains(c);
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let is_row = line.contains(['│', '─', '┄']) || line.starts_with("# check");
+        let mut rest = 0;
+        while is_row && let Some(at) = line[rest..].find(is_word).map(|at| rest + at) {
+            let end = line[at..].find(|c| !is_word(c)).map_or(line.len(), |count| at + count);
+            let (word, behind) = (&line[at..end], line[end..].trim_start());
+            // Guards and what is defined stay.
+            if at > 0 && !(word.starts_with('%') && behind.starts_with("= ")) && !others(word).is_empty() {
+                places.push((start + at, start + end));
+            }
+            rest = end;
+        }
+        start += line.len();
+    }
+    let Some(&(from, to)) = rng.pick(&places) else { return text.to_owned() };
+    let word = &text[from..to];
+    let new = match word.strip_prefix('%') {
+        Some(number) => {
+            let near = number.parse::<usize>().unwrap_or(1).saturating_sub(6) + rng.below(9);
+            format!("%{near}")
+        }
+        None => {
+            let bare = word.rsplit('.').next().unwrap_or(word);
+            let other = rng.pick(others(word)).copied().unwrap_or(bare);
+            word.replace(bare, other)
+        }
+    };
+    format!("{}{new}{}", &text[..from], &text[to..])
+}
+
+/// What a word may be exchanged for. An operand is exchanged for one that is near.
+fn others(word: &str) -> &'static [&'static str] {
+    let bare = word.rsplit('.').next().unwrap_or(word);
+    match word.strip_prefix('%') {
+        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => &["%1"],
+        _ if word.strip_prefix('-').unwrap_or(word).bytes().all(|b| b.is_ascii_digit()) => &NUMBERS,
+        _ => EQUALS.iter().find(|group| group.contains(&bare)).copied().unwrap_or_default(),
+    }
 }
 
 /// A program as text, run if it has no doors.
@@ -147,6 +220,6 @@ end
                 Err(fault) => panic!("seed {seed}: {fault}\n{text}"),
             }
         }
-        assert!(ran > 3, "{ran}");
+        assert!(ran > 30, "{ran}");
     }
 }
