@@ -133,7 +133,7 @@ mod tests {
         let methods: Vec<Arc<Method>> = rows
             .into_iter()
             .zip(1..)
-            .map(|(row, n)| Arc::new(Method::new((true, n), 2, cx.clone(), row)))
+            .map(|(row, n)| Arc::new(Method::new((super::super::Origin::Program, n), 2, cx.clone(), row)))
             .collect();
         let list: MethodList = methods.iter().cloned().collect();
         let entered = runtime.enter(|scope| {
