@@ -373,3 +373,23 @@ fn how_long_ends_take() {
     measure("with a token", &|| fine.call_limited(&token, (1,)));
     measure("with a deadline", &|| fine.call_limited(&deadline, (1,)));
 }
+
+/// A counter that begins at the greatest number wraps, and is below its bound for ages then.
+#[test]
+fn a_counter_that_wraps_is_polled() {
+    let text = "function main(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 9223372036854775807, #3 => %3)::Int64
+│   %3 = Base.add_int(%2, 1)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─      goto #2
+4 ─      return %3
+end";
+    for level in OptLevel::ALL {
+        let (_engine, main, _) = functions(level, text);
+        let ended = main.call_limited(&Limits::new().timeout(Duration::from_millis(5)), (5,));
+        // Where the loop is computed at once, its counter has the bound.
+        assert!(matches!(ended, Err(CallError::Ended(Ended::Deadline)) | Ok(5)), "{level:?}: {ended:?}");
+    }
+}
