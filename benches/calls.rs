@@ -168,8 +168,8 @@ const CALLS: i64 = 1_000;
 
 fn calls(criterion: &mut Criterion) {
     let program = Program::read("calls", SOURCE.as_bytes()).expect("the source is well-formed");
-    let engine =
-        Engine::new(Options::new().opt_level(OptLevel::O2)).expect("this machine has a code generator");
+    let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O2))
+        .expect("this machine has a code generator");
     let unit = engine.compile(&program).expect("the source needs no heap");
 
     let mut group = criterion.benchmark_group("from_rust");
@@ -223,3 +223,6 @@ fn calls(criterion: &mut Criterion) {
 
 criterion_group!(benches, calls);
 criterion_main!(benches);
+
+#[path = "../tests/support/doors.rs"]
+mod doors;

@@ -36,8 +36,8 @@ fn compile(criterion: &mut Criterion) {
             .sum();
         group.throughput(Throughput::Elements(statements as u64));
         for level in OptLevel::ALL {
-            let engine =
-                Engine::new(Options::new().opt_level(level)).expect("this machine has a code generator");
+            let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level))
+                .expect("this machine has a code generator");
             let id = BenchmarkId::new(*size, format!("O{}", level as u8));
             group.bench_with_input(id, program, |b, program| b.iter(|| engine.compile(program)));
         }
@@ -47,3 +47,6 @@ fn compile(criterion: &mut Criterion) {
 
 criterion_group!(benches, compile);
 criterion_main!(benches);
+
+#[path = "../tests/support/doors.rs"]
+mod doors;

@@ -141,7 +141,8 @@ fn process() -> (usize, usize) {
 }
 
 fn returned(rounds: usize) {
-    let engine = Engine::new(Options::new().opt_level(OptLevel::O0)).expect("a known processor");
+    let engine =
+        Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0)).expect("a known processor");
     let text = "function f(x::Int64)::Int64\n1 ─ %1 = Base.mul_int(x, 3)::Int64\n│   %2 = Base.add_int(%1, 1)::Int64\n└──      return %2\nend\n";
     let program = Program::read("f", text.as_bytes()).expect("it is well-formed");
     println!(
@@ -170,3 +171,6 @@ fn main() {
     println!();
     returned(if full { 200_000 } else { 20_000 });
 }
+
+#[path = "../tests/support/doors.rs"]
+mod doors;

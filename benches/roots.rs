@@ -135,7 +135,8 @@ const RUNS: usize = 7;
 fn compiled(source: &str, level: OptLevel) -> [(Engine, Unit); 2] {
     let program = Program::read("roots.jlir", source.as_bytes()).expect("a program");
     KINDS.map(|roots| {
-        let engine = Engine::new(Options::new().opt_level(level).roots(roots)).expect("an engine");
+        let engine =
+            Engine::new(crate::doors::open(Options::new()).opt_level(level).roots(roots)).expect("an engine");
         let unit = engine.compile(&program).expect("native code");
         (engine, unit)
     })
@@ -221,3 +222,6 @@ fn main() {
     let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(deep).expect("a thread");
     thread.join().expect("the figures");
 }
+
+#[path = "../tests/support/doors.rs"]
+mod doors;

@@ -56,7 +56,11 @@ fn cost(stage: Stage, text: &str) -> u64 {
     let begin = Moment::now();
     let program = Program::read("sweep.jlir", text.as_bytes());
     let Stage::Compile(level) = stage else { return begin.elapsed() };
-    let (Ok(program), Ok(engine)) = (program, Engine::new(Options::new().opt_level(level))) else { return 0 };
+    let (Ok(program), Ok(engine)) =
+        (program, Engine::new(crate::doors::open(Options::new()).opt_level(level)))
+    else {
+        return 0;
+    };
     let begin = Moment::now();
     let unit = engine.compile(&program);
     let cost = begin.elapsed();
@@ -118,3 +122,6 @@ fn main() {
         if steep.is_empty() { "none".into() } else { steep.join(", ") }
     );
 }
+
+#[path = "../tests/support/doors.rs"]
+mod doors;

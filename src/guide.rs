@@ -16,6 +16,7 @@ pages! {
     "exceptions.md" Exceptions,
     "heap.md" Heap,
     "sessions.md" Sessions,
+    "doors.md" ProgramsOfOthers,
     "limits.md" Limits,
     "images.md" Images,
     "c.md" FromC,

@@ -157,7 +157,7 @@ pub use brolga_engine::Stages;
 /// A program that was compiled ahead of time.
 ///
 /// ```
-/// use brolga::{Engine, Options, Program, image};
+/// use brolga::{Doors, Engine, Options, Program, image};
 /// const HALF: &str = "
 /// function half(n::Int64)::Int64
 /// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
@@ -166,7 +166,9 @@ pub use brolga_engine::Stages;
 ///
 /// if cfg!(target_arch = "x86_64") {
 ///     let bytes = image::build(&Program::read("half.jlir", HALF.as_bytes())?, &Options::new())?;
-///     let opened = Engine::new(Options::new())?.open_bytes(&bytes)?;
+///     // SAFETY: the image is the one that was just made.
+///     let doors = unsafe { Doors::open() };
+///     let opened = Engine::new(Options::new().doors(doors))?.open_bytes(&bytes)?;
 ///     assert_eq!(opened.unit().func::<(i64,), i64>("half")?.call((8,))?, 4);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -505,6 +507,41 @@ pub use brolga_runtime::Exception;
 #[doc(inline)]
 pub use brolga_runtime::Interrupt;
 
+/// An end that a program cannot catch: at a time, or when a token is cancelled.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use brolga::{CallError, Cancel, Ended, Engine, Limits, Options, Program};
+/// // It catches everything, and begins again.
+/// const STUBBORN: &str = "
+/// function stubborn()::Nothing
+/// 1 ─      goto #2
+/// 2 ┄ %2 = enter #5
+/// 3 ─      goto #4
+/// 4 ┄      goto #4
+/// 5 ┄      $(Expr(:pop_exception, :(%2)))::Nothing
+/// └──      goto #2
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("stubborn.jlir", STUBBORN.as_bytes())?)?;
+/// let stubborn = unit.func::<(), ()>("stubborn")?;
+/// let limits = Limits::new().timeout(Duration::from_millis(5));
+/// assert_eq!(stubborn.call_limited(&limits, ()), Err(CallError::Ended(Ended::Deadline)));
+///
+/// // A token is sticky: what was cancelled before the call does not begin.
+/// let cancel = Cancel::new();
+/// cancel.cancel();
+/// let limits = Limits::new().cancelled_by(&cancel);
+/// assert_eq!(stubborn.call_limited(&limits, ()), Err(CallError::Ended(Ended::Cancelled)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Limits;
+
+pub use brolga_runtime::{Cancel, Ended, LimitError};
+
 /// Where `print` writes.
 ///
 /// ```
@@ -523,6 +560,33 @@ pub use brolga_runtime::Interrupt;
 /// ```
 #[doc(inline)]
 pub use brolga_runtime::Output;
+
+/// The embedder's word for programs that are not checked.
+///
+/// An engine or session refuses programs with *doors*, ways out of what is checked ([`ir::doors`](crate::ir::doors)), unless it was given this.
+///
+/// ```
+/// use brolga::{Doors, Engine, Options, Program};
+/// const PEEK: &str = "
+/// function peek(address::UInt64)::Int64
+/// 1 ─ %1 = Base.bitcast(Ptr{Int64}, address)::Ptr{Int64}
+/// │   %2 = Base.pointerref(%1, 1, 1)::Int64
+/// └──      return %2
+/// end";
+///
+/// let program = Program::read("peek.jlir", PEEK.as_bytes())?;
+/// let refused = Engine::new(Options::new())?.compile(&program).unwrap_err();
+/// assert!(refused.to_string().contains("the door `pointer`"), "{refused}");
+///
+/// // SAFETY: `peek` is called with the address of a number that is there.
+/// let doors = unsafe { Doors::open() };
+/// let peek = Engine::new(Options::new().doors(doors))?.compile(&program)?.func::<(u64,), i64>("peek")?;
+/// let number = 42_i64;
+/// assert_eq!(peek.call(((&raw const number).expose_provenance() as u64,))?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Doors;
 
 pub use brolga_runtime::CallError as ObjectCallError;
 pub use brolga_runtime::{ExceptionKind, StackFrame, Traces, events, heap, objects};

@@ -42,7 +42,7 @@ end
 
 #[test]
 fn the_untyped_door_takes_values_only() {
-    let engine = Engine::new(Options::new()).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new())).unwrap();
     let unit = engine.compile(&Program::read("bits.jlir", PROGRAM.as_bytes()).unwrap()).unwrap();
     let call = |name: &str, args: &[u128]| unit.untyped(name).unwrap().call(args);
     let refused = |name: &str, args: &[u128], at: usize, of: &str| match call(name, args) {
@@ -79,3 +79,6 @@ fn the_untyped_door_takes_values_only() {
     let error = func.call_with(&[Word::Memory(&memory(255))]).unwrap_err();
     assert!(matches!(&error, CallError::NoValue(refused) if refused.index == 1), "{error}");
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -163,7 +163,7 @@ fn c_sorts_with_functions_of_the_program() {
     let program = program();
     for level in [OptLevel::O0, OptLevel::O2, OptLevel::O3] {
         for (roots, stress) in [(Roots::Maps, false), (Roots::Maps, true), (Roots::Linked, true)] {
-            let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+            let options = crate::doors::open(Options::new()).opt_level(level).roots(roots).gc_stress(stress);
             let engine = Engine::new(options).expect("an engine");
             let mut evaluator = Evaluator::native(&program, &engine);
             for check in program.checks() {
@@ -191,7 +191,7 @@ fn c_sorts_with_functions_of_the_interpreted_program() {
 fn registers_and_the_stack_carry_arguments() {
     let program = program();
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).expect("an engine");
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
         let through = unit.func::<(i64,), f64>("through_c").unwrap();
         let direct = unit.func::<(i64,), f64>("direct").unwrap();
@@ -204,7 +204,7 @@ fn registers_and_the_stack_carry_arguments() {
 #[test]
 fn sessions_give_functions_to_c() {
     for kind in 0..3 {
-        let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+        let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
         let main = session.create_dylib("main").expect("a dylib");
         let program = main.read("t.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let program = match kind {
@@ -299,7 +299,7 @@ end
 
 /// Both programs, each a unit with methods of its own.
 fn two_units() -> (Engine, Unit, Program, Unit) {
-    let engine = Engine::new(Options::new().opt_level(OptLevel::O0)).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0)).expect("an engine");
     let [(_, gives), (program, takes)] = [GIVES, TAKES].map(|text| {
         let program = Program::read("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
@@ -400,7 +400,8 @@ extern "C" fn until_collected(_: i64) -> i64 {
 
 #[test]
 fn an_exception_that_waits_outside_of_the_heap_is_kept() {
-    let engine = Engine::new(Options::new().opt_level(OptLevel::O0).gc_stress(true)).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0).gc_stress(true))
+        .expect("an engine");
     let [gives, takes] = [RAISES, OUTSIDE].map(|text| {
         let program = Program::read("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         engine.compile(&program).unwrap_or_else(|error| panic!("{error}"))
@@ -426,7 +427,7 @@ fn what_is_no_function_of_c_is_refused_by_name() {
     let refused = |text: &str| match Program::read("t", text.as_bytes()) {
         Err(error) => error.to_string(),
         Ok(program) => {
-            let engine = Engine::new(Options::new()).expect("an engine");
+            let engine = Engine::new(crate::doors::open(Options::new())).expect("an engine");
             engine.compile(&program).map(|_| ()).map_err(|error: Error| error.to_string()).unwrap_err()
         }
     };
@@ -467,7 +468,7 @@ end
 fn what_c_calls_back_throws_behind_the_call_of_c_however_the_program_is_compiled() {
     let source = [GIVES, TAKES, CATCHES].concat();
     for kind in 0..4 {
-        let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+        let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
         let main = session.create_dylib("main").expect("a dylib");
         let program = main.read("t.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let program = match kind {
@@ -513,7 +514,7 @@ end
 #[test]
 fn a_pointer_that_c_has_is_that_of_the_function_and_outlives_who_took_it() {
     for kind in 0..4 {
-        let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+        let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
         let main = session.create_dylib("main").expect("a dylib");
         let of_kind = |text: &str| {
             let program = main.read("t.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
@@ -558,7 +559,7 @@ fn a_pointer_that_c_has_is_that_of_the_function_and_outlives_who_took_it() {
 
 #[test]
 fn what_c_cannot_call_has_no_address() {
-    let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+    let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
     let main = session.create_dylib("main").expect("a dylib");
     let text = "function f(x::String)::Int64\n1 ─      return 1\nend\n";
     for kind in 0..2 {
@@ -574,3 +575,6 @@ fn what_c_cannot_call_has_no_address() {
         assert!(error.contains("which C cannot call"), "{error}");
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -221,7 +221,7 @@ fn pointers_lead_to_functions_that_allocate_throw_and_call_c() {
     let program = program();
     for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
         for (roots, stress) in [(Roots::Maps, false), (Roots::Maps, true), (Roots::Linked, true)] {
-            let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+            let options = crate::doors::open(Options::new()).opt_level(level).roots(roots).gc_stress(stress);
             let engine = Engine::new(options).expect("an engine");
             let mut evaluator = Evaluator::native(&program, &engine);
             for check in program.checks() {
@@ -257,7 +257,7 @@ extern "C" fn of_nothing(_: i64) -> i64 {
 
 #[test]
 fn functions_of_c_are_called_as_before() {
-    let engine = Engine::new(Options::new()).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new())).expect("an engine");
     let unit = engine.compile(&program()).unwrap_or_else(|error| panic!("{error}"));
     let of_c = unit.func::<(i64, u64), i64>("of_c").unwrap();
     for (function, result) in [(plus_one as extern "C" fn(i64) -> i64, 42), (of_nothing, 11)] {
@@ -270,7 +270,7 @@ fn functions_of_c_are_called_as_before() {
 #[test]
 fn a_call_through_a_pointer_takes_the_stack_of_a_native_one() {
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).expect("an engine");
         let unit = engine.compile(&program()).unwrap_or_else(|error| panic!("{error}"));
         let calls = move || {
             let deep = unit.func::<(i64,), i64>("deep").unwrap();
@@ -287,7 +287,8 @@ fn a_call_through_a_pointer_takes_the_stack_of_a_native_one() {
 #[test]
 fn a_session_calls_through_pointers_in_every_kind_of_code() {
     for kind in 0..4 {
-        let session = Session::new(Options::new().gc_stress(true), Workers::Caller).expect("a session");
+        let session = Session::new(crate::doors::open(Options::new()).gc_stress(true), Workers::Caller)
+            .expect("a session");
         let main = session.create_dylib("main").expect("a dylib");
         let program = main.read("t.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let program = match kind {
@@ -312,7 +313,8 @@ fn a_session_calls_through_pointers_in_every_kind_of_code() {
 fn a_session_calls_natively_through_pointers() {
     for kind in 0..3 {
         let calls = move || {
-            let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+            let session =
+                Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
             let main = session.create_dylib("main").expect("a dylib");
             let program = main.read("t.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
             let program = match kind {
@@ -331,7 +333,7 @@ fn a_session_calls_natively_through_pointers() {
 /// A pointer of another runtime leads to that runtime, on a thread that is attached to both.
 #[test]
 fn a_pointer_of_another_engine_goes_through_c() {
-    let engines = [(); 2].map(|()| Engine::new(Options::new()).expect("an engine"));
+    let engines = [(); 2].map(|()| Engine::new(crate::doors::open(Options::new())).expect("an engine"));
     let units = engines.each_ref().map(|e| e.compile(&program()).unwrap_or_else(|error| panic!("{error}")));
     let [own, other] =
         units.each_ref().map(|unit| unit.func::<(i64,), u64>("address").unwrap().call((1,)).unwrap());
@@ -339,3 +341,6 @@ fn a_pointer_of_another_engine_goes_through_c() {
     assert_eq!(of_c.call((6, own)), Ok(7));
     assert_eq!(of_c.call((6, other)), Ok(7));
 }
+
+#[path = "support/doors.rs"]
+mod doors;

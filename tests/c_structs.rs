@@ -73,7 +73,7 @@ end
 fn small_structs_pass_in_registers() {
     let program = Program::read("t", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
         let cabs = unit.func::<(f64, f64), f64>("cabs").unwrap();
         assert_eq!(cabs.call((3.0, -4.0)), Ok(5.0));
@@ -109,7 +109,7 @@ end
 fn a_struct_comes_back_to_a_function_with_objects() {
     let program = Program::read("t", BESIDE_OBJECTS.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
         let mut evaluator = Evaluator::native(&program, &engine);
         for check in program.checks() {
             assert_eq!(evaluator.check(check), Verdict::Passed, "{level:?}");
@@ -128,7 +128,7 @@ end
 fn variadic_functions_get_floats() {
     let program = Program::read("t", VARIADIC.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
         let text = unit.func::<(*mut u8, *const u8, f64, i64, f64), i32>("text").unwrap();
         let mut to = [0u8; 64];
@@ -212,7 +212,7 @@ end
 fn large_structs_pass_in_memory() {
     let program = Program::read("t", LARGE.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
         let address = |function: *const ()| function.cast_mut();
         let func = unit.func::<(*mut (), i64), f64>("mixed").unwrap();
@@ -255,7 +255,7 @@ extern "C" fn late(a: i64, b: i64, c: i64, d: i64, e: i64, f: i64, g: i64, x: La
 fn large_structs_pass_whatever_stands_before_them() {
     let program = Program::read("t", BY_ADDRESS.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
         let func = unit.func::<(*mut (), i64), f64>("mixed").unwrap();
         assert_eq!(func.call(((mixed as *const ()).cast_mut(), 10_000)), Ok(11_110.5));
@@ -318,7 +318,7 @@ extern "C" fn calls_back(digits: Late) -> i64 {
 fn wide_integers_pass_as_c_passes_them() {
     let program = Program::read("t", WIDE.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
         let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
         let early = unit.func::<(*mut (), i128), i64>("early").unwrap();
         assert_eq!(early.call(((early_wide as *const ()).cast_mut(), 2 << 64 | 3)), Ok(123_456_239));
@@ -346,7 +346,10 @@ function crowded(f::Ptr{Nothing}, w::Int128)::Int64
 end
 ";
     let program = Program::read("t", CROWDED.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    let engine = Engine::new(Options::new()).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new())).unwrap();
     let error = engine.compile(&program).map(drop).unwrap_err().to_string();
     assert!(error.contains("Two"), "{error}");
 }
+
+#[path = "support/doors.rs"]
+mod doors;

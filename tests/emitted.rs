@@ -63,7 +63,11 @@ end
 #[test]
 fn string_constants_of_object_files_survive_collections() {
     for level in [OptLevel::O0, OptLevel::O2] {
-        let session = Session::new(Options::new().opt_level(level).gc_stress(true), Workers::Caller).unwrap();
+        let session = Session::new(
+            crate::doors::open(Options::new()).opt_level(level).gc_stress(true),
+            Workers::Caller,
+        )
+        .unwrap();
         let texts = session.create_dylib("texts").unwrap();
         texts.add_archive("texts.a", &archive("the_text", "constant")).unwrap();
         let main = session.create_dylib("main").unwrap();
@@ -76,3 +80,6 @@ fn string_constants_of_object_files_survive_collections() {
         assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((50,)), Ok(8));
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

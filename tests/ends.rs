@@ -218,7 +218,7 @@ fn run_case() {
     let Ok(case) = std::env::var(CASE) else { return };
     let (case, level) = case.rsplit_once(' ').unwrap();
     let level = if level == "0" { OptLevel::O0 } else { OptLevel::O2 };
-    let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
     if case.contains("tables") {
         engine.listen(Arc::new(UnwindTables::new()));
     }
@@ -292,3 +292,6 @@ fn run_case() {
         name => drop(call(name)(3)),
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

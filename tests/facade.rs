@@ -68,7 +68,8 @@ fn unit(engine: &Engine, program: &Program) -> Unit {
 }
 
 fn engine(level: OptLevel) -> Engine {
-    Engine::new(Options::new().opt_level(level).verify_each(true).output(Output::Capture)).expect("an engine")
+    Engine::new(crate::doors::open(Options::new()).opt_level(level).verify_each(true).output(Output::Capture))
+        .expect("an engine")
 }
 
 #[test]
@@ -257,7 +258,8 @@ end
 ";
     let program = Program::read("counter.jlir", source.as_bytes()).unwrap();
     for level in [OptLevel::O0, OptLevel::O2] {
-        let engine = Engine::new(Options::new().opt_level(level).gc_stress(true)).unwrap();
+        let engine =
+            Engine::new(crate::doors::open(Options::new()).opt_level(level).gc_stress(true)).unwrap();
         let unit = engine.compile(&program).unwrap();
         let (make, step) = (unit.untyped("counter").unwrap(), unit.untyped("step").unwrap());
         engine
@@ -304,7 +306,7 @@ function wide(held::Held)::NTuple{9, Int64}
 end
 ";
     let program = Program::read("node.jlir", source.as_bytes()).unwrap();
-    let engine = Engine::new(Options::new()).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new())).unwrap();
     let unit = engine.compile(&program).unwrap();
     let [direct, inside, wide] = ["direct", "inside", "wide"].map(|name| unit.untyped(name).unwrap());
     let inside_scope = engine.runtime().enter(|scope| {
@@ -379,7 +381,7 @@ function same(n::Int64)::Bool
 end
 ";
     let program = Program::read("twice.jlir", source.as_bytes()).unwrap();
-    let engine = Engine::new(Options::new().output(Output::Capture)).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new()).output(Output::Capture)).unwrap();
     for mut evaluator in [Evaluator::native(&program, &engine), Evaluator::interpreted(&program)] {
         assert_eq!(evaluator.check(&program.checks()[0]), Verdict::Passed);
     }
@@ -413,7 +415,7 @@ fn what_tests_share_is_compiled_once() {
             );
         }
         let program = Program::read("t", text.as_bytes()).unwrap();
-        let engine = Engine::new(Options::new().opt_level(OptLevel::O0)).unwrap();
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0)).unwrap();
         let mut evaluator = Evaluator::native(&program, &engine);
         let verdicts: Vec<Verdict> = program.checks().iter().map(|check| evaluator.check(check)).collect();
         assert_eq!(verdicts, vec![Verdict::Passed; tests]);
@@ -428,7 +430,7 @@ fn a_function_of_the_host_may_drop_the_engine_whose_code_called_it() {
     use std::sync::Mutex;
     let source = "function f(x)::Any\n1 ─ %1 = dynamic Main.host(x)::Any\n└──      return %1\nend\n";
     let program = Program::read("f.jlir", source.as_bytes()).unwrap();
-    let engine = Engine::new(Options::new()).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new())).unwrap();
     let runtime = engine.runtime().clone();
     let unit = engine.compile(&program).unwrap();
     let table = unit.untyped("f").unwrap().methods().clone();
@@ -451,3 +453,6 @@ fn a_function_of_the_host_may_drop_the_engine_whose_code_called_it() {
     });
     assert_eq!(called.unwrap(), Ok(1));
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-3600}
 [ $# -eq 0 ] || shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(text binary object archive image sessions shapes)
+[ ${#targets[@]} -gt 0 ] || targets=(text checked binary object archive image sessions shapes)
 target=$(rustc -vV | sed -n 's/^host: //p')
 flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 flags="$flags -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
@@ -22,12 +22,13 @@ cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "$target"
 # What inputs begin with: the examples, and what the command makes of them.
 seeds=target/fuzz/seeds
 if [ ! -d "$seeds" ]; then
-    mkdir -p "$seeds"/{text,binary,object,archive,image,sessions,shapes}
+    mkdir -p "$seeds"/{text,checked,binary,object,archive,image,sessions,shapes}
     env -u RUSTFLAGS -u RUSTC_BOOTSTRAP cargo build --quiet --bin brolga
     env -u RUSTFLAGS -u RUSTC_BOOTSTRAP cargo run --quiet -p brolga-fuzz --example seeds -- "$seeds"
     for file in examples/*.jlir tests/objects/*.jlir; do
         name=$(basename "$file" .jlir)
         cp "$file" "$seeds/text/$name"
+        cp "$file" "$seeds/checked/$name"
         target/debug/brolga compile -O1 "$file" -o "$seeds/object/$name" 2>/dev/null || rm -f "$seeds/object/$name"
         target/debug/brolga image build "$file" -o "$seeds/image/$name" 2>/dev/null || rm -f "$seeds/image/$name"
     done

@@ -70,7 +70,7 @@ fn built(source: &str, options: &Options) -> Vec<u8> {
 }
 
 fn engine() -> Engine {
-    Engine::new(Options::new()).unwrap()
+    Engine::new(crate::doors::open(Options::new())).unwrap()
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn a_program_is_what_it_was() {
     for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
         for roots in [Roots::Maps, Roots::Linked] {
             for stress in [false, true] {
-                let bytes = built(SOURCE, &Options::new().opt_level(level).roots(roots));
-                let engine = Engine::new(Options::new().gc_stress(stress)).unwrap();
+                let bytes = built(SOURCE, &crate::doors::open(Options::new()).opt_level(level).roots(roots));
+                let engine = Engine::new(crate::doors::open(Options::new()).gc_stress(stress)).unwrap();
                 let image = engine.open_bytes(&bytes).unwrap();
                 let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
                 assert_eq!((guarded.call((0,)).unwrap(), guarded.call((10,)).unwrap()), (-1, 101));
@@ -98,9 +98,9 @@ fn a_program_is_what_it_was() {
 
 #[test]
 fn exceptions_leave_with_their_lines() {
-    let engine = Engine::new(Options::new().traces(Traces::default())).unwrap();
+    let engine = Engine::new(crate::doors::open(Options::new()).traces(Traces::default())).unwrap();
     let compiled = engine.compile(&program(SOURCE)).unwrap();
-    let image = engine.open_bytes(&built(SOURCE, &Options::new())).unwrap();
+    let image = engine.open_bytes(&built(SOURCE, &crate::doors::open(Options::new()))).unwrap();
     let thrown = |unit: &brolga::Unit| {
         let outer = unit.func::<(i64,), i64>("outer").unwrap();
         match outer.call((0,)) {
@@ -120,7 +120,7 @@ fn exceptions_leave_with_their_lines() {
 #[test]
 fn an_image_and_what_was_taken_from_it_are_freed() {
     let engine = engine();
-    let bytes = built(SOURCE, &Options::new());
+    let bytes = built(SOURCE, &crate::doors::open(Options::new()));
     let warm = engine.open_bytes(&bytes).unwrap();
     let guarded = warm.unit().func::<(i64,), i64>("guarded").unwrap();
     assert_eq!(guarded.call((0,)).unwrap(), -1);
@@ -136,14 +136,20 @@ fn an_image_and_what_was_taken_from_it_are_freed() {
 
 #[test]
 fn the_same_program_gives_the_same_bytes() {
-    assert!(built(SOURCE, &Options::new()) == built(SOURCE, &Options::new()));
-    assert!(built(SOURCE, &Options::new()) != built(SOURCE, &Options::new().opt_level(OptLevel::O0)));
+    assert!(
+        built(SOURCE, &crate::doors::open(Options::new()))
+            == built(SOURCE, &crate::doors::open(Options::new()))
+    );
+    assert!(
+        built(SOURCE, &crate::doors::open(Options::new()))
+            != built(SOURCE, &crate::doors::open(Options::new()).opt_level(OptLevel::O0))
+    );
 }
 
 #[test]
 fn a_file_is_opened_by_its_path() {
     let path: PathBuf = std::env::temp_dir().join(format!("brolga-images-{}.so", std::process::id()));
-    image::write(&path, &built(SOURCE, &Options::new())).unwrap();
+    image::write(&path, &built(SOURCE, &crate::doors::open(Options::new()))).unwrap();
     let image = engine().open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     // An opened image does not depend on the file.
@@ -157,7 +163,7 @@ fn a_file_is_opened_by_its_path() {
 #[cfg(target_arch = "x86_64")]
 fn a_target_beyond_the_processor_is_refused() {
     for target in CpuTarget::ALL {
-        let bytes = built(SOURCE, &Options::new().cpu_target(target));
+        let bytes = built(SOURCE, &crate::doors::open(Options::new()).cpu_target(target));
         match engine().open_bytes(&bytes) {
             Ok(image) => {
                 let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
@@ -173,7 +179,7 @@ fn a_target_beyond_the_processor_is_refused() {
 
 /// Whatever happens to a file, opening it is an error.
 fn damage(count: usize, seed: u64) {
-    let whole = built(SOURCE, &Options::new());
+    let whole = built(SOURCE, &crate::doors::open(Options::new()));
     let engine = engine();
     let mut rng = Rng::new(seed);
     for turn in 0..count {
@@ -250,7 +256,7 @@ end
         "Shlx",
     ];
     let beyond = |target, source| {
-        let image = built(source, &Options::new().cpu_target(target));
+        let image = built(source, &crate::doors::open(Options::new()).cpu_target(target));
         let is_beyond = |name: &String| name.starts_with('V') || BEYOND.contains(&name.as_str());
         mnemonics(&image).into_iter().filter(is_beyond).collect::<Vec<_>>()
     };
@@ -262,3 +268,6 @@ end
         assert!(third.iter().any(|found| found.contains(name) || found == "Vroundsd"), "{name} in {third:?}");
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

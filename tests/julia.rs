@@ -73,7 +73,8 @@ fn failures(path: &Path) -> (Vec<String>, usize) {
         let mut evaluator = match way {
             How::Interpreted => Evaluator::interpreted(&program),
             How::Native(level, roots, stress) => {
-                let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+                let options =
+                    crate::doors::open(Options::new()).opt_level(level).roots(roots).gc_stress(stress);
                 engine = Engine::new(options).expect("an engine");
                 Evaluator::native(&program, &engine)
             }
@@ -136,7 +137,8 @@ fn failures_in_sessions(path: &Path) -> (Vec<String>, usize) {
     for (call, value) in checks {
         count += 1;
         let session =
-            Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).expect("a session");
+            Session::new(crate::doors::open(Options::new()).opt_level(OptLevel::O2), Workers::Caller)
+                .expect("a session");
         let dylib = session.create_dylib("main").expect("a dylib");
         let defined = dylib.read_late(&name, &bytes).and_then(|read| dylib.define(read.lazy()));
         if let Err(error) = defined {
@@ -222,3 +224,6 @@ fn final_code_has_no_calls_by_name_and_no_undefined_flags() {
         }
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

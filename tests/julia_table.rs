@@ -116,7 +116,6 @@ const CALLS: &[(&str, &[&str])] = &[
 /// Functions of the prelude that other functions of it need, or that take a type which a literal cannot give.
 const INNER: &[&str] = &[
     "fld_days",
-    "io_pointer",
     "io_room",
     "padded_digits",
     "pairwise_blocksize",
@@ -154,7 +153,7 @@ fn value(name: &str, args: &[&str]) -> String {
         }
     };
     let interpreted = shown(Evaluator::interpreted(&program));
-    let engine = Engine::new(Options::new().opt_level(OptLevel::O2)).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O2)).expect("an engine");
     assert_eq!(shown(Evaluator::native(&program, &engine)), interpreted, "{name}");
     interpreted
 }
@@ -249,3 +248,6 @@ fn a_type_that_nobody_declares_is_an_error() {
     let error = Program::read("zebra", text.as_bytes()).expect_err("there is no such type");
     assert!(error.to_string().contains("Zebra"), "{error}");
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -92,7 +92,8 @@ fn agree(levels: &[OptLevel], stress: bool) {
         let program = Program::read(name, text.as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"));
         let expected = by_c(name, a, b, if stress { "stress" } else { "plain" });
         for &level in levels {
-            let engine = Engine::new(Options::new().opt_level(level).gc_stress(stress)).unwrap();
+            let engine =
+                Engine::new(crate::doors::open(Options::new()).opt_level(level).gc_stress(stress)).unwrap();
             let unit = engine.compile(&program).unwrap_or_else(|e| panic!("{name}: {e}"));
             let run = unit.func::<(i64, i64), f64>("run").unwrap_or_else(|e| panic!("{name}: {e}"));
             let got = run.call((a, b)).unwrap_or_else(|e| panic!("{name} at {level:?}: {e}"));
@@ -126,3 +127,6 @@ fn every_kernel_is_tested() {
     let known: Vec<&str> = KERNELS.iter().map(|k| k.0).collect();
     assert_eq!(names, known);
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -62,7 +62,9 @@ fn agree(levels: &[OptLevel], lengths: &[usize], stress: bool) {
     let program = Program::read("loops", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let engines: Vec<Engine> = levels
         .iter()
-        .map(|&level| Engine::new(Options::new().opt_level(level).gc_stress(stress)).unwrap())
+        .map(|&level| {
+            Engine::new(crate::doors::open(Options::new()).opt_level(level).gc_stress(stress)).unwrap()
+        })
         .collect();
     let mut interpreted = Evaluator::interpreted(&program);
     let mut native: Vec<Evaluator<'_>> = engines.iter().map(|e| Evaluator::native(&program, e)).collect();
@@ -86,3 +88,6 @@ fn every_row_computes_the_same_at_every_level() {
 fn every_row_computes_the_same_with_collections_at_every_safepoint() {
     agree(&[OptLevel::O3], &FEW_LENGTHS, true);
 }
+
+#[path = "support/doors.rs"]
+mod doors;

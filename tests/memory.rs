@@ -80,7 +80,7 @@ fn growth(before: usize, rounds: usize, mut round: impl FnMut(usize)) -> isize {
 }
 
 fn options() -> Options {
-    Options::new().opt_level(OptLevel::O1).output(Output::Capture)
+    crate::doors::open(Options::new()).opt_level(OptLevel::O1).output(Output::Capture)
 }
 
 fn adds(name: &str) -> String {
@@ -140,7 +140,7 @@ fn allocated(construct: &Construct, level: Option<OptLevel>, n: usize) -> usize 
     let program = Program::read("growth.jlir", text.as_bytes());
     let Some(level) = level else { return ALLOCATED.load(Ordering::Relaxed) - start };
     let program = program.unwrap_or_else(|error| panic!("{}: {error}", construct.name));
-    let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).expect("an engine");
     let start = ALLOCATED.load(Ordering::Relaxed);
     drop(engine.compile(&program));
     ALLOCATED.load(Ordering::Relaxed) - start
@@ -441,3 +441,6 @@ fn thousands_of_engines_sessions_and_programs() {
         drop((engines, sessions));
     });
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -25,7 +25,7 @@ const EXAMPLES: [Example; 4] = [
 
 fn run(duration: Duration) {
     let heap = HeapOptions { initial: 1 << 20, limit: Some(256 << 20), ..HeapOptions::default() };
-    let engine = Engine::new(Options::new().heap(heap)).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new()).heap(heap)).expect("an engine");
     let examples: Vec<_> = EXAMPLES
         .into_iter()
         .map(|(name, args)| {
@@ -111,3 +111,6 @@ fn a_minute_of_threads_that_share_a_heap() {
 fn threads_come_and_go_while_others_collect() {
     run(Duration::from_secs(2));
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -81,7 +81,8 @@ fn step(times: i64) -> String {
 
 /// Defines, calls, redefines, and removes in a session on a heap that moves objects.
 fn run_session(runtime: &Arc<Runtime>, level: OptLevel, kind: Define) -> Result<(), Box<dyn Error>> {
-    let session = Session::on(runtime, Options::new().opt_level(level), Workers::Pool(1))?;
+    let session =
+        Session::on(runtime, crate::doors::open(Options::new()).opt_level(level), Workers::Pool(1))?;
     let main = session.create_dylib("main")?;
     let read = |text: &str| main.read("lists.jlir", text.as_bytes()).map(kind);
     main.define(read(&step(1))?)?;
@@ -153,7 +154,8 @@ fn run(name: &str, plan: MmtkPlan) -> ExitCode {
         runtime.heap().set_stress(stress);
         for (file, program) in &programs(&[folder]) {
             for level in [OptLevel::O0, OptLevel::O2] {
-                let engine = Engine::on(&runtime, Options::new().opt_level(level)).expect("an engine");
+                let engine = Engine::on(&runtime, crate::doors::open(Options::new()).opt_level(level))
+                    .expect("an engine");
                 let mut evaluator = Evaluator::native(program, &engine);
                 for check in program.checks() {
                     match evaluator.check(check) {
@@ -191,3 +193,6 @@ fn run(name: &str, plan: MmtkPlan) -> ExitCode {
     let enough = passed > 1000 && skipped * 4 < passed && collections > 1000;
     if failed.is_empty() && enough { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

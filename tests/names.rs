@@ -28,7 +28,8 @@ fn hold(text: &str) {
     };
     verdicts(Evaluator::interpreted(&program), "the interpreter");
     for level in OptLevel::ALL {
-        let engine = Engine::new(Options::new().opt_level(level).verify_each(true)).expect("an engine");
+        let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level).verify_each(true))
+            .expect("an engine");
         verdicts(Evaluator::native(&program, &engine), &format!("{level:?}"));
     }
 }
@@ -257,7 +258,7 @@ fn functions_of_modules_with_one_name_stand_beside_each_other() {
     };
     assert_eq!(symbols("g"), ["A.g(Int64)", "B.g(Int64)", "A.Inner.g(Int64)"]);
     assert_eq!(symbols("which"), ["which(typeof(A.g))", "which(typeof(B.g))"]);
-    let unit = Engine::new(Options::new()).unwrap().compile(&program).unwrap();
+    let unit = Engine::new(crate::doors::open(Options::new())).unwrap().compile(&program).unwrap();
     for (name, result) in [("A.g", 11), ("A.g(Int64)", 11), ("B.g", 21), ("A.Inner.g(Int64)", 31)] {
         assert_eq!(unit.func::<(i64,), i64>(name).unwrap().call((1,)), Ok(result), "{name}");
     }
@@ -439,6 +440,9 @@ fn builders_name_functions_with_their_modules() {
     b.ret(&[x]).unwrap();
     module.add_func(b.finish().unwrap()).unwrap();
     let program = Program::from_module(module).unwrap();
-    let unit = Engine::new(Options::new()).unwrap().compile(&program).unwrap();
+    let unit = Engine::new(crate::doors::open(Options::new())).unwrap().compile(&program).unwrap();
     assert_eq!(unit.func::<(i64,), i64>("C.all").unwrap().call((1,)), Ok(61));
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -20,7 +20,7 @@ fn failures(
     let mut failed = Vec::new();
     let mut count = 0;
     for (name, program) in programs {
-        let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+        let options = crate::doors::open(Options::new()).opt_level(level).roots(roots).gc_stress(stress);
         let engine = Engine::new(options).expect("an engine");
         let mut evaluator = Evaluator::native(program, &engine);
         for check in program.checks() {
@@ -78,7 +78,7 @@ fn exceptions_say_the_same_natively() {
         };
         let expected = said(Evaluator::interpreted(program));
         for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
-            let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
+            let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).expect("an engine");
             let found = said(Evaluator::native(program, &engine));
             for ((check, expected), found) in program.checks().iter().zip(&expected).zip(&found) {
                 let text = program.source().slice(check.span).trim();
@@ -103,7 +103,7 @@ fn threads_share_a_heap() {
 
 fn share_a_heap(roots: Roots) {
     let programs = programs(&["examples"]);
-    let engine = Engine::new(Options::new().roots(roots)).expect("an engine");
+    let engine = Engine::new(crate::doors::open(Options::new()).roots(roots)).expect("an engine");
     let units: Vec<_> = [
         ("binary_trees.jlir", (8, 0), 25_774.0),
         ("shapes.jlir", (256, 8), 804.881_490_572_574_4),
@@ -133,3 +133,6 @@ fn share_a_heap(roots: Roots) {
     engine.runtime().enter(|scope| scope.collect()).expect("a scope");
     assert_eq!(engine.runtime().heap().stats().live_objects, 0);
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -85,8 +85,9 @@ fn program() -> Program {
 }
 
 fn engines() -> [Engine; 2] {
-    [OptLevel::O0, OptLevel::O2]
-        .map(|level| Engine::new(Options::new().opt_level(level).gc_stress(true)).unwrap())
+    [OptLevel::O0, OptLevel::O2].map(|level| {
+        Engine::new(crate::doors::open(Options::new()).opt_level(level).gc_stress(true)).unwrap()
+    })
 }
 
 fn nothing<'f, 'h>(scope: &mut Scope<'f, 'h>, program: &Program) -> Root<'f, 'h> {
@@ -218,3 +219,6 @@ fn exceptions_arrive_with_what_they_are_about() {
         assert_eq!(overflow.to_string(), "OverflowError: -7 * 2147483647 overflowed for type Int32");
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -161,7 +161,7 @@ fn listened(options: Options) -> (Session, Arc<Log>) {
 
 #[test]
 fn invalidation_has_its_reason() {
-    let (session, log) = listened(Options::new());
+    let (session, log) = listened(crate::doors::open(Options::new()));
     let main = session.create_dylib("main").unwrap();
     let calls = "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.base(x::Int64)::Int64\n└──      return %1\nend\n";
     let program = adds("base", 1) + calls;
@@ -189,7 +189,8 @@ fn evictions_are_told_as_often_as_they_are_counted() {
     };
     let program: String = (0..COUNT).map(long).collect();
     let run = |limit: Option<usize>, called: usize| {
-        let (session, log) = listened(limit.into_iter().fold(Options::new(), Options::code_limit));
+        let (session, log) =
+            listened(limit.into_iter().fold(crate::doors::open(Options::new()), Options::code_limit));
         let main = session.create_dylib("main").unwrap();
         main.define(main.read("p.jlir", program.as_bytes()).unwrap().lazy()).unwrap();
         let all: Vec<_> = (0..COUNT).map(|n| main.func::<(i64,), i64>(&format!("f{n}")).unwrap()).collect();
@@ -209,7 +210,7 @@ fn evictions_are_told_as_often_as_they_are_counted() {
 
 #[test]
 fn an_interrupt_is_told_when_it_arrives() {
-    let (session, log) = listened(Options::new());
+    let (session, log) = listened(crate::doors::open(Options::new()));
     let main = session.create_dylib("main").unwrap();
     let spin = "function spin()::Nothing\n1 ─      nothing::Nothing\n2 ┄      goto #2\nend\n";
     main.define(main.read("p.jlir", spin.as_bytes()).unwrap()).unwrap();
@@ -230,3 +231,6 @@ fn an_interrupt_is_told_when_it_arrives() {
     });
     assert!(log.0.lock().unwrap().iter().any(|event| event == "Interrupted"));
 }
+
+#[path = "support/doors.rs"]
+mod doors;

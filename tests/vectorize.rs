@@ -195,7 +195,8 @@ fn loops_over_memory_compute_the_same_in_lanes() {
         let has_lanes = !matches!(name, "walk_i8_5" | "walk_i64_5");
         assert_eq!(in_lanes(program.module(), func.clone()), has_lanes, "`{name}`");
     }
-    let engines = [OptLevel::O0, OptLevel::O3].map(|l| Engine::new(Options::new().opt_level(l)).unwrap());
+    let engines = [OptLevel::O0, OptLevel::O3]
+        .map(|l| Engine::new(crate::doors::open(Options::new()).opt_level(l)).unwrap());
     let mut interpreted = Evaluator::interpreted(&program);
     let mut native: Vec<Evaluator<'_>> = engines.iter().map(|e| Evaluator::native(&program, e)).collect();
     for (name, scale) in names.iter().flat_map(|name| [(name, 1), (name, 2)]) {
@@ -218,3 +219,6 @@ fn loops_over_memory_compute_the_same_in_lanes() {
         }
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

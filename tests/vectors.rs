@@ -100,7 +100,7 @@ fn native_lanes_are_those_of_the_interpreter() {
     let mut text = String::new();
     let names = functions(&mut text);
     let program = Program::read("vectors", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    let engine = |level| Engine::new(Options::new().opt_level(level)).unwrap();
+    let engine = |level| Engine::new(crate::doors::open(Options::new()).opt_level(level)).unwrap();
     let engines = [OptLevel::O0, OptLevel::O2].map(engine);
     let mut interpreted = Evaluator::interpreted(&program);
     let mut native: Vec<Evaluator<'_>> = engines.iter().map(|e| Evaluator::native(&program, e)).collect();
@@ -124,3 +124,6 @@ fn native_lanes_are_those_of_the_interpreter() {
         }
     }
 }
+
+#[path = "support/doors.rs"]
+mod doors;

@@ -61,7 +61,7 @@ fn compiled(options: Options) -> (Engine, Unit) {
 }
 
 fn sized(bytes: usize, generations: Generations) -> Options {
-    Options::new().heap(HeapOptions {
+    crate::doors::open(Options::new()).heap(HeapOptions {
         limit: Some(bytes),
         initial: bytes,
         generations,
@@ -229,7 +229,7 @@ fn throws(others: &Others) {
     );
     println!("| | 1 frame | 2 | 4 | 10 | call in a `try` | call |");
     println!("|---|{}", "---:|".repeat(6));
-    let options = Options::new().opt_level(OptLevel::O2);
+    let options = crate::doors::open(Options::new()).opt_level(OptLevel::O2);
     let options = options.without_passes(&["inline", "unfold-recursion", "tail-recursion"]);
     let (_engine, unit) = compiled(options.expect("passes"));
     let mut times: Vec<f64> = FRAMES.map(|frames| each(&unit, "guarded", (1_000_000, frames, 0))).to_vec();
@@ -247,7 +247,10 @@ fn throws(others: &Others) {
 
 fn polls() {
     let times = [vec!["polls"], vec![]].map(|without| {
-        let options = Options::new().opt_level(OptLevel::O2).without_passes(&without).expect("passes");
+        let options = crate::doors::open(Options::new())
+            .opt_level(OptLevel::O2)
+            .without_passes(&without)
+            .expect("passes");
         let (_engine, unit) = compiled(options);
         let run = unit.func::<(i64,), i64>("polled").expect("a function");
         let rounds = 100_000;
@@ -291,3 +294,6 @@ fn main() -> ExitCode {
     println!("\nIn all {} s", began.elapsed().as_secs());
     ExitCode::SUCCESS
 }
+
+#[path = "../../tests/support/doors.rs"]
+mod doors;

@@ -13,7 +13,7 @@ pub(crate) const LEVELS: [(&str, OptLevel); 4] =
 pub(crate) fn contenders(kernel: &Kernel) -> Result<Vec<Contender>, String> {
     LEVELS
         .into_iter()
-        .map(|(column, level)| contender(kernel, column, Options::new().opt_level(level)))
+        .map(|(column, level)| contender(kernel, column, crate::doors::open(Options::new()).opt_level(level)))
         .collect()
 }
 

@@ -264,3 +264,6 @@ pub(crate) fn race(kernel: &Kernel, contenders: &[Contender], rounds: usize) -> 
     }
     Ok(best)
 }
+
+#[path = "../../tests/support/doors.rs"]
+mod doors;

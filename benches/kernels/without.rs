@@ -74,7 +74,7 @@ fn without(kernel: &Kernel, pass: &'static str) -> Result<Effect, String> {
     if low_text(kernel, &[])? == low_text(kernel, &[pass])? {
         return Ok(Effect { kernel: kernel.name, ratio: 1.0 });
     }
-    let options = || Options::new().opt_level(OptLevel::O3);
+    let options = || crate::doors::open(Options::new()).opt_level(OptLevel::O3);
     let skipping = options().without_passes(&[pass]).map_err(|e| e.to_string())?;
     let contenders: [Contender; 2] = [
         brolga_code::contender(kernel, "with", options())?,

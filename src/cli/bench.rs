@@ -24,7 +24,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::progress::Bars;
 use super::report::{Stop, out};
-use super::{Done, Level, input, level};
+use super::{Done, Level, doors, input, level};
 
 /// A sample takes this long at least, unless it is one call.
 const SAMPLE: Duration = Duration::from_millis(1);
@@ -36,7 +36,7 @@ const MOST_CALLS: u32 = 1 << 20;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The first variant is FILE at the level of `-O`; all others are compared with it. Intervals are of 95 % confidence, by the \
-                        bootstrap.\n\nExamples:\n  brolga bench examples/fib.jlir --call 'fib(25)'\n  \
+                        bootstrap. The programs may go through doors: pointers, C functions, low IR.\n\nExamples:\n  brolga bench examples/fib.jlir --call 'fib(25)'\n  \
                         brolga bench examples/fib.jlir --call 'fib(25)' --levels 0,1,3 --interp --without inline"
 )]
 pub(crate) struct Args {
@@ -192,7 +192,7 @@ struct Tier {
 fn tiers(args: &Args, program: &Program) -> Result<Vec<Tier>, Stop> {
     let source = program.source();
     let tier = |name, is_first: bool| -> Result<Tier, Stop> {
-        let session = Session::new(Options::new().opt_level(args.level.level), Workers::Caller)?;
+        let session = Session::new(doors::options(false).opt_level(args.level.level), Workers::Caller)?;
         let dylib = session.create_dylib("main").map_err(Stop::session)?;
         let read = dylib.read(source.name(), source.text().as_bytes()).map_err(Stop::session)?;
         // Nobody calls so often that the second tier comes.
@@ -217,17 +217,17 @@ fn variants<'p>(
         Variant::new(name, Some(engine.runtime().clone()), by, program, args)
     };
     let number = |level: OptLevel| format!("-{level:?}");
-    let mut variants = vec![native(number(level), program, Options::new().opt_level(level))?];
+    let mut variants = vec![native(number(level), program, doors::options(false).opt_level(level))?];
     for &level in &args.levels {
-        variants.push(native(number(level), program, Options::new().opt_level(level))?);
+        variants.push(native(number(level), program, doors::options(false).opt_level(level))?);
     }
     for pass in &args.without {
-        let options = Options::new().opt_level(level).without_passes(&[pass])?;
+        let options = doors::options(false).opt_level(level).without_passes(&[pass])?;
         variants.push(native(format!("without {pass}"), program, options)?);
     }
     for other in others {
         let name = other.source().name().to_owned();
-        variants.push(native(name, other, Options::new().opt_level(level))?);
+        variants.push(native(name, other, doors::options(false).opt_level(level))?);
     }
     for Tier { name, dylib, module } in tiers {
         let runtime = Some(dylib.session().runtime().clone());

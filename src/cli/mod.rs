@@ -15,6 +15,7 @@ mod bench;
 mod compile;
 mod completions;
 mod diff;
+mod doors;
 mod explore;
 mod fmt;
 mod image;
@@ -134,6 +135,9 @@ struct How {
     /// How much memory objects may take: bytes, or with `K`, `M`, `G` or `T` behind [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
+    /// Refuse programs with doors: pointers, C functions, low IR, images. Without this they run, with all rights of the process
+    #[arg(long, conflicts_with = "interp")]
+    checked: bool,
 }
 
 /// Bytes: `65536`, `64K`, `8M`, `2G`.
@@ -178,7 +182,7 @@ impl How {
 
     /// The options of engines and sessions.
     fn options(self) -> brolga::Options {
-        let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
+        let options = doors::options(self.checked).opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
         options.linker(self.linker.unwrap_or_default())
     }

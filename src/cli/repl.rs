@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use brolga_repl::{Ended, Options, run_lines, run_terminal};
 
 use super::report::{STYLE, Stop};
-use super::{Done, Level};
+use super::{Done, Level, doors};
 
 /// Takes functions and expressions line by line: defines, redefines, evaluates and shows them.
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// Keep no history
     #[arg(long)]
     no_history: bool,
+    /// Refuse programs with doors: pointers, C functions, low IR. Without this they run, with all rights of the process
+    #[arg(long)]
+    checked: bool,
     #[command(flatten)]
     level: Level,
 }
@@ -39,6 +42,7 @@ pub(crate) fn run(args: &Args) -> Done {
     };
     let options = Options {
         level: args.level.level,
+        doors: (!args.checked).then(doors::open),
         tiered: args.tiered,
         files: args.files.clone(),
         history,

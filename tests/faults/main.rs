@@ -196,3 +196,6 @@ fn sweep(name: &str, scenario: impl Fn(&Run)) {
     }
     println!("{name}: {calls} calls, {faults} faults: {errors:#?}");
 }
+
+#[path = "../support/doors.rs"]
+mod doors;

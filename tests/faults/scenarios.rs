@@ -45,7 +45,7 @@ end
 ";
 
 fn options() -> Options {
-    Options::new().opt_level(OptLevel::O1).output(Output::Capture)
+    crate::doors::open(Options::new()).opt_level(OptLevel::O1).output(Output::Capture)
 }
 
 fn program() -> Program {

@@ -200,7 +200,8 @@ fn alone(source: &str) -> Program {
 fn callers_of_a_program_with_types_of_its_own_follow_a_redefinition() {
     for level in [OptLevel::O0, OptLevel::O2] {
         for is_lazy in [false, true] {
-            let session = Session::new(Options::new().opt_level(level), Workers::Caller).unwrap();
+            let session =
+                Session::new(crate::doors::open(Options::new()).opt_level(level), Workers::Caller).unwrap();
             let main = session.create_dylib("main").unwrap();
             let source = adds("base", 1) + &calls("middle", "base") + &calls("top", "middle");
             let program = Definitions::from(alone(&source));

@@ -64,7 +64,8 @@ fn functions_that_come_to_call_each_other_are_linked() {
 fn a_circle_through_functions_of_one_program_is_linked() {
     for (who, make) in all_workers() {
         // Without copies of old ones.
-        let session = Session::new(Options::new().opt_level(OptLevel::O0), make()).unwrap();
+        let session =
+            Session::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0), make()).unwrap();
         let program = counts_down("f", "g", 0) + &counts_down("g", "h", 1) + &adds("h", 1);
         let main = dylib(&session, "main", &program);
         main.redefine(main.read("h.jlir", counts_down("h", "f", 2).as_bytes()).unwrap()).unwrap();
@@ -191,7 +192,7 @@ fn a_circle_is_not_led_to_what_was_removed_while_it_was_linked() {
         0
     }
     let tasks = Arc::new(linking::Seeded::new(1));
-    let options = Options::new().opt_level(OptLevel::O0);
+    let options = crate::doors::open(Options::new()).opt_level(OptLevel::O0);
     let session = Session::new(options, Workers::Own(tasks.clone())).unwrap();
     let run_all = move || while tasks.run_one() {};
     let main = session.create_dylib("main").unwrap();
@@ -268,7 +269,8 @@ fn a_circle_of_calls_that_are_decided_at_run_time_is_linked() {
         for (way, (f, g)) in ways.iter().enumerate() {
             for (at, first) in ["f", "g"].into_iter().enumerate() {
                 // Calls that are decided at run time stay such.
-                let session = Session::new(Options::new().opt_level(OptLevel::O0), make()).unwrap();
+                let session =
+                    Session::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0), make()).unwrap();
                 let main = dylib(&session, "main", &(adds("g", 1) + &ANY.replace("any", "any_g")));
                 define(&main, &f("f", "g", 0));
                 let again = main.read("g.jlir", g("g", "f", 1).as_bytes()).unwrap();

@@ -71,7 +71,7 @@ fn functions(main: &Dylib) -> Vec<Int> {
 }
 
 fn limited(workers: Workers, limit: Option<usize>) -> Session {
-    let options = Options::new().opt_level(OptLevel::O2).output(Output::Capture);
+    let options = crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture);
     let options = limit.into_iter().fold(options, Options::code_limit);
     Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -125,7 +125,8 @@ fn put(dylib: &Dylib, source: &str, way: Way, again: bool) {
 
 /// A session that inlines nothing and collects all the time.
 fn stressed(workers: Workers) -> Session {
-    let options = Options::new().opt_level(OptLevel::O2).output(Output::Capture).gc_stress(true);
+    let options =
+        crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture).gc_stress(true);
     let options = options.without_passes(&["inline"]).unwrap();
     Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
 }

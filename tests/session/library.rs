@@ -37,7 +37,7 @@ end
 ";
 
 fn session() -> Session {
-    Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).unwrap()
+    Session::new(crate::doors::open(Options::new()).opt_level(OptLevel::O2), Workers::Caller).unwrap()
 }
 
 fn read_text(dylib: &Dylib, text: &str) {

@@ -145,7 +145,10 @@ fn a_loop_may_be_left_in_any_round_with_all_that_lives_in_it() {
     const N: i64 = 5;
     let ticks: u64 = (1..=N as u64).sum();
     for (at, gc_stress) in (0..ticks).flat_map(|at| [(at, false), (at, true)]) {
-        let options = Options::new().opt_level(OptLevel::O2).output(Output::Capture).gc_stress(gc_stress);
+        let options = crate::doors::open(Options::new())
+            .opt_level(OptLevel::O2)
+            .output(Output::Capture)
+            .gc_stress(gc_stress);
         let session = Session::new(options, Workers::Caller).unwrap();
         let main = session.create_dylib("main").unwrap();
         let (seen, host) = (AtomicU64::new(0), session.clone());

@@ -53,7 +53,7 @@ use brolga::{OptLevel, Options, Output, Session, Workers};
 
 /// A session whose compiled code prints to nowhere.
 fn session(workers: Workers) -> Session {
-    let options = Options::new().opt_level(OptLevel::O2).output(Output::Capture);
+    let options = crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture);
     Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -83,3 +83,6 @@ fn calls(name: &str, callee: &str) -> String {
          │   %2 = Base.add_int(%1, 1)::Int64\n└──      return %2\nend\n"
     )
 }
+
+#[path = "../support/doors.rs"]
+mod doors;

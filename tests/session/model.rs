@@ -67,7 +67,7 @@ impl World {
     fn new(seed: u64) -> World {
         let linker = if seed.is_multiple_of(4) { LinkerKind::Cranelift } else { LinkerKind::Loader };
         let workers = if seed.is_multiple_of(3) { Workers::Pool(1) } else { Workers::Caller };
-        let options = Options::new().output(Output::Capture).linker(linker);
+        let options = crate::doors::open(Options::new()).output(Output::Capture).linker(linker);
         let session = Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"));
         let main = session.create_dylib("main").unwrap();
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

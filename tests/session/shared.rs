@@ -41,7 +41,7 @@ end
 ";
 
 fn options() -> Options {
-    Options::new().opt_level(OptLevel::O2).output(Output::Capture)
+    crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture)
 }
 
 /// Two sessions on one run time; with one context or with two.

@@ -51,7 +51,8 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
         (LinkerKind::Cranelift, Mapping::Private),
     ] {
         for workers in [Workers::Caller, Workers::Pool(2)] {
-            let session = plain(Options::new().linker(linker).code_mapping(mapping), workers);
+            let session =
+                plain(crate::doors::open(Options::new()).linker(linker).code_mapping(mapping), workers);
             let main = session.create_dylib("main").unwrap();
             let tracker = tracked(&main, &adds("base", 1));
             define(&main, &(calls("top", "base") + &calls("over", "top") + &catches("guarded", "base")));
@@ -82,7 +83,7 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
 /// Who was linked to the removed one stays so, until it is redefined itself.
 #[test]
 fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
-    let session = plain(Options::new(), Workers::Caller);
+    let session = plain(crate::doors::open(Options::new()), Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = tracked(&main, &adds("base", 1));
     define(&main, &calls("top", "base"));
@@ -101,7 +102,7 @@ fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
 #[test]
 fn callers_find_what_was_redefined_and_other_removals_keep_what_they_call() {
     for policy in [None, Some(Dependants::Keep), Some(Dependants::Cascade)] {
-        let session = plain(Options::new(), Workers::Caller);
+        let session = plain(crate::doors::open(Options::new()), Workers::Caller);
         let main = session.create_dylib("main").unwrap();
         let tracker = tracked(&main, &adds("base", 1));
         define(&main, &calls("top", "base"));
@@ -120,7 +121,7 @@ fn callers_find_what_was_redefined_and_other_removals_keep_what_they_call() {
 /// A call from Rust is in the newest world, in which the function is not there.
 #[test]
 fn handles_to_what_is_removed_throw_and_keep_nothing() {
-    let session = plain(Options::new(), Workers::Caller);
+    let session = plain(crate::doors::open(Options::new()), Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = tracked(&main, &(adds("base", 1) + &calls("top", "base")));
     let [base, top]: [Int; 2] = ["base", "top"].map(|name| main.func(name).unwrap());
@@ -133,7 +134,7 @@ fn handles_to_what_is_removed_throw_and_keep_nothing() {
 
 #[test]
 fn callers_behind_slots_throw_as_well() {
-    let session = plain(Options::new(), Workers::Pool(1));
+    let session = plain(crate::doors::open(Options::new()), Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
     let trackers = [tracked(&main, &adds("base", 1)), main.create_tracker(OnDrop::Keep).unwrap()];
     let low = main.read("low.jlir", adds("low", 1).as_bytes()).unwrap();
@@ -155,7 +156,7 @@ fn callers_behind_slots_throw_as_well() {
 /// C calls code of the unit that made the pointer, which calls as all of its code does.
 #[test]
 fn c_pointers_that_callers_made_throw() {
-    let session = plain(Options::new(), Workers::Caller);
+    let session = plain(crate::doors::open(Options::new()), Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = tracked(&main, &adds("base", 1));
     let through = "function through(x::Int64)::Int64\n\
@@ -182,7 +183,7 @@ fn counts_down(name: &str, other: &str, end: i64) -> String {
 #[test]
 fn functions_of_a_circle_lose_each_other() {
     for gone in ["f", "g", "both"] {
-        let session = plain(Options::new(), Workers::Caller);
+        let session = plain(crate::doors::open(Options::new()), Workers::Caller);
         let main = session.create_dylib("main").unwrap();
         let trackers = [(); 2].map(|()| main.create_tracker(OnDrop::Keep).unwrap());
         // `g` is there for `f` to be read, and gets its call of `f` before anybody looks.
@@ -224,7 +225,7 @@ fn functions_of_a_circle_lose_each_other() {
 /// The frame continues in the code, which goes when it has returned.
 #[test]
 fn frames_go_on_and_their_next_call_of_it_throws() {
-    let session = plain(Options::new().gc_stress(true), Workers::Caller);
+    let session = plain(crate::doors::open(Options::new()).gc_stress(true), Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let slot: Arc<std::sync::Mutex<Option<Tracker<Native>>>> = Arc::default();
     let signature = Signature::new("tick", &[Type::INT64], Type::INT64);
@@ -268,7 +269,7 @@ fn is_right(result: &Result<i64, CallError>, expected: i64) -> bool {
 fn it_is_removed_under_those_who_call_it_and_are_linked_to_it() {
     #[expect(clippy::disallowed_methods, reason = "a test that may be asked to run longer")]
     let rounds: i64 = std::env::var("BROLGA_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
-    let session = plain(Options::new(), Workers::Pool(2));
+    let session = plain(crate::doors::open(Options::new()), Workers::Pool(2));
     let main = session.create_dylib("main").unwrap();
     let mut in_use = Vec::new();
     for round in 0..rounds {

@@ -64,7 +64,7 @@ impl Drop for Done<'_> {
 }
 
 fn session(level: OptLevel, workers: Workers) -> Session {
-    let options = Options::new().opt_level(level).output(Output::Capture);
+    let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
     Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -204,7 +204,10 @@ fn a_pool_calls_function_values_as_well() {
 fn function_values_stand_collections_at_every_safepoint() {
     for (what, value) in VALUES {
         for definer in KINDS {
-            let options = Options::new().opt_level(OptLevel::O2).gc_stress(true).output(Output::Capture);
+            let options = crate::doors::open(Options::new())
+                .opt_level(OptLevel::O2)
+                .gc_stress(true)
+                .output(Output::Capture);
             let session = Session::new(options, Workers::Caller).unwrap();
             let found = driven(&session, value, (definer, Kind::Lazy), true);
             assert_eq!(found, [2, 4, 6, 8, 10], "{what}, {definer:?}");

@@ -122,7 +122,7 @@ fn put(dylib: &Dylib, source: &str, kind: Kind, again: bool) {
 }
 
 fn session(level: OptLevel, inlines: bool, workers: Workers) -> Session {
-    let options = Options::new().opt_level(level).output(Output::Capture);
+    let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
     let options = if inlines { options } else { options.without_passes(&["inline"]).unwrap() };
     Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
 }

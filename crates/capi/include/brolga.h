@@ -607,6 +607,18 @@ BrolgaError *brolga_options_set_capture(BrolgaOptions *options,
                                         bool capture);
 
 /*
+ Takes programs that are not checked as well: with pointers, calls of C functions, low IR, and symbols of C that the host defines. Without this a program
+ with such a door is refused, with the place of each.
+
+ # Safety
+
+ The host answers for what goes through the doors: addresses are valid for the accesses through them, C functions exist with the signatures that
+ programs state and keep to them, indices whose check is turned off are in range.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_options_allow_doors(BrolgaOptions *options);
+
+/*
  Frees a handle of a run time. Null is nothing.
  */
 void brolga_runtime_free(BrolgaRuntime *runtime);

@@ -1,6 +1,6 @@
 //! Options of engines and sessions.
 
-use brolga::{OptLevel, Options, Output};
+use brolga::{Doors, OptLevel, Options, Output};
 
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::out::given;
@@ -12,21 +12,26 @@ pub struct BrolgaOptions {
     heap_limit: Option<usize>,
     code_limit: Option<usize>,
     capture: bool,
+    doors: Option<Doors>,
 }
 
 impl BrolgaOptions {
     /// The options; the defaults for a null pointer.
     pub(crate) fn made(options: Option<&BrolgaOptions>) -> Options {
-        let BrolgaOptions { level, heap_limit, code_limit, capture } = options.cloned().unwrap_or_default();
+        let BrolgaOptions { level, heap_limit, code_limit, capture, doors } =
+            options.cloned().unwrap_or_default();
         let mut made = Options::new().opt_level(level).heap_limit(heap_limit);
         if let Some(bytes) = code_limit {
             made = made.code_limit(bytes);
+        }
+        if let Some(doors) = doors {
+            made = made.doors(doors);
         }
         if capture { made.output(Output::Capture) } else { made }
     }
 }
 
-/// The defaults: optimised at level 2, no limits but those of the machine, printing to the standard output.
+/// The defaults: programs without doors only, optimised at level 2, no limits but those of the machine, printing to the standard output.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_options_new() -> Box<BrolgaOptions> {
@@ -93,6 +98,25 @@ pub extern "C" fn brolga_options_set_capture(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         given(options, "options")?.capture = capture;
+        Ok(())
+    })
+}
+
+/// Takes programs that are not checked as well: with pointers, calls of C functions, low IR, and symbols of C that the host defines. Without this a program
+/// with such a door is refused, with the place of each.
+///
+/// # Safety
+///
+/// The host answers for what goes through the doors: addresses are valid for the accesses through them, C functions exist with the signatures that
+/// programs state and keep to them, indices whose check is turned off are in range.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_options_allow_doors(
+    options: Option<&mut BrolgaOptions>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        // SAFETY: by the contract.
+        given(options, "options")?.doors = Some(unsafe { Doors::open() });
         Ok(())
     })
 }

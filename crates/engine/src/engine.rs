@@ -20,7 +20,7 @@ use brolga_jit::{
     Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::{Cx, OptLevel};
-use brolga_runtime::Runtime;
+use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
 use crate::bridge;
@@ -42,20 +42,21 @@ struct Shared {
     roots: Roots,
     opt: brolga_opt::Options,
     options: JitOptions,
+    doors: Option<Doors>,
 }
 
 impl Engine {
     /// An engine with a run time of its own.
     pub fn new(options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit, runtime } = options.settled();
-        Engine::make(Runtime::new(runtime), level, roots, opt, jit)
+        let Options { level, roots, opt, jit, doors, runtime } = options.settled();
+        Engine::make(Runtime::new(runtime), level, roots, opt, jit, doors)
     }
 
     /// An engine whose code runs in a run time that others use too. The options of heap and output are not
-    /// used.
+    /// used. Open doors are those of this engine, but for one: `setfield!` that is decided at run time sets parts of arrays for all of them then.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit, .. } = options;
-        Engine::make(runtime.clone(), level, roots, opt, jit)
+        let Options { level, roots, opt, jit, doors, .. } = options;
+        Engine::make(runtime.clone(), level, roots, opt, jit, doors)
     }
 
     fn make(
@@ -64,10 +65,13 @@ impl Engine {
         roots: Roots,
         opt: brolga_opt::Options,
         jit: JitOptions,
+        doors: Option<Doors>,
     ) -> Result<Engine, Error> {
         let options = jit;
+        let opt = Options::passes(opt, doors)?;
+        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options }) })
+        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors }) })
     }
 
     /// The run time of the compiled code: its constants, C symbols and output.
@@ -85,6 +89,16 @@ impl Engine {
         body: impl for<'t> FnOnce(&brolga_jit::Activation<'t>) -> R,
     ) -> Result<R, brolga_jit::CallError> {
         brolga_jit::activate(self.runtime(), body)
+    }
+
+    /// Whether the doors are open.
+    pub(crate) fn has_open_doors(&self) -> bool {
+        self.shared.doors.is_some()
+    }
+
+    /// Refuses a program with doors while they are closed.
+    pub(crate) fn admit(&self, program: &Program) -> Result<(), Error> {
+        if self.has_open_doors() { Ok(()) } else { program.check_doors() }
     }
 
     pub(crate) fn jit(&self) -> &Jit {
@@ -114,6 +128,9 @@ impl Engine {
     }
 
     /// Compiles all functions of a program.
+    ///
+    /// # Errors
+    /// It has doors, and they are closed; a function has no native form, or is too large; code memory is full.
     pub fn compile(&self, program: &Program) -> Result<Unit, Error> {
         self.compile_only(program, program.module().funcs().map(|(id, _)| id))
     }
@@ -138,6 +155,7 @@ impl Engine {
         roots: impl IntoIterator<Item = FuncId>,
         globals: &Globals,
     ) -> Result<Unit, Error> {
+        self.admit(program)?;
         self.runtime().free_unused_types();
         let module = program.module();
         let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());

@@ -2,7 +2,7 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`] | the program's, or its caller's |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`] | the machine's: no memory |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
 //! | any of these | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by what is inside: a C symbol that is not there is the program's fault |
@@ -16,6 +16,7 @@ use brolga_codegen::generate::GenerateError;
 use brolga_codegen::translate::TranslateError;
 use brolga_ir::FuncId;
 use brolga_ir::diag::{Diagnostics, SourceFile, Style};
+use brolga_ir::doors::Door;
 use brolga_jit::{BuildError, EntryError, LinkError, LookupError};
 use brolga_opt::OptError;
 use brolga_opt::lower::LowerErrors;
@@ -26,6 +27,14 @@ pub enum Error {
     /// The input cannot be used. The findings say where and why.
     #[error(transparent)]
     Broken(#[from] Box<Broken>),
+    /// It takes open doors, and they are closed ([`Options::doors`](crate::Options::doors)).
+    #[error("{what} takes the door `{}`, which is closed: {}", .door.name(), .door.reason())]
+    Closed {
+        /// The call or option.
+        what: &'static str,
+        /// The door.
+        door: Door,
+    },
     /// The input is larger than places in it can be counted.
     #[error(transparent)]
     TooLarge(#[from] brolga_ir::diag::SourceTooLarge),
@@ -120,7 +129,10 @@ impl Error {
                 Fault::World
             }
             Error::Lookup(LookupError::Entry { .. }) => Fault::Brolga,
-            Error::Lookup(_) | Error::ForeignFunction { .. } | Error::Changed { .. } => Fault::Caller,
+            Error::Lookup(_)
+            | Error::ForeignFunction { .. }
+            | Error::Changed { .. }
+            | Error::Closed { .. } => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) => Fault::World,

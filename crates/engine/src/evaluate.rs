@@ -428,6 +428,7 @@ fn make(
     image: Option<&Path>,
 ) -> Result<Unit, Error> {
     let Some(path) = image else { return engine.compile_with(program, ids, globals) };
+    engine.need_open_doors()?;
     let module = program.module();
     image::write(path, &engine.making().image(module, ids)?)?;
     let bytes = brolga_aot::image::read_file(path)?;

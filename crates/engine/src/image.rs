@@ -25,6 +25,7 @@ use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::abi_id::abi_id;
 use brolga_codegen::isa::HostIsa;
 use brolga_gcroots::Lowering as Roots;
+use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, FuncId, Level, Module};
 use brolga_jit::{
@@ -148,10 +149,19 @@ impl Engine {
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
     ///
     /// # Errors
-    /// The file cannot be read, is damaged, or was made for another version, heap or processor; the error says which. Something that its code
+    /// The doors are closed ([`Options::doors`]). The file cannot be read, is damaged, or was made for another version, heap or processor; the error says which. Something that its code
     /// imports is not there. Nothing of it was run then.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image, Error> {
+        self.need_open_doors()?;
         self.open_bytes(&image::read_file(path.as_ref())?)
+    }
+
+    /// Refuses images while the doors are closed.
+    pub(crate) fn need_open_doors(&self) -> Result<(), Error> {
+        match self.has_open_doors() {
+            true => Ok(()),
+            false => Err(Error::Closed { what: "an image", door: Door::NativeCode }),
+        }
     }
 
     /// As [`Engine::open`], for the bytes of an image.
@@ -159,6 +169,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub fn open_bytes(&self, bytes: &[u8]) -> Result<Image, Error> {
+        self.need_open_doors()?;
         let globals = Globals::new(self.runtime());
         let (module, unit) = self.open_in(bytes, Context::new(), &globals)?;
         set_globals(&module, &globals, self.runtime())?;

@@ -2,10 +2,11 @@
 
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_gcroots::Lowering as Roots;
+use brolga_ir::doors::Door;
 use brolga_jit::{JitOptions, LinkerKind, Mapping};
 use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
-use brolga_runtime::{Output, RuntimeOptions, Traces};
+use brolga_runtime::{Doors, Output, RuntimeOptions, Traces};
 
 use crate::error::Error;
 
@@ -28,11 +29,12 @@ pub struct Options {
     pub(crate) roots: Roots,
     pub(crate) opt: brolga_opt::Options,
     pub(crate) jit: JitOptions,
+    pub(crate) doors: Option<Doors>,
     pub(crate) runtime: RuntimeOptions,
 }
 
 impl Options {
-    /// The defaults: optimised at `O2`, bounds checked as the program says, printing to the standard output.
+    /// The defaults: programs without doors only, optimised at `O2`, all bounds checked, printing to the standard output.
     pub fn new() -> Options {
         Options::default()
     }
@@ -44,7 +46,16 @@ impl Options {
         self
     }
 
-    /// Whether array bounds are checked everywhere, nowhere, or as the program says.
+    /// Takes programs that are not checked, too, and code and addresses from elsewhere. The list of doors is
+    /// [`brolga_ir::doors`]; without this, a program with one is refused, with the place of each and its name. The embedder answers for what goes through them ([`Doors::open`]).
+    #[must_use]
+    pub fn doors(mut self, doors: Doors) -> Options {
+        self.doors = Some(doors);
+        self
+    }
+
+    /// Whether array bounds are checked everywhere, nowhere, or as the program says. Only behind open doors is anything left unchecked: without
+    /// them, as the program says means everywhere, and nowhere is an error.
     #[must_use]
     pub fn check_bounds(mut self, check: CheckBounds) -> Options {
         self.opt.check_bounds = check;
@@ -147,6 +158,25 @@ impl Options {
     pub fn linker(mut self, linker: LinkerKind) -> Options {
         self.jit.linker = linker;
         self
+    }
+
+    /// The options of passes: those of checked programs unless the doors are open.
+    ///
+    /// # Errors
+    /// The doors are closed, and an option is one.
+    pub(crate) fn passes(
+        opt: brolga_opt::Options,
+        doors: Option<Doors>,
+    ) -> Result<brolga_opt::Options, Error> {
+        match (doors, opt.check_bounds) {
+            (Some(_), _) => Ok(opt),
+            (None, CheckBounds::No) => {
+                Err(Error::Closed { what: "`Options::check_bounds(CheckBounds::No)`", door: Door::Bounds })
+            }
+            (None, CheckBounds::Auto | CheckBounds::Yes) => {
+                Ok(brolga_opt::Options { check_bounds: CheckBounds::Yes, checked: true, ..opt })
+            }
+        }
     }
 
     /// The effective options: the feature `gc-stress` overrules the given ones.

@@ -21,13 +21,14 @@ use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
 use crate::{prelude, varargs};
+use brolga_ir::doors;
 
 /// A verified module with the text it came from and the tests in it.
 #[derive(Clone, Debug)]
 pub struct Program {
     source: SourceFile,
     unit: text::Unit,
-    /// The functions that the prelude has added, which the library of a session has as well.
+    /// The functions that the prelude has added, which the library of a session has as well. Those in front of them are the program's own.
     added: Range<usize>,
 }
 
@@ -54,13 +55,15 @@ impl Program {
     pub fn from_module(module: Module) -> Result<Program, Error> {
         check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: 0..0 })
+        let own = unit.module.func_count();
+        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: own..own })
     }
 
     /// Takes a module that was verified when it was read.
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: 0..0 })
+        let own = unit.module.func_count();
+        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: own..own })
     }
 
     /// The text; empty for a program that was built.
@@ -76,6 +79,23 @@ impl Program {
     /// Functions and globals.
     pub fn module(&self) -> &Module {
         &self.unit.module
+    }
+
+    /// Checks that the program has no doors, ways out of what is checked ([`brolga_ir::doors`]). An engine or session refuses one that has, unless
+    /// its doors are open ([`Options::doors`](crate::Options::doors)).
+    ///
+    /// # Errors
+    /// It has some: [`Error::Broken`] with the place and the name of each.
+    pub fn check_doors(&self) -> Result<(), Error> {
+        match self.source.text().is_empty() {
+            true => no_doors_built(&self.unit.module, self.written()),
+            false => no_doors_read(&self.source, &self.unit.module, self.written()),
+        }
+    }
+
+    /// How many functions at the front of the module do not come from the prelude.
+    pub(crate) fn written(&self) -> usize {
+        self.added.start
     }
 
     /// The module with the functions of the prelude behind all others, how many others there are, and the functions of which the prelude has added methods. Those that
@@ -237,6 +257,30 @@ pub(crate) fn check_built(module: &Module, own: usize, callees: Callees) -> Resu
             (SourceFile::new("<module>", "")?, all.collect())
         }
     };
+    let mut findings = Diagnostics::default();
+    all.into_iter().for_each(|finding| findings.push(finding));
+    Err(Box::new(Broken { source, findings }).into())
+}
+
+/// Checks that the first `own` functions of a module that was read have no doors.
+pub(crate) fn no_doors_read(source: &SourceFile, module: &Module, own: usize) -> Result<(), Error> {
+    let mut findings = Diagnostics::default();
+    for (id, found) in doors::of(module, own) {
+        let func = &module[id];
+        let span = source_span(func);
+        found.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
+    }
+    match findings.has_errors() {
+        true => Err(Box::new(Broken { source: source.clone(), findings }).into()),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the first `own` functions of a module that was built have no doors. Those of the first function that has are shown in its printed form.
+pub(crate) fn no_doors_built(module: &Module, own: usize) -> Result<(), Error> {
+    let found = doors::of(module, own);
+    let Some((id, doors)) = found.first() else { return Ok(()) };
+    let (source, all) = point_into_printout(&module.cx, &module[*id], doors);
     let mut findings = Diagnostics::default();
     all.into_iter().for_each(|finding| findings.push(finding));
     Err(Box::new(Broken { source, findings }).into())

@@ -111,7 +111,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         }
         self.optimise(id)?;
         let low = self.timed("lower", |stages| {
-            lower(&stages.module, &stages.module[id], &lower::Options::of(stages.level))
+            lower(&stages.module, &stages.module[id], &lower::Options::with(stages.level, stages.options))
         })?;
         self.pipeline(low)
     }

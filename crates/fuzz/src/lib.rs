@@ -23,7 +23,6 @@
 //! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
 //! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
 //! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
-#![forbid(unsafe_code)]
 
 pub mod check;
 pub mod constructs;

@@ -12,6 +12,7 @@ pub mod constant;
 mod context;
 pub mod cursor;
 pub mod diag;
+pub mod doors;
 pub mod effects;
 pub mod entity;
 pub mod eq_table;

@@ -108,6 +108,9 @@ impl Default for InlineLimits {
 pub struct Options {
     /// Whether bounds are checked.
     pub check_bounds: CheckBounds,
+    /// Whether the program has no doors ([`brolga_ir::doors`]): then the parts of an array are never set in place, whatever the optimiser finds out
+    /// of its type.
+    pub checked: bool,
     /// The processor.
     pub cpu: CpuFeatures,
     /// When calls are inlined.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use brolga_ir::diag::Style;
 use brolga_opt::OptLevel;
+use brolga_runtime::Doors;
 
 /// Options of a prompt.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Options {
     pub level: OptLevel,
     /// How often a function is called before it is compiled with all passes; none compiles it so at its first call.
     pub tiered: Option<u32>,
+    /// The right to run programs that are not checked; none refuses them.
+    pub doors: Option<Doors>,
     /// Programs to load first.
     pub files: Vec<PathBuf>,
     /// Where the editor keeps its history; none keeps none.

@@ -45,6 +45,10 @@ pub struct Prompt<'m> {
 /// There is no code generator for this machine, or no memory for code.
 pub fn start<R>(options: &Options, body: impl FnOnce(&mut Prompt<'_>, Vec<Reply>) -> R) -> Result<R, Error> {
     let settings = EngineOptions::new().opt_level(options.level);
+    let settings = match options.doors {
+        Some(doors) => settings.doors(doors),
+        None => settings,
+    };
     let workers = if options.tiered.is_some() { Workers::Pool(1) } else { Workers::Caller };
     let session = Session::new(settings, workers)?;
     let dylib = session.create_dylib("prompt").map_err(|error| Error::Globals(error.to_string().into()))?;

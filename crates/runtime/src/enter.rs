@@ -81,6 +81,9 @@ impl Runtime {
         }
         with_attached(self, |thread| {
             let entered = thread.enter();
+            if let Some(ended) = entered.refused() {
+                return Err(CallError::Exception(ended));
+            }
             let _world = enter_world(thread);
             match (Ops { scope, thread, runtime: self }.apply(callee, args)) {
                 Ok(result) if !entered.carries() => Ok(result),

@@ -10,6 +10,8 @@
 //! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
 //! | `exception.rs` | exceptions as they arrive in Rust                                                     |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
+//! | `limits.rs`    | deadlines and tokens that end calls                                                    |
+//! | `watch.rs`     | the thread that looks at the clock for them                                            |
 //! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
@@ -17,6 +19,7 @@
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
+//! | `doors.rs`     | the embedder's word for programs that are not checked                                  |
 //! | `foreign.rs`   | C symbols                                                                             |
 //! | `events.rs`    | one listener that is told of compiling, publishing, tiers and collections             |
 //! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
@@ -30,6 +33,7 @@
 
 mod c_functions;
 mod carried;
+mod doors;
 mod enter;
 pub mod events;
 mod exception;
@@ -38,6 +42,7 @@ mod foreign;
 mod frames;
 pub mod heap;
 mod instance;
+mod limits;
 mod membarrier;
 pub mod objects;
 mod output;
@@ -50,13 +55,16 @@ mod span;
 mod stack;
 mod thread;
 mod trace;
+mod watch;
 
+pub use doors::Doors;
 pub use enter::CallError;
 pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
+pub use limits::{Cancel, LimitError, Limits};
 pub use output::{Output, Sink};
 pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
@@ -66,3 +74,4 @@ pub use thread::{
     with_attached,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};
+pub use watch::Ended;

@@ -7,7 +7,8 @@
 //!   +0   handler      innermost handler record; null outside of compiled code
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
-//!                     bit 2: a report of the code that the thread's frames lie in, bit 3: work of the thread itself
+//!                     bit 2: a report of the code that the thread's frames lie in, bit 3: work of the thread itself,
+//!                     bit 4: the end of a limited call (`limits.rs`), which stays set
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
 //!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
@@ -32,6 +33,7 @@
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
+//! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read behind it |
 //! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
 
 mod asked;
@@ -68,6 +70,7 @@ use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
 use crate::stack;
 use crate::trace::{MAX_FRAMES, TraceStack, Traces};
+use crate::watch::EndFrame;
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
 pub const STACK_RESERVE: usize = 256 << 10;
@@ -96,6 +99,8 @@ pub struct Thread {
     runtime: Weak<Runtime>,
     /// Work for the next safepoint of the thread.
     work: RefCell<Vec<Work>>,
+    /// The limited calls under way, innermost last.
+    limits: RefCell<Vec<Arc<EndFrame>>>,
 }
 
 /// Offsets in [`Thread`] that machine code contains.
@@ -149,6 +154,9 @@ const POLL_REPORT: u32 = 4;
 /// The bit of the poll word that says that the thread has [work for a safepoint](Thread::at_safepoint).
 const POLL_WORK: u32 = 8;
 
+/// The bit of the poll word that ends compiled code up to its entry, until it is cleared. Machine code of `routines/unwind.rs` tests it.
+pub(crate) const POLL_END: u32 = 16;
+
 /// Work that waits for a safepoint.
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -196,6 +204,15 @@ impl Entered<'_> {
     #[inline]
     pub fn carries(&self) -> bool {
         self.activation.carries()
+    }
+
+    /// To be asked before compiled code is called: the exception that refuses the call, if a limited call that it belongs to has ended.
+    #[inline]
+    pub fn refused(&self) -> Option<Exception> {
+        self.thread.is_ending().then(|| {
+            self.thread.throw(ExceptionKind::InterruptException, Detail::None);
+            self.take_exception()
+        })
     }
 
     /// To be called when an exception left the compiled code, or is left over: the exception, taken off.
@@ -256,6 +273,7 @@ impl Thread {
             held: RefCell::default(),
             runtime: Arc::downgrade(runtime),
             work: RefCell::default(),
+            limits: RefCell::default(),
         }
     }
 
@@ -264,10 +282,10 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// Whether an interrupt was asked for that no code has taken.
+    /// Whether an interrupt was asked for that no code has taken, or a limited call has ended.
     #[inline(always)]
     fn is_asked_to_stop(&self) -> bool {
-        self.poll.load(Ordering::Relaxed) & POLL_INTERRUPT != 0 // T3
+        self.poll.load(Ordering::Relaxed) & (POLL_INTERRUPT | POLL_END) != 0 // T3
     }
 
     /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. Code that this thread
@@ -539,6 +557,10 @@ impl Thread {
         {
             runtime.heap().safepoint(&self.mutator);
         }
+        if wanted & POLL_END != 0 {
+            self.throw(ExceptionKind::InterruptException, Detail::None);
+            return true;
+        }
         if wanted & POLL_INTERRUPT != 0 {
             if let Some(runtime) = self.runtime() {
                 runtime.events().tell(Event::Interrupted);
@@ -553,6 +575,26 @@ impl Thread {
     pub fn at_safepoint(&self, work: impl FnOnce() + Send + 'static) {
         self.work.borrow_mut().push(Box::new(work));
         self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
+    }
+
+    /// A limited call begins.
+    pub(crate) fn enter_limits(&self, frame: Arc<EndFrame>) {
+        self.limits.borrow_mut().push(frame);
+    }
+
+    /// A limited call is over, which nobody ends from now on.
+    pub(crate) fn leave_limits(&self, frame: &Arc<EndFrame>) {
+        let mut limits = self.limits.borrow_mut();
+        limits.retain(|other| !Arc::ptr_eq(other, frame));
+        self.poll.fetch_and(!POLL_END, Ordering::Acquire); // T6
+        if limits.iter().any(|outer| outer.ended().is_some()) {
+            self.poll.fetch_or(POLL_END, Ordering::Relaxed); // T6
+        }
+    }
+
+    /// Whether compiled code ends at its next poll.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.poll.load(Ordering::Relaxed) & POLL_END != 0 // T3
     }
 
     fn do_work(&self) {

@@ -204,6 +204,8 @@ pub(crate) fn link_unit(
             Some(Place::Object(object)) => {
                 foreign.insert(name.to_string(), Foreign { address, object: Some(object) });
             }
+            // The run time has the functions that checked programs may call.
+            None if shared.recipe.opt.checked => {}
             None => drop(foreign.insert(name.to_string(), Foreign { address, object: None })),
         }
     }

@@ -75,6 +75,10 @@ impl Dylib {
         mut definitions: Definitions<'_>,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
+        if !self.session.has_open_doors() {
+            // Those of another session, and programs that were read without one.
+            definitions.check_doors()?;
+        }
         let mut overridden = BTreeSet::new();
         self.link_library_of(&definitions)?;
         loop {

@@ -4,14 +4,16 @@
 
 use std::collections::BTreeSet;
 
+use brolga_ir::diag::SourceFile;
 use brolga_ir::{Module, Type};
 use brolga_linking::{Priority, Tracker};
 
 use super::dylib::Dylib;
+use super::error::SessionError;
 use super::input::Kept;
 use super::invalidation::Imported;
 use super::target::Native;
-use crate::program::{Callees, Program};
+use crate::program::{Callees, Program, no_doors_built, no_doors_read};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -69,6 +71,10 @@ pub struct Definitions<'t> {
     pub(crate) finalizers: Vec<String>,
     /// Objects that live as long as the code.
     pub(crate) kept: Option<Kept>,
+    /// How many functions at the front of the module are looked at for doors: the others come from the prelude.
+    pub(super) written: usize,
+    /// The text of a program that was read before.
+    pub(super) source: Option<SourceFile>,
 }
 
 impl<'t> Definitions<'t> {
@@ -95,7 +101,19 @@ impl<'t> Definitions<'t> {
             initializers: Vec::new(),
             finalizers: Vec::new(),
             kept: None,
+            written: own,
+            source: None,
         }
+    }
+
+    /// Checks that there are no doors. The library has some inside, and is trusted.
+    pub(super) fn check_doors(&self) -> Result<(), SessionError> {
+        match &self.source {
+            _ if self.is_library => {}
+            Some(source) => no_doors_read(source, &self.module, self.written)?,
+            None => no_doors_built(&self.module, self.written)?,
+        }
+        Ok(())
     }
 
     /// The symbols of its functions, in the order of the program.
@@ -207,7 +225,9 @@ impl<'t> Definitions<'t> {
 
 impl From<Program> for Definitions<'_> {
     fn from(program: Program) -> Self {
+        let (written, source) = (program.written(), program.source().clone());
+        let source = Some(source).filter(|source| !source.text().is_empty());
         let (module, own, library) = program.into_parts();
-        Definitions { library, callees: Callees::Late, ..Definitions::new(module, own) }
+        Definitions { written, source, library, callees: Callees::Late, ..Definitions::new(module, own) }
     }
 }

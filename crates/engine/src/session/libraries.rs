@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brolga_ir::doors::Door;
 use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
 use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
@@ -30,8 +31,9 @@ impl Dylib {
     /// out of what is checked.
     ///
     /// # Errors
-    /// The name is defined already.
+    /// The doors are closed ([`Options::doors`](crate::Options::doors)); the name is defined already.
     pub fn define_c_symbol(&self, name: &str, address: *const ()) -> Result<(), SessionError> {
+        self.session.need("`Dylib::define_c_symbol`", Door::NativeCode)?;
         let symbol = self.session.linking().symbol(name);
         let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
         Ok(self.linking.define(absolute([(symbol.symbol(), flags, address.expose_provenance())]))?)
@@ -59,8 +61,9 @@ impl Dylib {
     /// Finds C symbols of a shared library, by its path or name. It is opened at once.
     ///
     /// # Errors
-    /// The library cannot be opened; the dylib is closed.
+    /// The doors are closed; the library cannot be opened; the dylib is closed.
     pub fn add_library(&self, library: &str) -> Result<(), SessionError> {
+        self.session.need("`Dylib::add_library`", Door::NativeCode)?;
         let opened = self.session.runtime().foreign().open(library);
         opened.map_err(|error| SessionError::Library(Arc::new(error)))?;
         let (runtime, library) = (self.session.runtime().clone(), Some(library.to_owned()));
@@ -70,8 +73,9 @@ impl Dylib {
     /// Finds C symbols in members of a static archive, which are linked when code needs them. `name` is how messages call it.
     ///
     /// # Errors
-    /// It is no archive; the dylib is closed.
+    /// The doors are closed; it is no archive; the dylib is closed.
     pub fn add_archive(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+        self.session.need("`Dylib::add_archive`", Door::NativeCode)?;
         let archive = Archive::parse(name, bytes)?;
         self.add_generator(Members { shared: self.session.inner.shared.clone(), archive })
     }

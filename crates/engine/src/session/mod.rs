@@ -122,10 +122,11 @@ use std::sync::{Arc, Mutex};
 
 use brolga_codegen::isa::Tier;
 use brolga_ir::Context;
+use brolga_ir::doors::Door;
 use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
 pub use brolga_linking as linking;
 use brolga_linking::{DylibId, Label, Link};
-use brolga_runtime::Runtime;
+use brolga_runtime::{Doors, Runtime};
 
 pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;
@@ -173,6 +174,7 @@ struct Inner {
     homes: Mutex<Homes>,
     edges: Edges,
     library: Library,
+    doors: Option<Doors>,
 }
 
 /// See the module's page. Clones share one session.
@@ -266,7 +268,9 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit, .. } = options;
+        let Options { level, roots, opt, jit, doors, .. } = options;
+        let opt = Options::passes(opt, doors)?;
+        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = jit.memory.limit;
         let jit = Jit::new(runtime, jit)?;
         let (dispatcher, background) = workers.dispatcher(jit.runtime());
@@ -287,6 +291,7 @@ impl Session {
             homes: Mutex::default(),
             edges: Edges::default(),
             library: Library::default(),
+            doors,
         };
         Ok(Session { inner: Arc::new(inner) })
     }
@@ -314,7 +319,20 @@ impl Session {
         brolga_jit::activate(self.runtime(), body)
     }
 
-    /// The linking model below.
+    /// Refuses what takes open doors while they are closed.
+    pub(crate) fn need(&self, what: &'static str, door: Door) -> Result<(), SessionError> {
+        match self.inner.doors {
+            Some(_) => Ok(()),
+            None => Err(Error::Closed { what, door }.into()),
+        }
+    }
+
+    /// Whether the doors are open.
+    pub(crate) fn has_open_doors(&self) -> bool {
+        self.inner.doors.is_some()
+    }
+
+    /// The linking model below. Addresses that are defined there as symbols of C are found by programs if the doors are open.
     pub fn linking(&self) -> &linking::Session<Native> {
         &self.inner.linking
     }

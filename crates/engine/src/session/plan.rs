@@ -149,7 +149,8 @@ impl Plan {
             Level::Low => self.pipeline(self.module[id].clone())?,
             Level::High => {
                 self.settle(id)?;
-                let low = lower(&self.module, &self.module[id], &lower::Options::of(self.level));
+                let low =
+                    lower(&self.module, &self.module[id], &lower::Options::with(self.level, &self.options));
                 self.pipeline(low.map_err(Error::from)?)?
             }
         };
@@ -167,7 +168,7 @@ impl Plan {
         else {
             return Ok((self.placed(id)?, Vec::new()));
         };
-        let (beside, options) = (leaving.beside(), lower::Options::of(self.level));
+        let (beside, options) = (leaving.beside(), lower::Options::with(self.level, &self.options));
         let low = lower_beside(&self.module, &beside, &leaving.func, &options).map_err(Error::from)?;
         let mut low = self.pipeline(low)?;
         leaving.mark_questions(&mut low);

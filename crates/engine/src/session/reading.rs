@@ -11,13 +11,15 @@ use super::error::SessionError;
 use super::invalidation::Imported;
 use super::scope::{Seen, declaration, import, with_others};
 use crate::prelude;
-use crate::program::{Callees, check_built, check_read, missing_methods, read_unit_in};
+use crate::program::{
+    Callees, check_built, check_read, missing_methods, no_doors_built, no_doors_read, read_unit_in,
+};
 
 impl Dylib {
     /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
     ///
     /// # Errors
-    /// It is broken, or calls what is not there.
+    /// It is broken, or calls what is not there; it has doors, and they are closed.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
         self.read_with(name, bytes, Callees::AtOnce)
     }
@@ -27,7 +29,7 @@ impl Dylib {
     /// are written in any order, and for dumps of Julia, which lack the methods that are hardly ever called.
     ///
     /// # Errors
-    /// It is broken.
+    /// It is broken; it has doors, and they are closed.
     pub fn read_late(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
         self.read_with(name, bytes, Callees::Late)
     }
@@ -49,6 +51,9 @@ impl Dylib {
         let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
         let made = self.complete(unit.module)?;
         check_read(&source, &made.module, made.own, callees)?;
+        if !self.session.has_open_doors() {
+            no_doors_read(&source, &made.module, made.own)?;
+        }
         let missing = match callees {
             Callees::Late => missing_methods(&made.module, made.own),
             Callees::AtOnce => Vec::new(),
@@ -60,10 +65,13 @@ impl Dylib {
     /// the session's context.
     ///
     /// # Errors
-    /// It is broken, or calls what is not there.
+    /// It is broken, or calls what is not there; it has doors, and they are closed.
     pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::AtOnce)?;
+        if !self.session.has_open_doors() {
+            no_doors_built(&made.module, made.own)?;
+        }
         Ok(made)
     }
 

@@ -121,7 +121,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Runs `work`; a panic in it becomes trouble.
-fn fenced<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, Trouble> {
+pub(crate) fn fenced<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, Trouble> {
     // The borrows of `work` are not used again after a panic.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());

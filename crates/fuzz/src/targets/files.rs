@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use brolga_engine::{Engine, Error, Options, Session, Workers};
+use brolga_engine::{Engine, Error, Session, Workers};
 use brolga_jit::{Archive, Foreign, Jit, JitOptions, ObjectFile};
 use brolga_runtime::{Runtime, RuntimeOptions};
 
-use super::Fault;
+use super::{Fault, doors};
 use crate::check::{Reading, check_binary, check_text};
 use crate::mutate;
 
@@ -23,7 +23,7 @@ impl Machine {
     /// There is no code generator for the processor, or no memory for code.
     pub fn new() -> Result<Machine, Error> {
         let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default())?;
-        Ok(Machine { jit, engine: Engine::new(Options::new())? })
+        Ok(Machine { jit, engine: Engine::new(doors::open())? })
     }
 }
 
@@ -95,7 +95,7 @@ pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
             Err(error) => said(&error)?,
         }
     }
-    let session = Session::new(Options::new(), Workers::Caller).map_err(|error| Fault(error.to_string()))?;
+    let session = Session::new(doors::open(), Workers::Caller).map_err(|error| Fault(error.to_string()))?;
     let dylib = session.create_dylib("main").map_err(|error| Fault(error.to_string()))?;
     if let Err(error) = dylib.add_archive("fuzz.a", bytes) {
         said(&error)?;
@@ -132,7 +132,7 @@ fn said(error: &dyn std::error::Error) -> Result<(), Fault> {
 mod tests {
     use super::*;
     use crate::rng::Rng;
-    use brolga_engine::{Program, Stages, emit, image as images};
+    use brolga_engine::{Options, Program, Stages, emit, image as images};
     use brolga_opt::{Cx, OptLevel};
 
     const SOURCE: &str = "\

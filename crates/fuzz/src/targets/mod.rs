@@ -3,6 +3,7 @@
 //! | target | bytes | what must hold |
 //! |---|---|---|
 //! | [`text`], [`binary`] | a program | it is read or refused with places; what is read is printed, interpreted and compiled or refused |
+//! | [`checked`] | a program | one without doors is compiled and run in the process, which lives |
 //! | [`object`], [`archive`] | a file of another compiler | it is linked or refused |
 //! | [`image`] | a program built ahead of time | it is opened or refused |
 //! | [`sessions`] | steps of several threads on one session | values that somebody defined, errors, tables that are consistent |
@@ -13,10 +14,13 @@
 //!
 //! Not done: the prompt, traces, and the command's arguments.
 
+mod checked;
+mod doors;
 mod files;
 mod sessions;
 mod shapes;
 
+pub use checked::{Fate, Guarded, checked, damaged};
 pub use files::{Machine, archive, binary, image, object, text};
 pub use sessions::sessions;
 pub use shapes::{Pattern, shapes};

@@ -8,10 +8,10 @@
 //! [`constructs`](crate::constructs) has each construct alone, where one pass may find nothing to do; here they come together. The caller says what
 //! cost is: bytes that were allocated, or the time of a processor.
 
-use brolga_engine::{Engine, Options, Program};
+use brolga_engine::{Engine, Program};
 use brolga_opt::OptLevel;
 
-use super::Fault;
+use super::{Fault, doors};
 use crate::constructs::{self, Piece};
 
 /// How much more four times as much may cost.
@@ -49,7 +49,7 @@ impl Pattern {
     /// The cost of reading and compiling it, by a counter that only grows; `None` if it cannot be compiled.
     fn cost(&self, n: usize, counter: &dyn Fn() -> u64) -> Option<u64> {
         let text = self.text(n);
-        let engine = Engine::new(Options::new().opt_level(self.level)).ok()?;
+        let engine = Engine::new(doors::open().opt_level(self.level)).ok()?;
         let begin = counter();
         let unit = engine.compile(&Program::read("pattern.jlir", text.as_bytes()).ok()?).ok()?;
         let end = counter();
@@ -99,7 +99,7 @@ mod tests {
             let text = pattern.text(3);
             let program = Program::read("pattern.jlir", text.as_bytes());
             let program = program.unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
-            let engine = Engine::new(Options::new().opt_level(pattern.level)).unwrap();
+            let engine = Engine::new(doors::open().opt_level(pattern.level)).unwrap();
             engine.compile(&program).unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
         }
     }

@@ -17,6 +17,7 @@ impl Violation {
             Rule::Low(rule) => low_code(rule),
             Rule::Exception(rule) => exception_code(rule),
             Rule::Call(rule) => call_code(rule),
+            Rule::Door(door) => door.code(),
         }
     }
 }

@@ -284,6 +284,18 @@ impl<'a> Words<'a> {
             Rule::Low(rule) => self.low(rule),
             Rule::Exception(rule) => self.exception(rule),
             Rule::Call(rule) => self.call(rule),
+            Rule::Door(door) => {
+                let subject = if violation.site == Site::Func { "the function".to_owned() } else { op() };
+                Text::new(format!(
+                    "{subject} is the door `{}`, which is closed: {}",
+                    door.name(),
+                    door.reason()
+                ))
+                .note(format!(
+                    "whoever opens the doors (`Doors::open`) answers for this: {}",
+                    door.obligation()
+                ))
+            }
         }
     }
 

@@ -17,6 +17,7 @@
 //! | `calls` | callees fit; refused operations | `call-…` |
 //! | `complete` | callees exist: asked for by itself, no rule | `call-unknown`, `call-foreign` |
 //! | `module` | first values of globals | `module-global` |
+//! | `doors` of the crate | ways out of what is checked: asked for by itself | `door-…` |
 //! | `explain`, `codes` | violations as diagnostics | |
 //!
 //! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.
@@ -67,6 +68,7 @@ pub use structure::StructureRule;
 use crate::analysis::{Cfg, DomTree, InstOrder};
 use crate::constant::Const;
 use crate::context::Context;
+use crate::doors::Door;
 use crate::entity::{Block, Inst, Value};
 use crate::func::Func;
 use crate::module::Module;
@@ -106,6 +108,8 @@ pub enum Rule {
     Exception(ExceptionRule),
     /// See [`CallRule`].
     Call(CallRule),
+    /// The statement or function is a door ([`doors`](crate::doors)): found when somebody asks for doors, and no rule of the verifier's own.
+    Door(Door),
 }
 
 macro_rules! from_rules {
@@ -127,6 +131,7 @@ from_rules! {
     Low LowRule;
     Exception ExceptionRule;
     Call CallRule;
+    Door Door;
 }
 
 /// A broken rule and where it is broken.

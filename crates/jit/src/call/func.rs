@@ -39,7 +39,9 @@ use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{AttachError, EnterError, Exception, Runtime, Thread, with_attached};
+use brolga_runtime::{
+    AttachError, Ended, EnterError, Exception, LimitError, Limits, Runtime, Thread, with_attached,
+};
 use smallvec::SmallVec;
 
 use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
@@ -149,6 +151,12 @@ pub enum CallError {
         /// How many were given.
         given: u32,
     },
+    /// A limit of the call was reached.
+    #[error(transparent)]
+    Ended(Ended),
+    /// The system gives no thread that watches deadlines.
+    #[error("there is no thread for deadlines")]
+    NoWatch,
     /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
     #[error("this thread is inside a scope of the same runtime; call inside the scope")]
     InScope,
@@ -210,6 +218,17 @@ pub struct NoValue {
     pub index: usize,
     /// Its type.
     pub ty: String,
+}
+
+impl From<LimitError> for CallError {
+    #[cold]
+    fn from(error: LimitError) -> CallError {
+        match error {
+            LimitError::Ended(ended) => CallError::Ended(ended),
+            LimitError::Attach(error) => error.into(),
+            LimitError::NoWatch => CallError::NoWatch,
+        }
+    }
 }
 
 impl CallError {
@@ -446,6 +465,9 @@ impl Callable {
         let enters = self.methods.is_some() || thread.is_known_to_heap();
         let _entry = enters.then(|| thread.enter_heap(&self.runtime)).transpose()?;
         let entered = thread.enter();
+        if let Some(ended) = entered.refused() {
+            return Err(ended.into());
+        }
         let _world = self.methods.as_ref().map(|methods| thread.enter_world(methods));
         // SAFETY: as in `call`.
         let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
@@ -496,6 +518,14 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
             .map_err(|error| *error)?;
         // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
         Ok(R::from_words(unsafe { results.assume_init() })?)
+    }
+
+    /// As [`TypedFunc::call`], under limits: an end that the program cannot catch. Calls of another kind are made within [`Runtime::limited`].
+    ///
+    /// # Errors
+    /// Also [`CallError::Ended`]: a limit was reached before the function returned, or before it was called.
+    pub fn call_limited(&self, limits: &Limits, args: A) -> Result<R, CallError> {
+        self.callable.runtime.limited(limits, || self.call(args))?
     }
 }
 

@@ -82,6 +82,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use brolga_codegen::sig::{Abi, ValueType};
+use brolga_runtime::Limits;
 use brolga_runtime::heap::{Bits, Root, Scope};
 
 use crate::call::func::{CallError, UntypedFunc, Word};
@@ -394,5 +395,18 @@ impl<A: ScopedParams, R: Scoped> ScopedFunc<A, R> {
         A::give(args, &self.func, scope, &mut given)?;
         let got = self.func.call_in(scope, &given.words)?;
         R::take(&mut got.into_iter(), scope)
+    }
+
+    /// As [`ScopedFunc::call`], under limits: an end that the program cannot catch ([`Runtime::limited`](brolga_runtime::Runtime::limited)).
+    ///
+    /// # Errors
+    /// Also [`CallError::Ended`]: a limit was reached before the function returned, or before it was called.
+    pub fn call_limited<'a, 'f: 'a, 'h>(
+        &self,
+        limits: &Limits,
+        scope: &mut Scope<'f, 'h>,
+        args: A::Given<'a, 'h>,
+    ) -> Result<R::Got<'f, 'h>, CallError> {
+        self.func.callable.runtime().limited(limits, || self.call(scope, args))?
     }
 }

@@ -601,6 +601,9 @@ impl Lowering<'_> {
         let (Some((elem, dims)), &[array]) = (self.types.array_parts(val.ty), &val.leaves[..]) else {
             return Ok(false);
         };
+        if !self.array_parts {
+            return Ok(false);
+        }
         let Some(n) = self.named_field(["ref", "size"])? else { return Ok(false) };
         let given = self.operand(2)?;
         let (reference, size) = self.array_field_types(elem, dims)?;

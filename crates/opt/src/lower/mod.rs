@@ -106,11 +106,13 @@ pub struct Options {
     /// Whether a function with loops loads the first dimension of its array parameters at its entry. The value is not used; the
     /// load proves to loop passes that the header is readable, so they can hoist loads of it that are behind a check.
     pub entry_reads: bool,
+    /// Whether `setfield!` sets the parts of an array in place. The run time does it else, if the doors are open.
+    pub array_parts: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { safepoints: true, entry_reads: false }
+        Self { safepoints: true, entry_reads: false, array_parts: true }
     }
 }
 
@@ -118,6 +120,11 @@ impl Options {
     /// The choices of a level of optimisation.
     pub fn of(level: OptLevel) -> Self {
         Self { entry_reads: level >= OptLevel::O2, ..Self::default() }
+    }
+
+    /// The choices of a level of optimisation for a run of passes with these options.
+    pub fn with(level: OptLevel, options: &crate::Options) -> Self {
+        Self { array_parts: !options.checked, ..Self::of(level) }
     }
 }
 
@@ -179,6 +186,7 @@ impl<'a> Unit<'a> {
         let low = sig.as_ref().map_or_else(Signature::default, NativeSignature::low);
         let out = Func::sized_like(cx.names.intern(&symbol), Level::Low, low, func);
         let mut lowering = Lowering::new(self, func, out);
+        lowering.array_parts = options.array_parts;
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());
         lowering.body(*options);
@@ -222,6 +230,8 @@ struct Lowering<'a> {
     types: &'a Types,
     src: &'a Func,
     out: Func,
+    /// As in the options.
+    array_parts: bool,
     forms: FxHashMap<Type, Result<Rc<Form>, NotNative>>,
     known: SecondaryMap<Value, Known>,
     pool: Vec<Value>,
@@ -263,6 +273,7 @@ impl<'a> Lowering<'a> {
             types: &cx.types,
             src,
             out,
+            array_parts: true,
             forms: FxHashMap::default(),
             known: sized(src.value_count()),
             pool: Vec::new(),

@@ -25,7 +25,8 @@
 //!
 //! In the second case a round continues without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
 //! holds as well, whatever went round where. So the order and number of rounds stay. If the test is that the counter differs from a bound,
-//! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right. A step that is not known is looked at in front of
+//! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right. Where K rounds would go beyond
+//! all numbers, `lim` is the least number and every round goes through `s`, so that a counter that wraps is polled. A step that is not known is looked at in front of
 //! the loop: where it goes down, or so far up that K steps might not be counted, `lim` is the least number, and every round goes through `s`, too.
 //!
 //! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Loops behind a split (`irce`,
@@ -191,9 +192,10 @@ fn counts_by_unknown(func: &Func, test: &Test) -> bool {
 fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], rounds: u64) {
     let Counted { shape, test } = *counted;
     let end = end_of(func, types, counted);
-    // How far so many rounds get, and the limit where they would get beyond all numbers.
-    let (distance, beyond) = match splittable_step(func, counted) {
-        Some(step) => (func.bits(types, Type::I64, (i128::from(rounds) * step) as u128), end),
+    // How far so many rounds get. Where that is beyond all numbers, the least number is the limit: the counter may wrap, and be below `end` for ages.
+    let beyond = func.bits(types, Type::I64, i64::MIN as u64 as u128);
+    let distance = match splittable_step(func, counted) {
+        Some(step) => func.bits(types, Type::I64, (i128::from(rounds) * step) as u128),
         None => {
             let (step, at) = (test.counter.step, shape.preheader);
             let [one, most, rounds, none] =
@@ -202,9 +204,7 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
             let is_fit = ins(func, at, Intrinsic::UltInt, &[before, most], Type::I8);
             let all = ins(func, at, Intrinsic::MulInt, &[step, rounds], Type::I64);
             let op = Op::Builtin(Builtin::Ifelse);
-            let distance =
-                Cursor::new(func).before_terminator(at).ins_value(op, &[is_fit, all, none], Type::I64);
-            (distance, func.bits(types, Type::I64, i64::MIN as u64 as u128))
+            Cursor::new(func).before_terminator(at).ins_value(op, &[is_fit, all, none], Type::I64)
         }
     };
 

@@ -24,6 +24,10 @@ use super::throw::Raised;
 /// The fields of a memory reference: its words.
 const MEMORY_OF_REF: usize = 8;
 
+/// The message for programs that are checked.
+const CLOSED: &str =
+    "setfield!: the parts of an Array are set behind the door `array-parts`, which is closed";
+
 impl<'f, 'h> Ops<'_, 'f, 'h> {
     pub(crate) fn field_builtin(&mut self, builtin: Builtin, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         let op = builtin.name();
@@ -390,6 +394,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             return Err(self.no_field(array, field));
         };
         let cx = desc.context().clone();
+        if !self.runtime.parts_are_open() {
+            return Err(self.message(ExceptionKind::ErrorException, CLOSED));
+        }
         match self.computed_field(object, field) {
             Some(0) => {
                 let wanted = self.made(&cx, cx.types.memory_ref(elem))?;

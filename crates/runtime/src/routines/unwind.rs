@@ -6,10 +6,13 @@
 //! - a routine records an exception and returns before its caller unwinds;
 //! - every entry from Rust links a record of its own, so a jump never crosses a Rust frame.
 //!
+//! **The end of a limited call** (`limits.rs`) passes by all handlers: while its bit of the poll word is set, the record is that of the innermost
+//! entry from Rust, with which the entry record begins.
+//!
 //! The landing pad expects nothing in the other registers (Cranelift takes all for clobbered on the exceptional edge of a
 //! call to a `tail` function), and the pinned register (r15, x21) holds the thread before and after.
 //!
-//! Cost: seven instructions and one indirect jump.
+//! Cost: nine instructions and one indirect jump.
 //!
 //! Not done: processors other than x86-64 and aarch64; Windows; hardware shadow stacks, which this jump would offend.
 
@@ -17,7 +20,7 @@ use std::arch::naked_asm;
 use std::mem::offset_of;
 
 use crate::frames::HandlerRecord;
-use crate::thread::ThreadLayout;
+use crate::thread::{POLL_END, ThreadLayout};
 
 /// Continues at the innermost handler of the thread.
 ///
@@ -30,12 +33,19 @@ use crate::thread::ThreadLayout;
 pub(crate) unsafe extern "C" fn brolga_unwind(_thread: *mut ()) -> ! {
     naked_asm!(
         "mov rcx, [rdi + {handler}]",
+        "test dword ptr [rdi + {poll}], {end}",
+        "jz 2f",
+        "mov rcx, [rdi + {entry}]",
+        "2:",
         "mov rdx, [rcx + {previous}]",
         "mov [rdi + {handler}], rdx",
         "mov rsp, [rcx + {sp}]",
         "mov rbp, [rcx + {fp}]",
         "jmp [rcx + {pc}]",
         handler = const ThreadLayout::HANDLER,
+        entry = const ThreadLayout::ENTRY,
+        poll = const ThreadLayout::POLL,
+        end = const POLL_END,
         previous = const offset_of!(HandlerRecord, previous),
         pc = const offset_of!(HandlerRecord, pc),
         sp = const offset_of!(HandlerRecord, sp),
@@ -54,6 +64,11 @@ pub(crate) unsafe extern "C" fn brolga_unwind(_thread: *mut ()) -> ! {
 pub(crate) unsafe extern "C" fn brolga_unwind(_thread: *mut ()) -> ! {
     naked_asm!(
         "ldr x9, [x0, #{handler}]",
+        "ldr w10, [x0, #{poll}]",
+        "tst w10, #{end}",
+        "b.eq 2f",
+        "ldr x9, [x0, #{entry}]",
+        "2:",
         "ldr x10, [x9, #{previous}]",
         "str x10, [x0, #{handler}]",
         "ldr x10, [x9, #{sp}]",
@@ -62,6 +77,9 @@ pub(crate) unsafe extern "C" fn brolga_unwind(_thread: *mut ()) -> ! {
         "ldr x10, [x9, #{pc}]",
         "br x10",
         handler = const ThreadLayout::HANDLER,
+        entry = const ThreadLayout::ENTRY,
+        poll = const ThreadLayout::POLL,
+        end = const POLL_END,
         previous = const offset_of!(HandlerRecord, previous),
         pc = const offset_of!(HandlerRecord, pc),
         sp = const offset_of!(HandlerRecord, sp),

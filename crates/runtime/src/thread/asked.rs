@@ -13,6 +13,7 @@
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T1  | interrupt: set bit 0   | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
+//! | T7  | end: set bit 4         | Release | T6         | as T6                                                        |
 //! | T4  | ask for a report: set bit 2 | Relaxed | T2    | as T1; what the report is about is read under a lock          |
 
 use std::sync::atomic::Ordering;
@@ -20,12 +21,13 @@ use std::sync::{Arc, Weak};
 
 use brolga_instances::Participant;
 
-use super::{POLL_INTERRUPT, POLL_REPORT, Thread, Work};
+use super::{POLL_END, POLL_INTERRUPT, POLL_REPORT, Thread, Work};
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
 use crate::retired::{Reporter, Retired};
 use crate::trace::{TraceStack, Traces};
+use crate::watch::EndFrame;
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
 /// request that arrives while the thread runs no compiled code is void.
@@ -48,14 +50,20 @@ const _: () = {
     goes_on_any_thread::<IsaCache>();
     goes_on_any_thread::<Weak<Runtime>>();
     goes_on_any_thread::<Work>();
+    goes_on_any_thread::<Arc<EndFrame>>();
 };
-// SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
+// SAFETY: as above; `raise` and `end` are the only operations on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}
 
 impl Interrupt {
     /// Asks the thread to stop.
     pub fn raise(&self) {
         self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
+    }
+
+    /// Ends compiled code on the thread up to its entry, as long as the bit is set.
+    pub(crate) fn end(&self) {
+        self.thread.poll.fetch_or(POLL_END, Ordering::Release); // T7
     }
 }
 

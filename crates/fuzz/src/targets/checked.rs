@@ -1,0 +1,225 @@
+//! Programs without doors, run in the process: whatever they compute, the process lives.
+//!
+//! ```text
+//! bytes ── read, verify ──► refused        ── doors ──► refused        ──► compiled at a level that the bytes choose ──► its tests are called
+//! ```
+//!
+//! Each call has a deadline, and objects have a limit. How a call ends does not matter; a value is copied out and shown, so that broken objects are met. A crash
+//! ends the fuzzer, a panic is a fault.
+//!
+//! **Originals** carry tests (`# check:` lines), which say what is called with what. Damage changes the tests, too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brolga_engine::{Engine, Error, Evaluator, Options, Program};
+use brolga_opt::OptLevel;
+use brolga_runtime::{Limits, Output, Runtime};
+
+use super::Fault;
+use crate::check::Trouble;
+use crate::mutate;
+use crate::rng::Rng;
+
+/// The time of a call.
+const DEADLINE: Duration = Duration::from_millis(20);
+/// Bytes of objects.
+const HEAP: usize = 32 << 20;
+/// Tests of a program that are called.
+const CALLS: usize = 4;
+
+/// What became of an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It is no program.
+    Broken,
+    /// It has doors.
+    Doors,
+    /// It has no native form, or none of its tests is there.
+    NotRun,
+    /// So many calls were made.
+    Ran(usize),
+}
+
+/// Engines with closed doors, one for each level.
+pub struct Guarded {
+    engines: Vec<Engine>,
+}
+
+impl Guarded {
+    /// Those of this process. All have one run time; a fuzzer makes new ones after some thousand inputs, so that names of types do not pile up.
+    ///
+    /// # Errors
+    /// There is no code generator for the processor, or no memory for code.
+    pub fn new() -> Result<Guarded, Error> {
+        let options = |level| Options::new().opt_level(level).heap_limit(Some(HEAP)).output(Output::Capture);
+        let first = Engine::new(options(OptLevel::O0))?;
+        let runtime = first.runtime().clone();
+        let rest = [OptLevel::O1, OptLevel::O2, OptLevel::O3];
+        let rest = rest.map(|level| Engine::on(&runtime, options(level)));
+        let engines = std::iter::once(Ok(first)).chain(rest).collect::<Result<Vec<Engine>, Error>>()?;
+        Ok(Guarded { engines })
+    }
+
+    fn runtime(&self) -> &Arc<Runtime> {
+        self.engines[0].runtime()
+    }
+}
+
+/// The input of a seed: one of the originals with one to four changes. Most exchange a number, an operand, a flag or an operation for another one, so that
+/// the program is likely to be one still; the others are damage of any kind.
+#[must_use]
+pub fn damaged(seed: u64, originals: &[String]) -> String {
+    let mut rng = Rng::new(seed);
+    let mut text = rng.pick(originals).cloned().unwrap_or_default();
+    for _ in 0..1 + rng.below(4) {
+        text = if rng.chance(85) { exchanged(&mut rng, &text) } else { mutate::text(&mut rng, &text) };
+    }
+    text
+}
+
+/// Numbers at the edges.
+const NUMBERS: [&str; 14] = [
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "64",
+    "100",
+    "65536",
+    "2147483648",
+    "4294967296",
+    "4611686018427387904",
+    "9223372036854775807",
+    "-9223372036854775808",
+];
+
+/// Operations that take each other's operands.
+const EQUALS: [&[&str]; 5] = [
+    &["add_int", "sub_int", "mul_int", "and_int", "or_int", "xor_int", "checked_sdiv_int", "flipsign_int"],
+    &["slt_int", "ult_int", "sle_int", "ule_int", "eq_int", "ne_int"],
+    &["shl_int", "lshr_int", "ashr_int"],
+    &["add_float", "sub_float", "mul_float", "div_float", "rem_float", "copysign_float"],
+    &["true", "false"],
+];
+
+/// A text with one word of a row, or of a test, exchanged for another.
+fn exchanged(rng: &mut Rng, text: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_%#.-".contains(c);
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let is_row = line.contains(['│', '─', '┄']) || line.starts_with("# check");
+        let mut rest = 0;
+        while is_row && let Some(at) = line[rest..].find(is_word).map(|at| rest + at) {
+            let end = line[at..].find(|c| !is_word(c)).map_or(line.len(), |count| at + count);
+            let (word, behind) = (&line[at..end], line[end..].trim_start());
+            // Guards and what is defined stay.
+            if at > 0 && !(word.starts_with('%') && behind.starts_with("= ")) && !others(word).is_empty() {
+                places.push((start + at, start + end));
+            }
+            rest = end;
+        }
+        start += line.len();
+    }
+    let Some(&(from, to)) = rng.pick(&places) else { return text.to_owned() };
+    let word = &text[from..to];
+    let new = match word.strip_prefix('%') {
+        Some(number) => {
+            let near = number.parse::<usize>().unwrap_or(1).saturating_sub(6) + rng.below(9);
+            format!("%{near}")
+        }
+        None => {
+            let bare = word.rsplit('.').next().unwrap_or(word);
+            let other = rng.pick(others(word)).copied().unwrap_or(bare);
+            word.replace(bare, other)
+        }
+    };
+    format!("{}{new}{}", &text[..from], &text[to..])
+}
+
+/// What a word may be exchanged for. An operand is exchanged for one that is near.
+fn others(word: &str) -> &'static [&'static str] {
+    let bare = word.rsplit('.').next().unwrap_or(word);
+    match word.strip_prefix('%') {
+        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => &["%1"],
+        _ if word.strip_prefix('-').unwrap_or(word).bytes().all(|b| b.is_ascii_digit()) => &NUMBERS,
+        _ => EQUALS.iter().find(|group| group.contains(&bare)).copied().unwrap_or_default(),
+    }
+}
+
+/// A program as text, run if it has no doors.
+///
+/// # Errors
+/// A panic.
+pub fn checked(guarded: &Guarded, bytes: &[u8]) -> Result<Fate, Fault> {
+    let level = bytes.iter().fold(0usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let engine = &guarded.engines[level % guarded.engines.len()];
+    let run = || run(guarded.runtime(), engine, bytes);
+    crate::check::fenced("running a checked program", run)
+        .map_err(|trouble: Trouble| Fault(trouble.to_string()))
+}
+
+fn run(runtime: &Arc<Runtime>, engine: &Engine, bytes: &[u8]) -> Fate {
+    let Ok(program) = Program::read("fuzz", bytes) else { return Fate::Broken };
+    if program.check_doors().is_err() {
+        return Fate::Doors;
+    }
+    let mut evaluator = Evaluator::native(&program, engine).with_heap_limit(HEAP as u64);
+    let mut calls = 0;
+    for check in program.checks().iter().take(CALLS) {
+        let limits = Limits::new().timeout(DEADLINE);
+        let ended = runtime.limited(&limits, || evaluator.call(&check.call));
+        calls += usize::from(ended.is_ok());
+        drop(runtime.sink().take_captured());
+    }
+    if calls == 0 { Fate::NotRun } else { Fate::Ran(calls) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+function f(n::Int64)::Int64
+1 ─ %1 = Core.memorynew(Memory{Int64}, n)::Memory{Int64}
+│   %2 = Core.memoryrefnew(%1)::MemoryRef{Int64}
+│   %3 = Core.tuple(n)::Tuple{Int64}
+│   %4 = %new(Vector{Int64}, %2, %3)::Vector{Int64}
+│        Base.arrayset(false, %4, 7, n)::Vector{Int64}
+│   %6 = Base.arrayref(false, %4, n)::Int64
+└──      return %6
+end
+function spin(n::Int64)::Int64
+1 ─      goto #2
+2 ┄      goto #2
+end
+# check: f(3) == 7
+# check: spin(3) == 7
+";
+
+    #[test]
+    fn programs_run_to_their_limits_and_doors_are_seen() {
+        let guarded = Guarded::new().unwrap();
+        assert_eq!(checked(&guarded, SOURCE.as_bytes()), Ok(Fate::Ran(1)));
+        assert_eq!(checked(&guarded, b"function"), Ok(Fate::Broken));
+        let door = "low function f(n::i64)::i64\n1 ─      return n\nend\n";
+        assert_eq!(checked(&guarded, door.as_bytes()), Ok(Fate::Doors));
+    }
+
+    #[test]
+    fn damaged_programs_run() {
+        let (guarded, originals) = (Guarded::new().unwrap(), [SOURCE.to_owned()]);
+        let mut ran = 0;
+        for seed in 0..300 {
+            let text = damaged(seed, &originals);
+            match checked(&guarded, text.as_bytes()) {
+                Ok(fate) => ran += usize::from(matches!(fate, Fate::Ran(_))),
+                Err(fault) => panic!("seed {seed}: {fault}\n{text}"),
+            }
+        }
+        assert!(ran > 30, "{ran}");
+    }
+}

@@ -1,0 +1,469 @@
+//! The doors: everything by which a program can break memory safety, as one list.
+//!
+//! ```text
+//! verified function ── standing(op) ──► Safe       nothing that the operands may be breaks memory
+//!                                       Refused    the verifier lets nobody have it
+//!                                       Door(d)    always a door
+//!                                       Asks(d)    a door, unless this statement is seen to be harmless
+//! ```
+//!
+//! A program without doors is *checked*: whatever it computes, it has one of the outcomes of docs/ir.md. Engines and sessions take only checked
+//! programs unless the embedder has opened the doors. The tables below have no default arm, so an operation that is new has to be
+//! declared before the crate compiles.
+//!
+//! **Bounds.** A check that a statement turns off is no door: an engine without doors turns it on again, whatever the operand says, and
+//! its optimiser drops those that cannot fail. To turn all checks off by an option is one ([`Door::Bounds`]).
+//!
+//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that look at what
+//! they are given. The types that the program states have to be those of the list, so nothing is called with registers that it does not expect.
+//!
+//! **Values of `Ptr`** are no door: an address that nobody reads is a number. Library code that is not the program's takes none.
+//!
+//! Cost: one walk over the function.
+//!
+//! Not done: data races. Two threads that write one mutable object at a time may see parts of both writes, and a `MemoryRef` in a field is two
+//! words. An embedder who shares objects between threads keeps programs of others to one of them.
+
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::context::Context;
+use crate::entity::{FuncId, Inst, Value};
+use crate::func::Func;
+use crate::intrinsic::{Intrinsic, Shape};
+use crate::module::Module;
+use crate::op::{Level, Op};
+use crate::types::{Type, TypeKind};
+use crate::verify::{Rule, Site, Violation};
+
+/// A way out of what is checked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Door {
+    /// Memory behind a `Ptr` is read or written.
+    Pointer,
+    /// A C function is called.
+    Foreign,
+    /// C gets the address of a function of the program.
+    Callback,
+    /// The parts of an `Array` are set one by one.
+    ArrayParts,
+    /// A function is written in low IR.
+    LowIr,
+    /// Bounds are checked nowhere. An option and no statement.
+    Bounds,
+    /// Machine code that others made is loaded, or an address of theirs named: C symbols, libraries, archives, images. A call of the embedder and no
+    /// statement.
+    NativeCode,
+}
+
+impl Door {
+    /// All doors.
+    pub const ALL: [Door; 7] = [
+        Door::Pointer,
+        Door::Foreign,
+        Door::Callback,
+        Door::ArrayParts,
+        Door::LowIr,
+        Door::Bounds,
+        Door::NativeCode,
+    ];
+
+    /// The name in messages: the code of the finding is `door-` and this.
+    pub fn name(self) -> &'static str {
+        match self {
+            Door::Pointer => "pointer",
+            Door::Foreign => "foreign",
+            Door::Callback => "callback",
+            Door::ArrayParts => "array-parts",
+            Door::LowIr => "low-ir",
+            Door::Bounds => "bounds",
+            Door::NativeCode => "native-code",
+        }
+    }
+
+    /// The code of a finding.
+    pub fn code(self) -> &'static str {
+        match self {
+            Door::Pointer => "door-pointer",
+            Door::Foreign => "door-foreign",
+            Door::Callback => "door-callback",
+            Door::ArrayParts => "door-array-parts",
+            Door::LowIr => "door-low-ir",
+            Door::Bounds => "door-bounds",
+            Door::NativeCode => "door-native-code",
+        }
+    }
+
+    /// What happens there, as a sentence about the statement.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Door::Pointer => "memory behind a `Ptr` is read or written, and nothing says what lies there",
+            Door::Foreign => {
+                "a C function is called, or one with other types than those it is allowed with, and nothing says what it does"
+            }
+            Door::Callback => {
+                "C gets the address of a function, and nothing says with which arguments and on which thread it calls it"
+            }
+            Door::ArrayParts => {
+                "an `Array` gets its elements and its size one by one, and nothing says that they fit"
+            }
+            Door::LowIr => "the function is low IR: loads, stores and calls that nothing checks",
+            Door::Bounds => "bounds are checked nowhere, and nothing says that the indices are in range",
+            Door::NativeCode => {
+                "code or an address from elsewhere is taken as it is, and nothing says what it does"
+            }
+        }
+    }
+
+    /// What a program that goes through the door has to keep.
+    pub fn obligation(self) -> &'static str {
+        match self {
+            Door::Pointer => {
+                "the address is valid for the access, aligned as claimed, of that type, and nobody writes there meanwhile"
+            }
+            Door::Foreign => {
+                "the function exists with the stated signature, keeps to it, does not unwind, and its arguments are what it expects"
+            }
+            Door::Callback => {
+                "the function is called with the stated signature, on an attached thread, while the unit that took its address is there"
+            }
+            Door::ArrayParts => {
+                "there are as many elements behind `ref` as `size` says whenever an element is read or written"
+            }
+            Door::LowIr => {
+                "accesses are to memory that is there, in the region that they name; references are to live objects of the types that callers and callees expect"
+            }
+            Door::Bounds => "every index is in range",
+            Door::NativeCode => {
+                "the code is what its symbols say, keeps to the signatures that programs state, does not unwind, and stays while it can be called"
+            }
+        }
+    }
+}
+
+/// Whether an operation is a door.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It breaks memory with no operands.
+    Safe,
+    /// The verifier refuses it wherever it stands.
+    Refused,
+    /// It is a door.
+    Door(Door),
+    /// It is a door unless the statement is seen to be harmless.
+    Asks(Door),
+}
+
+/// Whether an intrinsic of high IR is a door.
+pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
+    match intrinsic.shape() {
+        // What overflows wraps, a shift may be too far, a division by zero throws; a `Bool` keeps its lowest bit.
+        Shape::IntUnary
+        | Shape::IntBinary
+        | Shape::IntDivide
+        | Shape::Shift
+        | Shape::IntCompare
+        | Shape::CheckedPair
+        | Shape::FloatUnary
+        | Shape::FloatBinary
+        | Shape::FloatTernary
+        | Shape::FloatCompare
+        | Shape::Convert(_)
+        | Shape::Query
+        | Shape::AtomicFence => Standing::Safe,
+        // The address is not followed.
+        Shape::PtrOffset => Standing::Safe,
+        Shape::PtrLoad
+        | Shape::PtrStore
+        | Shape::AtomicLoad
+        | Shape::AtomicStore
+        | Shape::AtomicSwap
+        | Shape::AtomicModify
+        | Shape::AtomicReplace => Standing::Door(Door::Pointer),
+        // `cglobal`, `llvmcall`.
+        Shape::Foreign => Standing::Refused,
+    }
+}
+
+/// Whether a builtin is a door. Those with a check of bounds are safe because engines without doors make it.
+pub fn standing_of_builtin(builtin: Builtin) -> Standing {
+    match builtin {
+        Builtin::Setfield => Standing::Asks(Door::ArrayParts),
+        Builtin::Egal
+        | Builtin::Typeof
+        | Builtin::Sizeof
+        | Builtin::Subtype
+        | Builtin::Isa
+        | Builtin::Typeassert
+        | Builtin::ApplyType
+        | Builtin::Fieldtype
+        | Builtin::Nfields
+        | Builtin::Isdefined
+        | Builtin::Tuple
+        | Builtin::Getfield
+        | Builtin::Swapfield
+        | Builtin::Modifyfield
+        | Builtin::Replacefield
+        | Builtin::Setfieldonce
+        | Builtin::Getglobal
+        | Builtin::Setglobal
+        | Builtin::Swapglobal
+        | Builtin::Modifyglobal
+        | Builtin::Replaceglobal
+        | Builtin::Setglobalonce
+        | Builtin::Isdefinedglobal
+        | Builtin::GetBindingType
+        | Builtin::Memorynew
+        | Builtin::Memoryrefnew
+        | Builtin::Memoryrefget
+        | Builtin::Memoryrefset
+        | Builtin::Memoryrefswap
+        | Builtin::Memoryrefmodify
+        | Builtin::Memoryrefreplace
+        | Builtin::Memoryrefsetonce
+        | Builtin::Memoryrefoffset
+        | Builtin::MemoryrefIsassigned
+        | Builtin::Arrayref
+        | Builtin::Arrayset
+        | Builtin::Arraylen
+        | Builtin::Arraysize
+        | Builtin::ApplyIterate
+        | Builtin::Invoke
+        | Builtin::Invokelatest
+        | Builtin::InvokeInWorld
+        | Builtin::Applicable
+        | Builtin::Throw
+        | Builtin::ThrowMethoderror
+        | Builtin::Ifelse
+        | Builtin::Donotdelete
+        | Builtin::Compilerbarrier
+        | Builtin::Blackbox
+        | Builtin::Finalizer
+        | Builtin::CurrentScope => Standing::Safe,
+        Builtin::Svec
+        | Builtin::Typevar
+        | Builtin::Structtype
+        | Builtin::Abstracttype
+        | Builtin::Primitivetype
+        | Builtin::Typebody
+        | Builtin::Setsuper
+        | Builtin::EquivTypedef
+        | Builtin::Expr
+        | Builtin::SvecLen
+        | Builtin::SvecRef
+        | Builtin::ComputeSparams
+        | Builtin::OpaqueClosureCall => Standing::Refused,
+    }
+}
+
+/// Whether an operation is a door.
+pub fn standing(op: Op) -> Standing {
+    match op {
+        Op::Intrinsic(intrinsic) => standing_of_intrinsic(intrinsic),
+        Op::Builtin(builtin) => standing_of_builtin(builtin),
+        Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
+        Op::CFunction(_) => Standing::Door(Door::Callback),
+        Op::New(_) | Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
+        // What rows claim of types is tested when they run, and an undefined value throws where it is used.
+        Op::Phi
+        | Op::Copy
+        | Op::Goto
+        | Op::Branch
+        | Op::Return
+        | Op::Unreachable
+        | Op::Enter
+        | Op::Leave
+        | Op::GcPreserveBegin
+        | Op::GcPreserveEnd
+        | Op::Call
+        | Op::Invoke(_)
+        | Op::Pi
+        | Op::Upsilon
+        | Op::PhiC
+        | Op::GetGlobal(_)
+        | Op::TheException
+        | Op::PopException
+        | Op::ThrowUndefIfNot(_)
+        | Op::BoundsCheck(_)
+        | Op::LoopInfo(_)
+        | Op::CodeCoverage
+        | Op::StaticParameter(_)
+        | Op::StaticDefined(_) => Standing::Safe,
+        Op::Load(_)
+        | Op::Store(_)
+        | Op::AtomicLoad(_)
+        | Op::AtomicStore(_)
+        | Op::AtomicRmw(..)
+        | Op::AtomicCas(_)
+        | Op::SlotAddr(_)
+        | Op::MemCopy
+        | Op::CallSymbol(_)
+        | Op::CallRuntime(_)
+        | Op::Safepoint
+        | Op::Alloc(_)
+        | Op::AllocStack(_)
+        | Op::TypeOf
+        | Op::WriteBarrier
+        | Op::GcLoaded
+        | Op::PointerFromObjref
+        | Op::CallArgs(_)
+        | Op::ThreadAddr
+        | Op::Lanes(..)
+        | Op::Splat(_)
+        | Op::ExtractLane(..)
+        | Op::InsertLane(..)
+        | Op::LaneSelect => Standing::Door(Door::LowIr),
+    }
+}
+
+/// C functions of floats that programs may call without a door: the name, the type of all arguments and of the result, and how many arguments.
+pub const ALLOWED: &[(&str, Type, usize)] = &[
+    ("acos", Type::FLOAT64, 1),
+    ("acosh", Type::FLOAT64, 1),
+    ("asin", Type::FLOAT64, 1),
+    ("asinh", Type::FLOAT64, 1),
+    ("atan", Type::FLOAT64, 1),
+    ("atan2", Type::FLOAT64, 2),
+    ("atanh", Type::FLOAT64, 1),
+    ("cbrt", Type::FLOAT64, 1),
+    ("ceil", Type::FLOAT64, 1),
+    ("copysign", Type::FLOAT64, 2),
+    ("cos", Type::FLOAT64, 1),
+    ("cosh", Type::FLOAT64, 1),
+    ("exp", Type::FLOAT64, 1),
+    ("exp2", Type::FLOAT64, 1),
+    ("expm1", Type::FLOAT64, 1),
+    ("fabs", Type::FLOAT64, 1),
+    ("floor", Type::FLOAT64, 1),
+    ("fmax", Type::FLOAT64, 2),
+    ("fmin", Type::FLOAT64, 2),
+    ("fmod", Type::FLOAT64, 2),
+    ("hypot", Type::FLOAT64, 2),
+    ("log", Type::FLOAT64, 1),
+    ("log10", Type::FLOAT64, 1),
+    ("log1p", Type::FLOAT64, 1),
+    ("log2", Type::FLOAT64, 1),
+    ("pow", Type::FLOAT64, 2),
+    ("rint", Type::FLOAT64, 1),
+    ("round", Type::FLOAT64, 1),
+    ("sin", Type::FLOAT64, 1),
+    ("sinh", Type::FLOAT64, 1),
+    ("sqrt", Type::FLOAT64, 1),
+    ("tan", Type::FLOAT64, 1),
+    ("tanh", Type::FLOAT64, 1),
+    ("trunc", Type::FLOAT64, 1),
+    ("cosf", Type::FLOAT32, 1),
+    ("expf", Type::FLOAT32, 1),
+    ("logf", Type::FLOAT32, 1),
+    ("powf", Type::FLOAT32, 2),
+    ("sinf", Type::FLOAT32, 1),
+    ("sqrtf", Type::FLOAT32, 1),
+    ("tanf", Type::FLOAT32, 1),
+];
+
+/// Functions of Julia's run time that programs may call without a door: they test what they are given, and the row tests what they
+/// give.
+pub const RUNTIME: &[&str] = &[
+    "jl_alloc_array_1d",
+    "jl_alloc_array_2d",
+    "jl_alloc_array_3d",
+    "jl_alloc_genericmemory",
+    "jl_array_copy",
+    "jl_array_del_at",
+    "jl_array_del_beg",
+    "jl_array_del_end",
+    "jl_array_grow_at",
+    "jl_array_grow_beg",
+    "jl_array_grow_end",
+    "jl_array_sizehint",
+    "jl_genericmemory_copy",
+    "jl_get_world_counter",
+    "jl_new_array",
+    "jl_rethrow",
+    "jl_rethrow_other",
+    "jl_types_equal",
+];
+
+/// The doors among the first `own` functions of a verified module, in its order.
+pub fn of(module: &Module, own: usize) -> Vec<(FuncId, Vec<Violation>)> {
+    let functions = module.funcs().take(own);
+    let found = functions.map(|(id, func)| (id, of_func(&module.cx, func)));
+    found.filter(|(_, doors)| !doors.is_empty()).collect()
+}
+
+/// The doors of a verified function. Of a low function there is one, the function.
+pub fn of_func(cx: &Context, func: &Func) -> Vec<Violation> {
+    let found = |site, door| Violation { site, rule: Rule::Door(door) };
+    if func.level == Level::Low {
+        return vec![found(Site::Func, Door::LowIr)];
+    }
+    let mut doors = Vec::new();
+    for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+        match standing(func.op(inst)) {
+            Standing::Safe | Standing::Refused => {}
+            Standing::Asks(_) if is_harmless(cx, func, inst) => {}
+            Standing::Door(door) | Standing::Asks(door) => doors.push(found(Site::Inst(inst), door)),
+        }
+    }
+    doors
+}
+
+/// Whether a statement that [asks](Standing::Asks) is harmless.
+fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
+    let types = &cx.types;
+    match func.op(inst) {
+        Op::ForeignCall(foreign) => {
+            let data = func.foreign(foreign);
+            let Some(name) = data.name.map(|name| cx.names.text(name)) else { return false };
+            if RUNTIME.contains(&name) {
+                let plain = |ty: &Type| types.pointee(*ty).is_none();
+                return data.params.iter().all(plain) && plain(&data.result) && data.variadic_after.is_none();
+            }
+            let allowed = ALLOWED.iter().find(|(allowed, ..)| *allowed == name);
+            allowed.is_some_and(|&(_, ty, count)| {
+                data.variadic_after.is_none()
+                    && data.result == ty
+                    && data.params.len() == count
+                    && data.params.iter().all(|&param| param == ty)
+            })
+        }
+        Op::New(ty) => types.array_parts(ty).is_none() || has_room(cx, func, inst),
+        Op::SplatNew(ty) => types.array_parts(ty).is_none(),
+        // Where the type is not seen, the run time sees it.
+        Op::Builtin(Builtin::Setfield) => {
+            let object = func.args(inst).first().map_or(Type::BOTTOM, |&object| func.ty(object));
+            types.array_parts(object).is_none()
+        }
+        _ => false,
+    }
+}
+
+/// Whether the elements of a new vector are those of a fresh `Memory` of the same length:
+///
+/// ```text
+/// %1 = memorynew(Memory{T}, n)    %2 = memoryrefnew(%1)    %3 = tuple(n)    %new(Vector{T}, %2, %3)
+/// ```
+fn has_room(cx: &Context, func: &Func, inst: Inst) -> bool {
+    let &[reference, size] = func.args(inst) else { return false };
+    let builtin = |value: Value, wanted: Builtin| {
+        let inst = func.def_inst(value)?;
+        (func.op(inst) == Op::Builtin(wanted)).then(|| func.args(inst))
+    };
+    let length = match (builtin(size, Builtin::Tuple), func.as_const(size)) {
+        (Some(&[length]), _) => length,
+        (None, Some(Const::Aggregate { fields, .. })) if fields.len() == 1 => fields[0],
+        _ => return false,
+    };
+    let memory = match builtin(reference, Builtin::Memoryrefnew) {
+        Some(&[memory]) => memory,
+        _ => return false,
+    };
+    // A constant of the same bits is the same value.
+    let fits = matches!(builtin(memory, Builtin::Memorynew), Some(&[_, given]) if given == length);
+    let is_vector = matches!(func.op(inst), Op::New(ty) if matches!(cx.types.array_parts(ty), Some((_, 1))));
+    let is_memory = matches!(cx.types.kind(func.ty(memory)), TypeKind::Nominal { .. })
+        && cx.types.memory_element(func.ty(memory)).is_some();
+    fits && is_vector && is_memory
+}
+
+#[cfg(test)]
+mod tests;

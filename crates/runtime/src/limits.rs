@@ -1,0 +1,250 @@
+//! Limits of calls: a deadline, or a token that any thread may cancel. The end that they bring cannot be caught.
+//!
+//! ```text
+//!   limited ── a frame on the thread ──► body ──► calls of compiled code ──► the frame goes; the call's own result, or how it ended
+//!                   ▲       ▲
+//!        Watch: its deadline │         each writes why into the frame, then sets the end bit of the thread's poll word
+//!                          Cancel
+//! ```
+//!
+//! **The end.** While the bit is set, every poll throws, and `brolga_unwind` passes by all handlers of compiled code up to the entry from Rust
+//! (`routines/unwind.rs`). So a handler gets neither the end nor what is thrown while it is on its way. A host function in between sees the error of
+//! its own call and may return what it likes: the code that called it ends at its next poll. The bit stays until the innermost frame that has
+//! ended is left. `finally` blocks of the program do not run.
+//!
+//! **Nesting.** Limits of a call within a limited call hold for it beside those further out; what ends an outer one ends the inner one as well.
+//!
+//! **Where polls are**: at loop heads, and at the entries of functions that call. Code without either comes to its end.
+//!
+//! Cost: a lock, and for deadlines those of `watch.rs`; nothing in compiled code.
+//!
+//! Not done: a routine of the run time, a C function, a collection or a compilation is not left in the middle: the end comes when it is over.
+//! Fuel, which would count the same at every level of optimisation, because the passes do not keep such a count.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::instance::Runtime;
+use crate::thread::{AttachError, Interrupt, with_attached};
+use crate::watch::{EndFrame, Ended};
+
+/// Why something under limits has no result.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LimitError {
+    /// A limit was reached, perhaps before anything was called.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+    /// The thread cannot run compiled code.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The system gives no thread that watches the clock.
+    #[error("there is no thread for deadlines")]
+    NoWatch,
+}
+
+/// A token: whoever has it may end the calls that were given it. Clones are one token.
+///
+/// It is sticky: once cancelled, calls with it end at once, also those that begin later, until it is [cleared](Cancel::clear).
+#[derive(Clone, Default)]
+pub struct Cancel {
+    shared: Arc<Mutex<Cancelling>>,
+}
+
+#[derive(Default)]
+struct Cancelling {
+    is_cancelled: bool,
+    /// The calls under way.
+    frames: Vec<Arc<EndFrame>>,
+}
+
+impl Cancel {
+    /// A token that nobody has cancelled.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Ends all calls with this token, those under way and those that begin before it is cleared.
+    pub fn cancel(&self) {
+        let mut shared = self.lock();
+        shared.is_cancelled = true;
+        shared.frames.iter().for_each(|frame| frame.end(Ended::Cancelled));
+    }
+
+    /// Whether it is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.lock().is_cancelled
+    }
+
+    /// Calls that begin from now on are not ended. Those that were ended stay so.
+    pub fn clear(&self) {
+        self.lock().is_cancelled = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cancelling> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cancel({})", self.is_cancelled())
+    }
+}
+
+/// Limits for calls. Several may be set; the first one that is reached counts.
+#[derive(Clone, Default, Debug)]
+pub struct Limits {
+    deadline: Option<Instant>,
+    cancel: Option<Cancel>,
+}
+
+impl Limits {
+    /// No limits.
+    pub fn new() -> Limits {
+        Limits::default()
+    }
+
+    /// Ends at this time.
+    #[must_use]
+    pub fn deadline(self, at: Instant) -> Limits {
+        Limits { deadline: Some(at), ..self }
+    }
+
+    /// Ends after this time from now on. A time that no clock shows is none.
+    #[must_use]
+    pub fn timeout(self, after: Duration) -> Limits {
+        Limits { deadline: Instant::now().checked_add(after), ..self }
+    }
+
+    /// Ends when the token is cancelled.
+    #[must_use]
+    pub fn cancelled_by(self, cancel: &Cancel) -> Limits {
+        Limits { cancel: Some(cancel.clone()), ..self }
+    }
+}
+
+/// Limits in force on the running thread, until this is dropped.
+struct InForce<'r> {
+    runtime: &'r Arc<Runtime>,
+    frame: Arc<EndFrame>,
+    deadline: Option<(Instant, u64)>,
+    cancel: Option<Cancel>,
+}
+
+impl Drop for InForce<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.deadline {
+            self.runtime.watch().take_back(key);
+        }
+        if let Some(cancel) = &self.cancel {
+            cancel.lock().frames.retain(|frame| !Arc::ptr_eq(frame, &self.frame));
+        }
+        // From here on nobody ends the frame. The thread was attached when it was made.
+        let _left = with_attached(self.runtime, |thread| thread.leave_limits(&self.frame));
+    }
+}
+
+impl Runtime {
+    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, whatever handlers the program has.
+    ///
+    /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
+    ///
+    /// # Errors
+    /// A limit was reached before `body` came back; if that was so at the beginning, it does not run. The thread cannot be attached.
+    pub fn limited<R>(self: &Arc<Self>, limits: &Limits, body: impl FnOnce() -> R) -> Result<R, LimitError> {
+        if limits.deadline.is_some_and(|at| at <= Instant::now()) {
+            return Err(Ended::Deadline.into());
+        }
+        let thread = Interrupt::for_current(self)?;
+        let frame = Arc::new(EndFrame::new(move || thread.end()));
+        with_attached(self, |thread| thread.enter_limits(frame.clone()))?;
+        let mut in_force = InForce { runtime: self, frame, deadline: None, cancel: None };
+        if let Some(cancel) = &limits.cancel {
+            let mut shared = cancel.lock();
+            if shared.is_cancelled {
+                drop(shared);
+                return Err(Ended::Cancelled.into());
+            }
+            shared.frames.push(in_force.frame.clone());
+            in_force.cancel = Some(cancel.clone());
+        }
+        if let Some(at) = limits.deadline {
+            in_force.deadline = Some(self.watch().add(at, &in_force.frame).ok_or(LimitError::NoWatch)?);
+        }
+        let result = body();
+        match in_force.frame.ended() {
+            Some(ended) => Err(ended.into()),
+            None => Ok(result),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::RuntimeOptions;
+
+    fn runtime() -> Arc<Runtime> {
+        Runtime::new(RuntimeOptions::default())
+    }
+
+    /// Whether compiled code on this thread would end at its next poll.
+    fn ends(runtime: &Arc<Runtime>) -> bool {
+        with_attached(runtime, |thread| thread.is_ending()).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_sticky_until_it_is_cleared() {
+        let (runtime, cancel) = (runtime(), Cancel::new());
+        let limits = Limits::new().cancelled_by(&cancel);
+        assert_eq!(runtime.limited(&limits, || ends(&runtime)), Ok(false));
+        cancel.cancel();
+        let refused = runtime.limited(&limits, || unreachable!("it was cancelled before"));
+        assert_eq!(refused, Err(LimitError::Ended(Ended::Cancelled)));
+        cancel.clear();
+        let ended = runtime.limited(&limits, || {
+            cancel.cancel();
+            assert!(ends(&runtime));
+            cancel.clear();
+            assert!(ends(&runtime), "what was ended stays ended");
+        });
+        assert_eq!(ended, Err(LimitError::Ended(Ended::Cancelled)));
+        assert!(!ends(&runtime));
+        assert_eq!(runtime.limited(&limits, || 1), Ok(1));
+    }
+
+    #[test]
+    fn deadlines_end_and_those_that_have_passed_run_nothing() {
+        let runtime = runtime();
+        let past = Limits::new().deadline(Instant::now());
+        let refused = runtime.limited(&past, || unreachable!("it was over before"));
+        assert_eq!(refused, Err(LimitError::Ended(Ended::Deadline)));
+        let soon = Limits::new().timeout(Duration::from_millis(1));
+        let ended = runtime.limited(&soon, || {
+            while !ends(&runtime) {
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(ended, Err(LimitError::Ended(Ended::Deadline)));
+        assert!(!ends(&runtime));
+        assert_eq!(runtime.limited(&Limits::new().timeout(Duration::MAX), || 1), Ok(1));
+        assert_eq!(runtime.limited(&Limits::new().timeout(Duration::from_secs(3600)), || 1), Ok(1));
+    }
+
+    #[test]
+    fn an_inner_end_stays_inside_and_an_outer_one_stays() {
+        let runtime = runtime();
+        let (outer, inner) = (Cancel::new(), Cancel::new());
+        let (of_outer, of_inner) = (Limits::new().cancelled_by(&outer), Limits::new().cancelled_by(&inner));
+        let done = runtime.limited(&of_outer, || {
+            let ended = runtime.limited(&of_inner, || inner.cancel());
+            assert_eq!(ended, Err(LimitError::Ended(Ended::Cancelled)));
+            assert!(!ends(&runtime));
+            inner.clear();
+            assert_eq!(runtime.limited(&of_inner, || outer.cancel()), Ok(()));
+            assert!(ends(&runtime));
+        });
+        assert_eq!(done, Err(LimitError::Ended(Ended::Cancelled)));
+        assert!(!ends(&runtime));
+    }
+}

@@ -1,0 +1,145 @@
+//! What ends limited calls: the reason of each, and the thread that looks at the clock.
+//!
+//! ```text
+//!   Watch ── sleeps up to the first deadline ──► EndFrame::end ── writes why ──► sets the end bit of the thread's poll word (`limits.rs`)
+//! ```
+//!
+//! A runtime has one such thread, from its first deadline on, until it is gone.
+//!
+//! **Orderings.**
+//!
+//! | row | operation               | order   | pairs with | without it                                                       |
+//! |-----|-------------------------|---------|------------|------------------------------------------------------------------|
+//! | E1  | end: write the reason   | AcqRel  | E2         | the thread sees the bit, and of the call that it has not ended   |
+//! | E2  | read the reason         | Acquire | E1         | as E1                                                            |
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// How a limited call ended before it returned.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Its deadline has passed.
+    #[error("the call was ended: its deadline has passed")]
+    Deadline,
+    /// Its token was cancelled.
+    #[error("the call was ended: it was cancelled")]
+    Cancelled,
+}
+
+/// A limited call under way.
+pub(crate) struct EndFrame {
+    /// Sets the end bit of its thread.
+    stop: Box<dyn Fn() + Send + Sync>,
+    /// 0: it has not ended.
+    why: AtomicU8,
+}
+
+impl EndFrame {
+    /// One that has not ended, of the thread that `stop` stops.
+    pub(crate) fn new(stop: impl Fn() + Send + Sync + 'static) -> EndFrame {
+        EndFrame { stop: Box::new(stop), why: AtomicU8::new(0) }
+    }
+
+    /// Ends the call, for this reason if it has none yet. The reason is there before the thread is told.
+    pub(crate) fn end(&self, why: Ended) {
+        let why = match why {
+            Ended::Deadline => 1,
+            Ended::Cancelled => 2,
+        };
+        let (write, read) = (Ordering::AcqRel, Ordering::Acquire); // E1
+        let _first = self.why.compare_exchange(0, why, write, read);
+        (self.stop)();
+    }
+
+    /// Why it has ended.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        let why = self.why.load(Ordering::Acquire); // E2
+        match why {
+            0 => None,
+            1 => Some(Ended::Deadline),
+            _ => Some(Ended::Cancelled),
+        }
+    }
+}
+
+/// The deadlines of a runtime's threads.
+#[derive(Default)]
+pub(crate) struct Watch {
+    shared: Arc<Watched>,
+}
+
+#[derive(Default)]
+struct Watched {
+    state: Mutex<WatchState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct WatchState {
+    /// By time, and a number that keeps equal times apart.
+    due: BTreeMap<(Instant, u64), Arc<EndFrame>>,
+    next: u64,
+    is_running: bool,
+    is_over: bool,
+}
+
+impl Watched {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is due, until the runtime is gone.
+    fn watch(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            let Some((&(at, _), _)) = state.due.first_key_value() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                if let Some((_, frame)) = state.due.pop_first() {
+                    frame.end(Ended::Deadline);
+                }
+            } else {
+                let waited = self.changed.wait_timeout(state, left);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// Ends a call at a time, unless the result is taken back before. Nothing if the system gives no thread.
+    pub(crate) fn add(&self, at: Instant, frame: &Arc<EndFrame>) -> Option<(Instant, u64)> {
+        let mut state = self.shared.lock();
+        if !state.is_running {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name("brolga deadlines".to_owned());
+            thread.spawn(move || shared.watch()).ok()?;
+            state.is_running = true;
+        }
+        let key = (at, state.next);
+        state.next += 1;
+        state.due.insert(key, frame.clone());
+        if state.due.first_key_value().is_some_and(|(first, _)| *first == key) {
+            self.shared.changed.notify_one();
+        }
+        Some(key)
+    }
+
+    /// The call is over.
+    pub(crate) fn take_back(&self, key: (Instant, u64)) {
+        self.shared.lock().due.remove(&key);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_one();
+    }
+}
