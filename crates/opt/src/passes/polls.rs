@@ -106,7 +106,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             if !cx.spend("loops that poll rarely") {
                 break;
             }
-            strip(func, cx.types(), &counted, &round.polls, rounds);
+            let is_guarded = counted.is_guarded(func, cfg, loops);
+            strip(func, cx.types(), &counted, is_guarded, &round.polls, rounds);
         }
     }
     cx.changed()
@@ -188,7 +189,31 @@ fn counts_by_unknown(func: &Func, test: &Test) -> bool {
     has_bound && test.counter.const_step(func).is_none() && func.ty(test.counter.value) == Type::I64
 }
 
-fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], rounds: u64) {
+/// `first` plus the lesser of the distance and of what is left to `end`, made at the end of a block. The test of the loop holds for `first`, so the
+/// rounds that are left are the difference, as an unsigned integer.
+fn nearer_end(func: &mut Func, block: Block, [first, distance, end]: [Value; 3]) -> Value {
+    let left = ins(func, block, Intrinsic::SubInt, &[end, first], Type::I64);
+    let few = ins(func, block, Intrinsic::UltInt, &[left, distance], Type::I8);
+    let part = choose(func, block, [few, left, distance]);
+    ins(func, block, Intrinsic::AddInt, &[first, part], Type::I64)
+}
+
+/// `first` plus the distance or `end` if that is less; `beyond` if the sum goes round.
+fn limit_in_range(func: &mut Func, block: Block, [first, distance, end, beyond]: [Value; 4]) -> Value {
+    let far = ins(func, block, Intrinsic::AddInt, &[first, distance], Type::I64);
+    let in_range = ins(func, block, Intrinsic::SltInt, &[first, far], Type::I8);
+    let before_end = ins(func, block, Intrinsic::SltInt, &[far, end], Type::I8);
+    // Two choices are two conditional moves; one of both conditions would first make each a number.
+    let nearer = choose(func, block, [before_end, far, end]);
+    choose(func, block, [in_range, nearer, beyond])
+}
+
+fn choose(func: &mut Func, block: Block, choice: [Value; 3]) -> Value {
+    let op = Op::Builtin(Builtin::Ifelse);
+    Cursor::new(func).before_terminator(block).ins_value(op, &choice, Type::I64)
+}
+
+fn strip(func: &mut Func, types: &Types, counted: &Counted, is_guarded: bool, polls: &[Inst], rounds: u64) {
     let Counted { shape, test } = *counted;
     let end = end_of(func, types, counted);
     // How far so many rounds get, and the limit where they would get beyond all numbers.
@@ -201,9 +226,7 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
             let before = ins(func, at, Intrinsic::SubInt, &[step, one], Type::I64);
             let is_fit = ins(func, at, Intrinsic::UltInt, &[before, most], Type::I8);
             let all = ins(func, at, Intrinsic::MulInt, &[step, rounds], Type::I64);
-            let op = Op::Builtin(Builtin::Ifelse);
-            let distance =
-                Cursor::new(func).before_terminator(at).ins_value(op, &[is_fit, all, none], Type::I64);
+            let distance = choose(func, at, [is_fit, all, none]);
             (distance, func.bits(types, Type::I64, i64::MIN as u64 as u128))
         }
     };
@@ -236,17 +259,11 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
         }
     }
 
-    // How far this time.
-    let far = ins(func, outer, Intrinsic::AddInt, &[first, distance], Type::I64);
-    let in_range = ins(func, outer, Intrinsic::SltInt, &[first, far], Type::I8);
-    let before_end = ins(func, outer, Intrinsic::SltInt, &[far, end], Type::I8);
-    // Two choices are two conditional moves; one of both conditions would first make each a number.
-    let mut choose = |cond, yes, no| {
-        let op = Op::Builtin(Builtin::Ifelse);
-        Cursor::new(func).before_terminator(outer).ins_value(op, &[cond, yes, no], Type::I64)
+    let limit = if is_guarded && splittable_step(func, counted).is_some() {
+        nearer_end(func, outer, [first, distance, end])
+    } else {
+        limit_in_range(func, outer, [first, distance, end, beyond])
     };
-    let nearer = choose(before_end, far, end);
-    let limit = choose(in_range, nearer, beyond);
 
     // The loop's own test, behind the new one.
     let goes_on = ins(func, shape.latch, Intrinsic::SltInt, &[test.counter.next, limit], Type::I8);
