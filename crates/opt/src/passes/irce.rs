@@ -76,6 +76,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        if func.is_cold(loops.header(l)) {
+            continue;
+        }
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
         let known = [counted.test.bound, counted.test.counter.start];
         let undefined = undefined.get(func);

@@ -100,6 +100,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             round.polls.iter().for_each(|&poll| func.remove_inst(poll));
             continue;
         }
+        if func.is_cold(loops.header(l)) {
+            continue;
+        }
         let Some(counted) = strippable(func, cfg, loops, &undefined, l, &round) else { continue };
         let rounds = MAX_WORK / round.work.unwrap_or(MAX_WORK).max(1);
         if rounds >= MIN_ROUNDS {
