@@ -28,6 +28,7 @@
 //! Needs the dominator tree; breaks the graph only where a way in got a block. Not done: addresses that change at a φ (what
 //! was loaded for `i + 1` in the last round); values of another type or size; congruence of φ around loops.
 
+mod access;
 mod memory;
 mod settled;
 mod webs;

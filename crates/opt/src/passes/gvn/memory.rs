@@ -1,6 +1,7 @@
 //! The value at the place of a load; see `passes/gvn.rs` for terms and phases.
 
 use super::Fuel;
+use super::access::{Access, Known};
 use super::settled::Settled;
 use crate::alias::{Alias, Aliases, Location};
 use crate::loop_copy::split_edge;
@@ -40,24 +41,6 @@ pub(super) struct Memory<'a> {
     added: Vec<(Block, Block, Inst)>,
     /// The φ that were made.
     merged: Vec<Inst>,
-}
-
-/// An instruction that touches memory.
-#[derive(Clone, Copy)]
-pub(super) struct Access {
-    pub(super) inst: Inst,
-    pub(super) effects: Effects,
-    /// For a load and a store.
-    pub(super) known: Option<Known>,
-}
-
-/// The value at a place after a load or a store.
-#[derive(Clone, Copy)]
-pub(super) struct Known {
-    pub(super) at: Location,
-    pub(super) value: Value,
-    pub(super) ty: Type,
-    stored: bool,
 }
 
 /// The value that a block leaves at the place in question.

@@ -11,7 +11,7 @@
 //! Cost: each store to a header in the block of its array is compared with the writers of headers, of which there are at most [`MAX_WRITERS`].
 //! Not done: fields of other objects.
 
-use super::memory::{Access, Known};
+use super::access::{Access, Known};
 use crate::alias::{Alias, Aliases, Location, Root};
 use crate::replace::Replacements;
 use brolga_ir::effects::Regions;
