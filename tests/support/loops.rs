@@ -448,6 +448,17 @@ impl Row {
                 };
                 ("%a", "%b", part("v", "a") + &part("w", "b"))
             }
+            Container::Ptr => {
+                let pointer = |of: &str, to: &str| {
+                    format!(
+                        "│ %r{to} = Base.getfield({of}, :ref)::MemoryRef{{{element}}}
+│ %p{to} = Base.getfield(%r{to}, :ptr_or_offset)::Ptr{{Nothing}}
+│ %{to} = Base.bitcast({container}, %p{to})::{container}\n"
+                    )
+                };
+                // The digests behind the call keep both vectors alive.
+                ("%a", "%b", pointer("v", "a") + &pointer("w", "b"))
+            }
             _ => ("v", "w", String::new()),
         };
         let digest = |blocks: [&str; 4], of: &str, from: (&str, &str), n: &str| {

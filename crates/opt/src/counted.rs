@@ -187,9 +187,23 @@ impl Relation {
 /// Two values and the relation that holds between them when a branch goes one way.
 pub(crate) fn related(func: &Func, branch: Inst, taken: usize) -> Option<(Value, Relation, Value)> {
     let &[cond] = func.args(branch) else { return None };
+    related_by(func, cond, taken == 0)
+}
+
+/// Two values and the relation that holds between them when a condition has this value.
+fn related_by(func: &Func, cond: Value, truth: bool) -> Option<(Value, Relation, Value)> {
     let compare = func.def_inst(cond)?;
     let (Op::Intrinsic(op), &[a, b]) = (func.op(compare), func.args(compare)) else { return None };
-    Some((a, Relation::of(op, taken == 0)?, b))
+    Some((a, Relation::of(op, truth)?, b))
+}
+
+/// The two parts of a conjunction.
+fn conjunction(func: &Func, cond: Value) -> Option<[Value; 2]> {
+    let made = func.def_inst(cond)?;
+    match (func.op(made), func.args(made)) {
+        (Op::Intrinsic(Intrinsic::AndInt), &[a, b]) => Some([a, b]),
+        _ => None,
+    }
 }
 
 /// Which value of a recurrence a test looks at.
@@ -316,6 +330,32 @@ impl Counted {
                 _ => false,
             };
         }
+        self.is_known_before(func, cfg, loops, |found| {
+            found == (counter.start, relation, bound) || found == (bound, relation.swapped(), counter.start)
+        })
+    }
+
+    /// Whether a 64-bit value was tested not to be negative before the preheader is entered.
+    pub(crate) fn is_natural_before(&self, func: &Func, cfg: &Cfg, loops: &Loops, value: Value) -> bool {
+        self.is_known_before(func, cfg, loops, |(a, relation, b)| {
+            let (other, relation) = if b == value { (a, relation) } else { (b, relation.swapped()) };
+            let least = signed(func, other).filter(|_| a == value || b == value);
+            match relation {
+                Relation::AtMost(Signed::Yes) => least.is_some_and(|least| least >= 0),
+                Relation::Less(Signed::Yes) => least.is_some_and(|least| least >= -1),
+                _ => false,
+            }
+        })
+    }
+
+    /// Whether a branch on the way to the preheader says something.
+    fn is_known_before(
+        &self,
+        func: &Func,
+        cfg: &Cfg,
+        loops: &Loops,
+        says: impl Fn((Value, Relation, Value)) -> bool,
+    ) -> bool {
         let mut at = self.shape.preheader;
         for _ in 0..MAX_GUARDS {
             let around =
@@ -323,11 +363,14 @@ impl Counted {
             let Some(before) = cfg.single_pred(at).filter(|&b| around(b)) else { return false };
             if let Some(branch) = func.terminator(before).filter(|&t| func.op(t) == Op::Branch)
                 && let Some(taken) = func.inst_blocks(branch).iter().position(|&b| b == at)
-                && let Some((a, found, b)) = related(func, branch, taken)
-                && ((a, found, b) == (counter.start, relation, bound)
-                    || (a, found, b) == (bound, relation.swapped(), counter.start))
+                && let Some(&cond) = func.args(branch).first()
             {
-                return true;
+                let tells = |cond: Value| related_by(func, cond, taken == 0).is_some_and(&says);
+                // Where a conjunction is true, so are its parts.
+                let parts = if taken == 0 { conjunction(func, cond) } else { None };
+                if tells(cond) || parts.is_some_and(|parts| parts.into_iter().any(tells)) {
+                    return true;
+                }
             }
             at = before;
         }

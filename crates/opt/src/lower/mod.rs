@@ -45,6 +45,7 @@
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
 //! | `walk` | blocks, φs, terminators, safepoints |
+//! | `entry_reads` | reads that prove to loop passes what parameters are |
 //! | `build` | emitting |
 
 mod addr;
@@ -59,6 +60,7 @@ mod c_struct;
 mod call;
 mod dynamic;
 mod element;
+mod entry_reads;
 mod error;
 mod handler;
 mod identity;
@@ -103,7 +105,7 @@ use walk::PendingPhi;
 pub struct Options {
     /// Whether safepoints are placed. Without them a thread cannot be stopped inside compiled code.
     pub safepoints: bool,
-    /// Whether a function with loops loads the first dimension of its array parameters at its entry. The value is not used; the
+    /// Whether a function with loops loads the first dimension of its array parameters, and of arrays in them, at its entry. The value is not used; the
     /// load proves to loop passes that the header is readable, so they can hoist loads of it that are behind a check.
     pub entry_reads: bool,
     /// Whether `setfield!` sets the parts of an array in place. The run time does it else, if the doors are open.

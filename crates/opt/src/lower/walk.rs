@@ -90,23 +90,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reads the first dimension of each array parameter at the entry.
-    fn read_array_params(&mut self) {
-        let src = self.src;
-        let first = self.out.entry().and_then(|b| self.out.first_inst(b));
-        for (param, &value) in src.sig.params.iter().zip(src.params()) {
-            let Some((elem, dims)) = self.types.array_parts(param.ty).filter(|&(_, dims)| dims > 0) else {
-                continue;
-            };
-            let Known::Leaves { start, count: 1, .. } = self.known[value] else { continue };
-            let array = self.pool[start as usize];
-            self.before = first;
-            self.place = first.map_or_else(Place::default, |i| self.out.place(i));
-            self.read_first_dim(array, elem, dims);
-        }
-        self.before = None;
-    }
-
     /// The notes about loops for low passes go to the heads of these loops.
     fn loop_notes(&mut self, cfg: &Cfg, rpo: &Rpo) {
         let src = self.src;

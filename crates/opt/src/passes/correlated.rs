@@ -16,12 +16,13 @@
 //! | a checked operation | do the operands keep it from wrapping | the unchecked one; the flag is false |
 //! | a division by 2ⁿ, its remainder | is the dividend negative | a shift; an `and` |
 //!
-//! Proofs are in `correlated/prover.rs`, ranges in `crate::ranges`. Undecided conditions stay as they are.
+//! Proofs are in `correlated/prover.rs`, what branches tell in `correlated/tested.rs`, ranges in `crate::ranges`. Undecided conditions stay as they are.
 //!
 //! Cost: a bounded number of goals for each question, and [`GOALS_PER_INST`] for each instruction of the function in all. Needs the
 //! dominator tree; breaks the uses. Not done: a value that was tested to be a constant is not replaced by it; floats.
 
 mod prover;
+mod tested;
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -53,9 +54,11 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let limit = GOALS + GOALS_PER_INST * func.inst_count();
     let mut values = Replacements::default();
     'all: for &block in facts.rpo().blocks() {
+        prover.enter_block();
         let mut next = func.first_inst(block);
         while let Some(inst) = next {
             next = func.next_inst(inst);
+            prover.pass_by(func, inst);
             if prover.spent > limit {
                 break 'all;
             }

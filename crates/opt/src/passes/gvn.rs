@@ -15,7 +15,8 @@
 //! a place at its end if the last instruction in it that may touch the place is a load or a store of exactly that place and type. It
 //! *loses* the place if it is another, and is *open* if there is none: then its ways in decide.
 //!
-//! Phases for each load, in `gvn/memory.rs`: look back in its own block; else collect the open blocks before it; find which of them
+//! The header of an array that is written only where the array is made is known at once (`gvn/settled.rs`).
+//! Phases for each other load, in `gvn/memory.rs`: look back in its own block; else collect the open blocks before it; find which of them
 //! get a value on every way in; if the block of the load itself does on all ways but one, a load at the end of that one
 //! makes up for it; merge what arrives, with φ where it differs. The blocks are walked down the dominator tree in reverse
 //! postorder among siblings, so what comes from before is replaced already; only what comes around a loop is not.
@@ -27,7 +28,9 @@
 //! Needs the dominator tree; breaks the graph only where a way in got a block. Not done: addresses that change at a φ (what
 //! was loaded for `i + 1` in the last round); values of another type or size; congruence of φ around loops.
 
+mod access;
 mod memory;
+mod settled;
 mod webs;
 
 use crate::exprs::Exprs;

@@ -91,7 +91,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let l = shape.l;
         let Some(test) = Test::at(func, loops, &shape, shape.latch) else { continue };
         let counted = Counted { shape, test };
-        if is_signed_anyway(func, &counted) {
+        if is_signed_anyway(func, cfg, loops, &counted) {
             if !cx.spend("signed tests") {
                 break;
             }
@@ -181,8 +181,8 @@ fn test_after_step(func: &mut Func, counted: &Counted) {
     func.set_inst_blocks(test.branch, &[shape.header, test.exit]);
 }
 
-/// Whether an unsigned "less" tests numbers from 0 to a length only, so that the signed one says the same.
-fn is_signed_anyway(func: &Func, counted: &Counted) -> bool {
+/// Whether an unsigned "less" tests numbers from 0 to a length only, or to what was tested not to be negative, so that the signed one says the same.
+fn is_signed_anyway(func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
     let Test { counter, tested, relation, bound, .. } = counted.test;
     let starts_natural =
         signed(func, counter.start).is_some_and(|start| (0..i128::from(i64::MAX)).contains(&start));
@@ -191,7 +191,7 @@ fn is_signed_anyway(func: &Func, counted: &Counted) -> bool {
         && counter.const_step(func) == Some(1)
         && func.ty(counter.value) == Type::I64
         && starts_natural
-        && signed_bound(func, bound)
+        && (signed_bound(func, bound) || counted.is_natural_before(func, cfg, loops, bound))
 }
 
 /// Whether a 64-bit bound is a length, or a constant that is not negative.

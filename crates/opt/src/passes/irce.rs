@@ -76,6 +76,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        if func.is_cold(loops.header(l)) {
+            continue;
+        }
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
         let known = [counted.test.bound, counted.test.counter.start];
         let undefined = undefined.get(func);
@@ -281,6 +284,8 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
     let start = counted.test.counter.start;
     let mut limits = Limits { limit: end_in_range(func, types, counted), enter: Enter::Below };
     let mut seen = Vec::new();
+    // The start has to be at least this.
+    let mut least_start = i128::from(i64::MIN);
     for check in checks {
         if let Kind::Below(len, _) = check.kind
             && !check.terms.is_empty()
@@ -321,15 +326,13 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
         }
         // A signed comparison must not wrap below either.
         let least = least.unwrap_or(i128::from(i64::MIN)) - check.added;
-        match signed(func, start) {
-            Some(s) if s >= least => {}
-            _ if least <= i128::from(i64::MIN) => {}
-            _ => {
-                let from = func.bits(types, Type::I64, least as u128);
-                let late = ins(func, pre, Intrinsic::SleInt, &[from, start], Type::I8);
-                limits.only_if(func, pre, late);
-            }
-        }
+        least_start = least_start.max(least);
+    }
+    let is_late = signed(func, start).is_some_and(|s| s >= least_start);
+    if least_start > i128::from(i64::MIN) && !is_late {
+        let from = func.bits(types, Type::I64, least_start as u128);
+        let late = ins(func, pre, Intrinsic::SleInt, &[from, start], Type::I8);
+        limits.only_if(func, pre, late);
     }
     limits
 }

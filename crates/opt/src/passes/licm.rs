@@ -213,17 +213,18 @@ impl LoopFacts {
     /// Whether a load reads a word that its object is known to have at the end of a block.
     fn is_proven(&self, func: &Func, types: &Types, tree: &DomTree, inst: Inst, block: Block) -> bool {
         let Some((object, access)) = object_load(func, inst) else { return false };
+        let made = func.def_inst(object).map(|def| func.op(def));
+        if let (Region::Header | Region::Size, Some(Op::Alloc(ty))) = (access.region, made)
+            && let Some((_, dims)) = types.array_parts(ty)
+        {
+            // The address, the `Memory`, the dimensions.
+            return (0..=8 + 8 * i64::from(dims)).contains(&i64::from(access.offset));
+        }
         let kind = match (access.region, access.offset) {
             (Region::Header | Region::Size, 0 | 8 | 16) => Kind::Array,
             (Region::Length, 0) | (Region::Immutable, 8) => Kind::Memory,
             _ => return false,
         };
-        let made = func.def_inst(object).map(|def| func.op(def));
-        if let (Kind::Array, Some(Op::Alloc(ty))) = (kind, made)
-            && types.array_parts(ty).is_some_and(|(_, dims)| dims > 0)
-        {
-            return true;
-        }
         let proofs = self.proofs.get(&(object, kind));
         proofs.is_some_and(|blocks| blocks.iter().any(|&proof| tree.dominates(proof, block)))
     }

@@ -101,13 +101,17 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             round.polls.iter().for_each(|&poll| func.remove_inst(poll));
             continue;
         }
+        if func.is_cold(loops.header(l)) {
+            continue;
+        }
         let Some(counted) = strippable(func, cfg, loops, &undefined, l, &round) else { continue };
         let rounds = MAX_WORK / round.work.unwrap_or(MAX_WORK).max(1);
         if rounds >= MIN_ROUNDS {
             if !cx.spend("loops that poll rarely") {
                 break;
             }
-            strip(func, cx.types(), &counted, &round.polls, rounds);
+            let is_guarded = counted.is_guarded(func, cfg, loops);
+            strip(func, cx.types(), &counted, is_guarded, &round.polls, rounds);
         }
     }
     cx.changed()
@@ -189,7 +193,31 @@ fn counts_by_unknown(func: &Func, test: &Test) -> bool {
     has_bound && test.counter.const_step(func).is_none() && func.ty(test.counter.value) == Type::I64
 }
 
-fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], rounds: u64) {
+/// `first` plus the lesser of the distance and of what is left to `end`, made at the end of a block. The test of the loop holds for `first`, so the
+/// rounds that are left are the difference, as an unsigned integer.
+fn nearer_end(func: &mut Func, block: Block, [first, distance, end]: [Value; 3]) -> Value {
+    let left = ins(func, block, Intrinsic::SubInt, &[end, first], Type::I64);
+    let few = ins(func, block, Intrinsic::UltInt, &[left, distance], Type::I8);
+    let part = choose(func, block, [few, left, distance]);
+    ins(func, block, Intrinsic::AddInt, &[first, part], Type::I64)
+}
+
+/// `first` plus the distance or `end` if that is less; `beyond` if the sum goes round.
+fn limit_in_range(func: &mut Func, block: Block, [first, distance, end, beyond]: [Value; 4]) -> Value {
+    let far = ins(func, block, Intrinsic::AddInt, &[first, distance], Type::I64);
+    let in_range = ins(func, block, Intrinsic::SltInt, &[first, far], Type::I8);
+    let before_end = ins(func, block, Intrinsic::SltInt, &[far, end], Type::I8);
+    // Two choices are two conditional moves; one of both conditions would first make each a number.
+    let nearer = choose(func, block, [before_end, far, end]);
+    choose(func, block, [in_range, nearer, beyond])
+}
+
+fn choose(func: &mut Func, block: Block, choice: [Value; 3]) -> Value {
+    let op = Op::Builtin(Builtin::Ifelse);
+    Cursor::new(func).before_terminator(block).ins_value(op, &choice, Type::I64)
+}
+
+fn strip(func: &mut Func, types: &Types, counted: &Counted, is_guarded: bool, polls: &[Inst], rounds: u64) {
     let Counted { shape, test } = *counted;
     let end = end_of(func, types, counted);
     // How far so many rounds get. Where that is beyond all numbers, the least number is the limit: the counter may wrap, and be below `end` for ages.
@@ -203,8 +231,7 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
             let before = ins(func, at, Intrinsic::SubInt, &[step, one], Type::I64);
             let is_fit = ins(func, at, Intrinsic::UltInt, &[before, most], Type::I8);
             let all = ins(func, at, Intrinsic::MulInt, &[step, rounds], Type::I64);
-            let op = Op::Builtin(Builtin::Ifelse);
-            Cursor::new(func).before_terminator(at).ins_value(op, &[is_fit, all, none], Type::I64)
+            choose(func, at, [is_fit, all, none])
         }
     };
 
@@ -236,17 +263,12 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
         }
     }
 
-    // How far this time.
-    let far = ins(func, outer, Intrinsic::AddInt, &[first, distance], Type::I64);
-    let in_range = ins(func, outer, Intrinsic::SltInt, &[first, far], Type::I8);
-    let before_end = ins(func, outer, Intrinsic::SltInt, &[far, end], Type::I8);
-    // Two choices are two conditional moves; one of both conditions would first make each a number.
-    let mut choose = |cond, yes, no| {
-        let op = Op::Builtin(Builtin::Ifelse);
-        Cursor::new(func).before_terminator(outer).ins_value(op, &[cond, yes, no], Type::I64)
+    // A longer step could go beyond the end and round, where the rounds to the limit are many.
+    let limit = if is_guarded && splittable_step(func, counted) == Some(1) {
+        nearer_end(func, outer, [first, distance, end])
+    } else {
+        limit_in_range(func, outer, [first, distance, end, beyond])
     };
-    let nearer = choose(before_end, far, end);
-    let limit = choose(in_range, nearer, beyond);
 
     // The loop's own test, behind the new one.
     let goes_on = ins(func, shape.latch, Intrinsic::SltInt, &[test.counter.next, limit], Type::I8);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The loop is copied; in each copy the branch is a jump. Branches out of the loop are decided together: if all of them stay inside, a copy without
-//! them runs, else the loop as it was. So the tests of a round whether its arrays are there cost nothing, and what stood behind them stands at
+//! them runs, else the loop as it was, which is cold if each round asks. So the tests of a round whether its arrays are there cost nothing, and what stood behind them stands at
 //! the head. Of a conjunction of which one part does not change, the other part is left in the copy: so the test of both indices of a matrix becomes one of
 //! the index that changes. Only loops without a loop inside are looked at: a branch in an outer
 //! loop is taken once for many rounds of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
@@ -34,7 +34,7 @@ pub(crate) const PASS: Pass = Pass {
     name: "unswitch",
     level: PassLevel::Low,
     required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops, Fact::Uses],
     breaks: &[Fact::Cfg, Fact::Uses],
     run,
 };
@@ -51,6 +51,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
+    let tree = cx.facts.domtree();
     let undefined = WhenAsked::new(cfg, cx.facts.rpo());
     let mut repair = Repair::default();
     let mut growth = 0;
@@ -91,6 +92,11 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             if let (true, Some(branch)) = (exits.is_empty(), func.terminator(first.block)) {
                 func.copy_hint(branch, jump);
             }
+        }
+        // A round that asks everything leaves the loop as it was.
+        if !exits.is_empty() && exits.iter().all(|exit| tree.dominates(exit.block, shape.latch)) {
+            func.set_cold(no);
+            blocks.iter().for_each(|&block| func.set_cold(block));
         }
         for exit in &exits {
             let Choice { block, targets: [then, other], rest, .. } = *exit;

@@ -153,7 +153,10 @@ unsafe fn cycle(
     *work = frames + outcome.visited.max(reached.unwrap_or_default());
     policy.record(&heap.options, outcome);
     match kind {
-        Collection::Minor => stats.minor_collections += 1,
+        Collection::Minor => {
+            stats.minor_collections += 1;
+            space.drop_spare(policy.budget());
+        }
         Collection::Full => {
             stats.full_collections += 1;
             space.trim(policy.budget());

@@ -18,6 +18,7 @@
 //! | `pages.rs` | memory from the system |
 //! | `chunk.rs` | chunks, blocks, mark bits |
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
+//! | `huge.rs` | objects that have a chunk of their own |
 //! | `desc.rs`, `types.rs` | run-time types, and the table of them |
 //! | `permanent.rs` | constants as objects |
 //! | `layout.rs` | blocks, cells, tags, strings and arrays: what compiled code and the heap agree on |
@@ -50,6 +51,7 @@ mod handles;
 mod handshake;
 #[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
 mod heap;
+mod huge;
 mod layout;
 mod machine;
 mod mark;

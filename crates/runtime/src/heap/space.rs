@@ -4,7 +4,7 @@
 //!   Space
 //!   ├── slabs       chunks, by address
 //!   │                 blocks of cells ──►          ◄── large objects, in units
-//!   ├── huge        chunks with one object each, by address
+//!   ├── huge        chunks with one object each (`huge.rs`)
 //!   └── available   for each class: blocks with free cells that no mutator owns, found by the last collection
 //! ```
 //!
@@ -29,6 +29,7 @@ use super::chunk::{
     UNITS_PER_BLOCK, UnitPtr,
 };
 use super::class::{CLASSES, SizeClass};
+use super::huge::HugeObjects;
 use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 use super::object::Object;
 
@@ -138,21 +139,6 @@ impl Slab {
     }
 }
 
-/// The chunk of one object.
-#[derive(Debug)]
-struct Huge {
-    chunk: Chunk,
-    /// The bytes that it counts for.
-    bytes: usize,
-}
-
-impl Huge {
-    fn object(&self) -> Object {
-        // SAFETY: the object begins behind the mark bits of a mapped chunk.
-        unsafe { Object::from_pointer(self.chunk.unit(RESERVED_UNITS).object()) }
-    }
-}
-
 /// Why there is no memory now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shortage {
@@ -177,7 +163,7 @@ pub(crate) struct Space {
     with_block: BTreeSet<usize>,
     /// Slabs that may have a free unit.
     with_unit: BTreeSet<usize>,
-    huge: BTreeMap<usize, Huge>,
+    huge: HugeObjects,
     available: Vec<Vec<(BlockPtr, usize)>>,
     used: usize,
     mapped: usize,
@@ -194,7 +180,7 @@ impl Space {
             slabs: BTreeMap::new(),
             with_block: BTreeSet::new(),
             with_unit: BTreeSet::new(),
-            huge: BTreeMap::new(),
+            huge: HugeObjects::default(),
             available: vec![Vec::new(); CLASSES],
             used: 0,
             mapped: 0,
@@ -209,7 +195,7 @@ impl Space {
     }
 
     pub(crate) fn mapped(&self) -> usize {
-        self.mapped
+        self.mapped + self.huge.mapped()
     }
 
     /// Whether `bytes` more, in the heap or outside, stay below the limit.
@@ -262,13 +248,7 @@ impl Space {
                 // SAFETY: the memory is new; the caller makes it an object before anybody can reach it.
                 unsafe { Object::from_pointer(unit.object()) }
             }
-            _ => {
-                let huge = Huge { chunk: Chunk::map(bytes).ok_or(Shortage::System)?, bytes };
-                let object = huge.object();
-                self.mapped += huge.chunk.bytes();
-                self.huge.insert(huge.chunk.address(), huge);
-                object
-            }
+            _ => self.huge.take(bytes).ok_or(Shortage::System)?,
         };
         self.used += bytes;
         self.allocated = self.allocated.saturating_add(bytes);
@@ -322,10 +302,8 @@ impl Space {
                 }
             }
         }
-        for huge in self.huge.values() {
-            // SAFETY: as above.
-            unsafe { MarkBit::of(huge.object()).clear() };
-        }
+        // SAFETY: by the contract.
+        unsafe { self.huge.clear_marks() };
     }
 
     /// Frees what is not marked, and finds out which blocks have room.
@@ -384,25 +362,25 @@ impl Space {
         }
         // Popped from the end: low addresses first keeps the heap together.
         self.available.iter_mut().for_each(|blocks| blocks.reverse());
-        let (used, mapped) = (&mut self.used, &mut self.mapped);
-        self.huge.retain(|_, huge| {
-            // SAFETY: as for large objects.
-            let kept = unsafe { MarkBit::of(huge.object()).get() };
-            if kept {
-                live.objects += 1;
-                live.bytes += huge.bytes;
-            } else {
-                *used -= huge.bytes;
-                *mapped -= huge.chunk.bytes();
-            }
-            kept
-        });
+        // SAFETY: by the contract.
+        let swept = unsafe { self.huge.sweep(poison.then_some(POISON)) };
+        live.objects += swept.live_objects;
+        live.bytes += swept.live_bytes;
+        self.used -= swept.freed_bytes;
         live
+    }
+
+    /// Gives chunks that had an object of their own back to the system, until `keep` bytes are left of them.
+    pub(crate) fn drop_spare(&mut self, keep: usize) {
+        let room = self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.used));
+        self.huge.drop_spare(keep.min(room));
     }
 
     /// Gives chunks without objects back to the system, as long as `keep` free bytes stay.
     pub(crate) fn trim(&mut self, keep: usize) {
-        let mut free: usize = self.slabs.values().map(|slab| slab.free_units() * UNIT).sum();
+        self.drop_spare(keep);
+        let free: usize = self.slabs.values().map(|slab| slab.free_units() * UNIT).sum();
+        let mut free = free + self.huge.spare_bytes();
         let (with_block, with_unit, mapped) = (&mut self.with_block, &mut self.with_unit, &mut self.mapped);
         self.slabs.retain(|at, slab| {
             let bytes = (UNITS - RESERVED_UNITS) * UNIT;
@@ -421,7 +399,7 @@ impl Space {
     pub(crate) fn is_place_of_object(&self, address: usize) -> bool {
         let at = address & !(CHUNK - 1);
         let offset = address % CHUNK;
-        if self.huge.contains_key(&at) {
+        if self.huge.has(at) {
             return offset == RESERVED * BLOCK + LARGE_OBJECT;
         }
         let Some(slab) = self.slabs.get(&at) else { return false };
@@ -556,7 +534,9 @@ mod tests {
             space.clear_marks();
             assert_eq!(space.sweep(false).objects, 0);
         }
-        assert_eq!((space.mapped(), space.used()), (0, 0));
+        assert_eq!(space.used(), 0);
+        space.drop_spare(0);
+        assert_eq!(space.mapped(), 0);
         assert_eq!(space.take_large(usize::MAX), Err(Shortage::System));
         assert_eq!(space.take_large(usize::MAX / 2), Err(Shortage::System));
     }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Numbers are mathematical: signed integers without a width. A *fact* is something that a branch tested; it holds in the blocks
-//! that the branch's way dominates, and on the way itself. A goal follows from its ranges, from a fact that leads to an easier
+//! that the branch's way dominates, and on the way itself. The length of a new `Memory` is not negative behind the call that makes it, which would
+//! have thrown. A goal follows from its ranges, from a fact that leads to an easier
 //! goal, or from what computes one of its sides; the goal for a φ follows from the goals for all that comes in, where the goal itself
 //! may be used: it holds for the φ of the round before (the other side must be made outside of the loop, so that it is the same).
 //!
@@ -19,6 +20,7 @@
 //!
 //! Cost: at most [`MAX_GOALS`] goals for a question, [`MAX_DEPTH`] on top of each other, with [`MAX_FACTS`] facts for each.
 
+use super::tested::{Term, Test, ZERO, call_test, cond_tests, term, way_tests};
 use crate::ranges::{Range, Ranges, constant, strict, width};
 use crate::replace::sized;
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
@@ -27,7 +29,7 @@ use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;
-use smallvec::{SmallVec, smallvec};
+use rustc_hash::FxHashMap;
 
 /// Goals for one question. Checks in loops take 5 to 20.
 const MAX_GOALS: u32 = 96;
@@ -41,33 +43,15 @@ const MAX_FACTS: usize = 12;
 /// Values that come into a φ.
 const MAX_EDGES: usize = 6;
 
-/// Conditions within one condition that are taken apart.
-const MAX_PARTS: usize = 8;
-
-/// The test of a branch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Test {
-    /// The first is at most the second plus the number.
-    AtMost(Term, Term, i64),
-    /// The first is not the second.
-    Differ(Term, Term),
-    /// The first is at most the second plus the number, as unsigned integers of one width.
-    UnsignedAtMost(Term, Term, i64),
-    /// The condition has this value.
-    Known(Value, bool),
-}
-
-/// A value, or zero, plus a number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Term {
-    pub(super) value: Option<Value>,
-    pub(super) plus: i64,
-}
+/// Calls of one block whose operands are known behind them.
+const MAX_CALLS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct Fact {
     /// Where it holds: in all that this block dominates.
     block: Block,
+    /// The block itself excepted.
+    behind: bool,
     test: Test,
 }
 
@@ -89,6 +73,10 @@ pub(super) struct Prover<'a> {
     /// By value: where its facts begin and end in `by_value`.
     of: SecondaryMap<Value, (u32, u32)>,
     by_value: Vec<u32>,
+    /// By block: what calls in it prove about their operands.
+    calls: FxHashMap<Block, Vec<Test>>,
+    /// What calls in the present block have proved so far.
+    here: Vec<Test>,
     /// Goals that are being proved for φ.
     assumed: Vec<(Option<Value>, Option<Value>, i128)>,
     goals: u32,
@@ -96,22 +84,53 @@ pub(super) struct Prover<'a> {
     pub(super) spent: usize,
 }
 
-const ZERO: Term = Term { value: None, plus: 0 };
-
 impl<'a> Prover<'a> {
     /// Collects the facts of all reachable blocks.
     pub(super) fn new(func: &Func, cfg: &'a Cfg, rpo: &'a Rpo, tree: &'a DomTree) -> Prover<'a> {
         // A branch tells two things on each of its ways, as a rule.
         let mut facts = Vec::with_capacity(2 * rpo.blocks().len());
         let mut tests = Vec::new();
+        let mut calls: FxHashMap<Block, Vec<Test>> = FxHashMap::default();
         for &block in rpo.blocks() {
+            for test in func.block_insts(block).filter_map(|inst| call_test(func, inst)) {
+                facts.push(Fact { block, behind: true, test });
+                let known = calls.entry(block).or_default();
+                if known.len() < MAX_CALLS {
+                    known.push(test);
+                }
+            }
             let [pred] = *cfg.preds(block) else { continue };
             way_tests(func, pred, block, &mut tests);
-            facts.extend(tests.drain(..).map(|test| Fact { block, test }));
+            facts.extend(tests.drain(..).map(|test| Fact { block, behind: false, test }));
         }
         let (of, by_value) = by_value(&facts, func.value_count());
         let ranges = Ranges::of(func, rpo);
-        Prover { cfg, rpo, tree, ranges, facts, of, by_value, assumed: Vec::new(), goals: 0, spent: 0 }
+        Prover {
+            cfg,
+            rpo,
+            tree,
+            ranges,
+            facts,
+            of,
+            by_value,
+            calls,
+            here: Vec::new(),
+            assumed: Vec::new(),
+            goals: 0,
+            spent: 0,
+        }
+    }
+
+    /// Goes to the start of a block: the questions that follow are asked there.
+    pub(super) fn enter_block(&mut self) {
+        self.here.clear();
+    }
+
+    /// Goes past an instruction of the block.
+    pub(super) fn pass_by(&mut self, func: &Func, inst: Inst) {
+        if self.here.len() < MAX_CALLS {
+            self.here.extend(call_test(func, inst));
+        }
     }
 
     /// The range of a value wherever it is.
@@ -136,7 +155,11 @@ impl<'a> Prover<'a> {
     /// The fact whose number stands there, if it holds in the block.
     fn holds(&self, at: u32, block: Block) -> Option<Test> {
         let fact = self.facts[self.by_value[at as usize] as usize];
-        self.tree.dominates(fact.block, block).then_some(fact.test)
+        let holds = match fact.behind {
+            true => self.tree.strictly_dominates(fact.block, block),
+            false => self.tree.dominates(fact.block, block),
+        };
+        holds.then_some(fact.test)
     }
 
     /// Whether `a <= b + k` can be proved in a block.
@@ -166,7 +189,7 @@ impl<'a> Prover<'a> {
         (cond, truth): (Value, bool),
         block: Block,
     ) -> bool {
-        let mut way = Vec::new();
+        let mut way = self.here.clone();
         cond_tests(func, cond, truth, &mut way);
         let at = At { block, way: &way };
         let (a, b) = (term(func, a), term(func, b));
@@ -180,8 +203,12 @@ impl<'a> Prover<'a> {
     fn ask(&mut self, func: &Func, a: Term, b: Term, k: i128, block: Block) -> bool {
         self.goals = MAX_GOALS;
         self.assumed.clear();
-        let at = At { block, way: &[] };
-        self.goal(func, a.value, b.value, k + i128::from(b.plus) - i128::from(a.plus), at, MAX_DEPTH)
+        let here = std::mem::take(&mut self.here);
+        let at = At { block, way: &here };
+        let found =
+            self.goal(func, a.value, b.value, k + i128::from(b.plus) - i128::from(a.plus), at, MAX_DEPTH);
+        self.here = here;
+        found
     }
 
     fn range_of(&self, func: &Func, value: Option<Value>) -> Option<Range> {
@@ -436,6 +463,7 @@ impl<'a> Prover<'a> {
             }
             tests.clear();
             way_tests(func, pred, block, &mut tests);
+            tests.extend(self.calls.get(&pred).into_iter().flatten());
             prove(self, term(func, value), At { block: pred, way: &tests })
         });
         self.assumed.pop();
@@ -482,90 +510,4 @@ fn sum(func: &Func, value: Value) -> Option<(Value, i64, Range)> {
         _ => return None,
     };
     Some((x, c, Range::all(width(func.ty(value))?)))
-}
-
-/// A value as zero plus a number if it is a constant, without sign extensions around it.
-fn term(func: &Func, value: Value) -> Term {
-    let mut value = value;
-    for _ in 0..4 {
-        if let Some(c) = constant(func, value) {
-            return Term { value: None, plus: c };
-        }
-        match func.def_inst(value).map(|inst| (func.op(inst), func.args(inst))) {
-            Some((Op::Intrinsic(Intrinsic::SextInt) | Op::Copy, &[x])) if width(func.ty(x)).is_some() => {
-                value = x
-            }
-            _ => break,
-        }
-    }
-    Term { value: Some(value), plus: 0 }
-}
-
-/// Conditions with what they are.
-type Parts = SmallVec<[(Value, bool); 4]>;
-
-/// The tests that hold on the way from one block to another because of the branch that ends the first.
-fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
-    let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
-    let (&[cond], &[yes, no]) = (func.args(end), func.inst_blocks(end)) else { return };
-    if yes != no {
-        cond_tests(func, cond, to == yes, tests);
-    }
-}
-
-/// The tests that hold where a condition has the given value.
-fn cond_tests(func: &Func, cond: Value, truth: bool, tests: &mut Vec<Test>) {
-    let mut parts: Parts = smallvec![(cond, truth)];
-    let mut next = 0;
-    while let Some(&(cond, truth)) = parts.get(next).filter(|_| next < MAX_PARTS) {
-        next += 1;
-        tests.push(Test::Known(cond, truth));
-        let Some(inst) = func.def_inst(cond) else { continue };
-        let (Op::Intrinsic(op), &[x, y]) = (func.op(inst), func.args(inst)) else { continue };
-        compared(func, op, x, y, truth, tests, &mut parts);
-    }
-}
-
-fn compared(
-    func: &Func,
-    op: Intrinsic,
-    x: Value,
-    y: Value,
-    truth: bool,
-    tests: &mut Vec<Test>,
-    parts: &mut Parts,
-) {
-    use Intrinsic as I;
-    let is_truth = |v: Value| {
-        let made = func.def_inst(v).map(|inst| func.op(inst));
-        matches!(made, Some(Op::Intrinsic(op)) if matches!(op, I::EqInt | I::NeInt | I::SltInt | I::SleInt | I::UltInt | I::UleInt))
-    };
-    // Of bytes that hold truth values.
-    match op {
-        I::AndInt if truth => parts.extend([x, y].into_iter().filter(|&v| is_truth(v)).map(|v| (v, true))),
-        I::OrInt if !truth => parts.extend([(x, false), (y, false)]),
-        I::XorInt if is_truth(x) && constant(func, y) == Some(1) => parts.push((x, !truth)),
-        I::EqInt if is_truth(x) && constant(func, y) == Some(0) => parts.push((x, !truth)),
-        I::NeInt if is_truth(x) && constant(func, y) == Some(0) => parts.push((x, truth)),
-        _ => {}
-    }
-    if width(func.ty(x)).is_none() {
-        return;
-    }
-    let (a, b) = (term(func, x), term(func, y));
-    match (op, truth) {
-        (I::SltInt, true) => tests.push(Test::AtMost(a, b, -1)),
-        (I::SltInt, false) => tests.push(Test::AtMost(b, a, 0)),
-        (I::SleInt, true) => tests.push(Test::AtMost(a, b, 0)),
-        (I::SleInt, false) => tests.push(Test::AtMost(b, a, -1)),
-        (I::UltInt, true) => tests.push(Test::UnsignedAtMost(a, b, -1)),
-        (I::UltInt, false) => tests.push(Test::UnsignedAtMost(b, a, 0)),
-        (I::UleInt, true) => tests.push(Test::UnsignedAtMost(a, b, 0)),
-        (I::UleInt, false) => tests.push(Test::UnsignedAtMost(b, a, -1)),
-        (I::EqInt, true) | (I::NeInt, false) => {
-            tests.extend([Test::AtMost(a, b, 0), Test::AtMost(b, a, 0)]);
-        }
-        (I::EqInt, false) | (I::NeInt, true) => tests.push(Test::Differ(a, b)),
-        _ => {}
-    }
 }

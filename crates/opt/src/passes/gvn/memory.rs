@@ -1,6 +1,8 @@
 //! The value at the place of a load; see `passes/gvn.rs` for terms and phases.
 
 use super::Fuel;
+use super::access::{Access, Known};
+use super::settled::Settled;
 use crate::alias::{Alias, Aliases, Location};
 use crate::loop_copy::split_edge;
 use crate::pass::PassCx;
@@ -28,6 +30,7 @@ pub(super) struct Memory<'a> {
     rpo: &'a Rpo,
     aliases: Aliases,
     blocks: SecondaryMap<Block, Vec<Access>>,
+    settled: Settled,
     /// By instruction: its number in the list of its block from 1; 0 for everything but loads of memory that changes.
     loads: SecondaryMap<Inst, u32>,
     seen: SecondaryMap<Block, Seen>,
@@ -38,24 +41,6 @@ pub(super) struct Memory<'a> {
     added: Vec<(Block, Block, Inst)>,
     /// The φ that were made.
     merged: Vec<Inst>,
-}
-
-/// An instruction that touches memory.
-#[derive(Clone, Copy)]
-struct Access {
-    inst: Inst,
-    effects: Effects,
-    /// For a load and a store.
-    known: Option<Known>,
-}
-
-/// The value at a place after a load or a store.
-#[derive(Clone, Copy)]
-struct Known {
-    at: Location,
-    value: Value,
-    ty: Type,
-    stored: bool,
 }
 
 /// The value that a block leaves at the place in question.
@@ -136,8 +121,22 @@ impl<'a> Memory<'a> {
                 }
             }
         }
-        let (seen, open, added) = (SecondaryMap::new(), Vec::new(), Vec::new());
-        Memory { types, cfg, rpo, aliases, blocks, loads, seen, stamp: 0, open, added, merged: Vec::new() }
+        let accesses = rpo.blocks().iter().flat_map(|&b| blocks[b].iter().map(move |access| (b, access)));
+        let settled = Settled::of(func, types, &aliases, accesses);
+        Memory {
+            types,
+            cfg,
+            rpo,
+            aliases,
+            blocks,
+            settled,
+            loads,
+            seen: SecondaryMap::new(),
+            stamp: 0,
+            open: Vec::new(),
+            added: Vec::new(),
+            merged: Vec::new(),
+        }
     }
 
     /// Whether the instruction loads from memory that may change.
@@ -159,10 +158,14 @@ impl<'a> Memory<'a> {
         let at = at.resolved(|v| values.resolve(v));
         let mut question = Question { inst, block, at, ty, given: None };
         let mut budget = MAX_ACCESSES;
-        let found = match self.scan(func, values, &question, block, n, &mut budget) {
-            Out::Value(value) => Found::Value(value),
-            Out::Open => self.look_back(func, values, &question, budget),
-            _ => Found::Nothing,
+        let settled = self.settled.value(func, &self.aliases, values, (&at, ty), block);
+        let found = match settled {
+            Some(value) => Found::Value(value),
+            None => match self.scan(func, values, &question, block, n, &mut budget) {
+                Out::Value(value) => Found::Value(value),
+                Out::Open => self.look_back(func, values, &question, budget),
+                _ => Found::Nothing,
+            },
         };
         let mut load = None;
         let counter = match found {

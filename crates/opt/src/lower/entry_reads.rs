@@ -1,0 +1,89 @@
+//! Reads at the entry of a function with loops, which prove to the loop passes what its parameters are.
+//!
+//! ```text
+//! f(a::Vector{Int64}, m::Sparse)          _1 = a, _2 and _3 = the vectors in m
+//!
+//!    load(_1; size)                       _1 is an array: what is in its header may be loaded anywhere
+//!    %n = eq_int(_2, null)
+//!    %d = ifelse(%n, _1, _2)              the loads from the header of _2 use %d, which is an array, too,
+//!    load(%d; size)                       whether the field has a value or not
+//! ```
+//!
+//! A vector in an immutable struct may be undefined, and each read of the field asks. So nothing shows in front of a loop that the vector is
+//! there, and its header would be read again behind the question in each round. Where that is reached, the field has a value and `%d` is it;
+//! in front of the loop `%d` is an array in any case, if only another one.
+//!
+//! **E1.** Only addresses of loads from headers are replaced: these run where the reference is not null, because they would fail else.
+//! **E2.** The values that are read here are not used by anyone.
+//!
+//! Not done: fields of mutable objects, references to `Memory`, functions without an array parameter beside the struct.
+
+use super::{Known, Lowering};
+use brolga_ir::abi::LeafRole;
+use brolga_ir::func::Place;
+use brolga_ir::op::Region;
+use brolga_ir::{Inst, Op, Type, Value};
+
+/// An array with its element type and dimensions.
+#[derive(Clone, Copy)]
+struct ArrayLeaf {
+    value: Value,
+    elem: Type,
+    dims: u32,
+}
+
+impl Lowering<'_> {
+    /// Reads the first dimension of each array parameter at the entry, and of each array in a struct that is a parameter.
+    pub(super) fn read_array_params(&mut self) {
+        let src = self.src;
+        let mut sure = Vec::new();
+        let mut maybe_undefined = Vec::new();
+        for (param, &value) in src.sig.params.iter().zip(src.params()) {
+            let Known::Leaves { start, .. } = self.known[value] else { continue };
+            let Ok(form) = self.find_form(param.ty) else { continue };
+            let start = start as usize;
+            for (at, leaf) in form.leaves.iter().enumerate() {
+                let (LeafRole::Value(ty), Some(&value)) = (leaf.role, self.pool.get(start + at)) else {
+                    continue;
+                };
+                if let Some((elem, dims)) = self.types.array_parts(ty).filter(|&(_, dims)| dims > 0) {
+                    let list = if ty == param.ty { &mut sure } else { &mut maybe_undefined };
+                    list.push(ArrayLeaf { value, elem, dims });
+                }
+            }
+        }
+        let first = self.out.entry().and_then(|b| self.out.first_inst(b));
+        self.before = first;
+        self.place = first.map_or_else(Place::default, |i| self.out.place(i));
+        for array in &sure {
+            self.read_first_dim(array.value, array.elem, array.dims);
+        }
+        if let Some(other) = sure.first() {
+            maybe_undefined.into_iter().for_each(|array| self.read_if_defined(array, other.value));
+        }
+        self.before = None;
+    }
+
+    fn read_if_defined(&mut self, array: ArrayLeaf, other: Value) {
+        let reads = self.header_loads(array.value);
+        if reads.is_empty() {
+            return;
+        }
+        let null = self.is_null(array.value);
+        let defined = self.choose(null, other, array.value);
+        self.read_first_dim(defined, array.elem, array.dims);
+        for read in reads {
+            self.out.args_mut(read)[0] = defined;
+        }
+    }
+
+    /// The loads from the header of an array.
+    fn header_loads(&self, array: Value) -> Vec<Inst> {
+        let is_header = |op| {
+            let of_header = |region| matches!(region, Region::Header | Region::Size);
+            matches!(op, Op::Load(access) if of_header(access.region))
+        };
+        let insts = self.out.blocks().flat_map(|block| self.out.block_insts(block));
+        insts.filter(|&inst| self.out.args(inst) == [array] && is_header(self.out.op(inst))).collect()
+    }
+}

@@ -1,0 +1,182 @@
+//! Objects of more than a megabyte: each has a chunk of its own, and the chunks of dead ones wait for the next.
+//!
+//! ```text
+//!   take ──► live ──(sweep: not marked)──► spare ──► take       the memory is cleared, no page is faulted in
+//!                                            └──(drop_spare)──► the system
+//! ```
+//!
+//! A program that makes a large table in each of many calls would else fault all of its pages in each time, which costs several
+//! times what clearing does. A spare chunk serves an object if no more than a quarter of it is left over.
+//!
+//! Not done: splitting spare chunks, joining them to slabs.
+
+use std::collections::BTreeMap;
+
+use super::chunk::{Chunk, MarkBit, RESERVED_UNITS, UNIT};
+use super::object::Object;
+
+/// The chunk of one object.
+#[derive(Debug)]
+struct Huge {
+    chunk: Chunk,
+    /// The bytes that it counts for.
+    bytes: usize,
+}
+
+fn object_of(chunk: &Chunk) -> Object {
+    // SAFETY: the object begins behind the mark bits of a mapped chunk.
+    unsafe { Object::from_pointer(chunk.unit(RESERVED_UNITS).object()) }
+}
+
+fn room(chunk: &Chunk) -> usize {
+    chunk.bytes() - RESERVED_UNITS * UNIT
+}
+
+/// All chunks that are made for one object, by address, and the chunks of objects that are dead.
+#[derive(Default, Debug)]
+pub(super) struct HugeObjects {
+    live: BTreeMap<usize, Huge>,
+    spare: Vec<Chunk>,
+    mapped: usize,
+}
+
+/// What is left of huge objects, and what has gone.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Swept {
+    pub(super) live_objects: usize,
+    pub(super) live_bytes: usize,
+    pub(super) freed_bytes: usize,
+}
+
+impl HugeObjects {
+    /// Bytes of all chunks.
+    pub(super) fn mapped(&self) -> usize {
+        self.mapped
+    }
+
+    /// Bytes of the chunks that wait for an object.
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.spare.iter().map(Chunk::bytes).sum()
+    }
+
+    /// Whether an object of a heap has the chunk at this address.
+    pub(super) fn has(&self, chunk: usize) -> bool {
+        self.live.contains_key(&chunk)
+    }
+
+    /// Zeroed memory for an object that counts for so many bytes; `None` when the system has none.
+    pub(super) fn take(&mut self, bytes: usize) -> Option<Object> {
+        let fits = |chunk: &Chunk| (bytes..=bytes.saturating_add(bytes / 4)).contains(&room(chunk));
+        let best = self.spare.iter().enumerate().filter(|(_, chunk)| fits(chunk));
+        let chunk = match best.min_by_key(|(_, chunk)| chunk.bytes()).map(|(at, _)| at) {
+            Some(at) => {
+                let chunk = self.spare.swap_remove(at);
+                // SAFETY: the chunk has room for so many bytes, and its object is dead.
+                unsafe { chunk.unit(RESERVED_UNITS).fill(bytes, 0) };
+                chunk
+            }
+            None => self.map(bytes)?,
+        };
+        let object = object_of(&chunk);
+        self.live.insert(chunk.address(), Huge { chunk, bytes });
+        Some(object)
+    }
+
+    fn map(&mut self, bytes: usize) -> Option<Chunk> {
+        let chunk = Chunk::map(bytes).or_else(|| {
+            self.drop_spare(0);
+            Chunk::map(bytes)
+        })?;
+        self.mapped += chunk.bytes();
+        Some(chunk)
+    }
+
+    /// Forgets all marks.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the collector, and the world is stopped.
+    pub(super) unsafe fn clear_marks(&mut self) {
+        for huge in self.live.values() {
+            // SAFETY: by the contract; the chunk is mapped.
+            unsafe { MarkBit::of(object_of(&huge.chunk)).clear() };
+        }
+    }
+
+    /// Makes the chunks of objects that are not marked spare ones; with `poison` their memory is overwritten by this byte.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the collector, the world is stopped, and everything reachable is marked.
+    pub(super) unsafe fn sweep(&mut self, poison: Option<u8>) -> Swept {
+        let mut swept = Swept::default();
+        // SAFETY: by the contract; the chunk is mapped.
+        let dead = self.live.extract_if(.., |_, huge| unsafe { !MarkBit::of(object_of(&huge.chunk)).get() });
+        for (_, huge) in dead {
+            if let Some(byte) = poison {
+                // SAFETY: by the contract, the object is unreachable, and its memory is mapped.
+                unsafe { huge.chunk.unit(RESERVED_UNITS).fill(huge.bytes, byte) };
+            }
+            swept.freed_bytes += huge.bytes;
+            self.spare.push(huge.chunk);
+        }
+        swept.live_objects = self.live.len();
+        swept.live_bytes = self.live.values().map(|huge| huge.bytes).sum();
+        swept
+    }
+
+    /// Gives spare chunks back to the system, the largest first, until no more than `keep` bytes are left.
+    pub(super) fn drop_spare(&mut self, keep: usize) {
+        let mut left = self.spare_bytes();
+        if left > keep {
+            self.spare.sort_unstable_by_key(Chunk::bytes);
+        }
+        while left > keep
+            && let Some(chunk) = self.spare.pop()
+        {
+            left -= chunk.bytes();
+            self.mapped -= chunk.bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chunk::CHUNK;
+    use super::*;
+
+    #[test]
+    fn the_chunk_of_a_dead_object_serves_the_next_and_is_clear() {
+        let mut huge = HugeObjects::default();
+        let first = huge.take(CHUNK).unwrap();
+        // SAFETY: nobody else knows the objects; each has the bytes that are asked for.
+        unsafe {
+            MarkBit::of(first).set();
+            assert_eq!(huge.sweep(None).live_bytes, CHUNK);
+            huge.clear_marks();
+            assert_eq!(huge.sweep(Some(0xdd)).freed_bytes, CHUNK);
+            assert!(!huge.has(first.address() & !(CHUNK - 1)));
+            let mapped = huge.mapped();
+            assert_ne!(huge.take(CHUNK / 2), Some(first), "more than a quarter would be left over");
+            let again = huge.take(CHUNK - CHUNK / 8).unwrap();
+            assert_eq!((again, huge.spare_bytes()), (first, 0));
+            assert!(huge.mapped() > mapped);
+            assert!(again.bytes(0, CHUNK - CHUNK / 8 - 64).iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn the_largest_chunks_go_back_first() {
+        let mut huge = HugeObjects::default();
+        for chunks in [3, 1, 2] {
+            huge.take(chunks * CHUNK).unwrap();
+        }
+        // SAFETY: nobody knows the objects.
+        unsafe { huge.sweep(None) };
+        huge.drop_spare(4 * CHUNK);
+        assert!((3 * CHUNK..4 * CHUNK).contains(&huge.spare_bytes()));
+        assert_eq!(huge.mapped(), huge.spare_bytes());
+        huge.drop_spare(0);
+        assert_eq!((huge.spare_bytes(), huge.mapped()), (0, 0));
+    }
+}
