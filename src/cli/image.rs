@@ -1,6 +1,9 @@
-//! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens.
+//! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens, and C programs link with.
 
-use brolga::{CpuTarget, image};
+use std::path::Path;
+
+use brolga::CpuTarget;
+use brolga::image::{self, Library};
 
 use super::report::Stop;
 use super::{Done, Level, input, roots};
@@ -20,7 +23,8 @@ enum Command {
 /// Compiles all functions of a program into an image.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  brolga image build examples/fib.jlir -o fib.so\n  brolga run --image fib.so --call 'fib(35)'"
+    after_help = "Examples:\n  brolga image build examples/fib.jlir -o fib.so\n  brolga run --image fib.so --call 'fib(35)'\n  \
+                  brolga image build examples/fib.jlir -o libfib.so --export fib --header fib.h"
 )]
 struct Build {
     /// The program; `-` reads the standard input
@@ -31,6 +35,18 @@ struct Build {
     /// The processors that it is for: `native`, `generic`, `x86-64-v2`, `x86-64-v3` or `x86-64-v4`
     #[arg(long, value_name = "TARGET", default_value = "native", value_parser = target)]
     target: CpuTarget,
+    /// Let C call a function, by its name if one method has it (`fib`) or by its symbol (`fib(Int64)`); `=NAME` is a name for C
+    #[arg(long = "export", value_name = "FUNCTION[=NAME]")]
+    exports: Vec<String>,
+    /// Let C call all functions whose types and names C has
+    #[arg(long)]
+    export_all: bool,
+    /// Where to write the header of the functions that C calls
+    #[arg(long, value_name = "FILE")]
+    header: Option<String>,
+    /// The name of the library for C, which `NAME_open` begins with: that of the output without `lib` unless it is given
+    #[arg(long, value_name = "NAME")]
+    library: Option<String>,
     /// How the roots of objects are found while functions run: `linked` frames, or tables for each call (`maps`)
     #[arg(long, value_name = "HOW", value_parser = roots)]
     roots: Option<brolga::Roots>,
@@ -50,9 +66,52 @@ pub(crate) fn run(args: &Args) -> Done {
     let program = input::program(&build.file)?;
     let options = brolga::Options::new().opt_level(build.level.level).cpu_target(build.target);
     let options = options.roots(build.roots.unwrap_or_default());
-    let bytes = image::build(&program, &options).map_err(|error| match error {
+    let refused = |error| match error {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),
         error => error.into(),
-    })?;
-    Ok(image::write(&build.output, &bytes)?)
+    };
+    let Some(library) = library(build)? else {
+        let bytes = image::build(&program, &options).map_err(refused)?;
+        return Ok(image::write(&build.output, &bytes)?);
+    };
+    let made = image::build_library(&program, &options, &library).map_err(refused)?;
+    if let Some(path) = &build.header {
+        image::write(path, made.header.as_bytes())?;
+    }
+    Ok(image::write(&build.output, &made.image)?)
+}
+
+/// The library for C, if there is one.
+fn library(build: &Build) -> Result<Option<Library>, Stop> {
+    if build.exports.is_empty() && !build.export_all {
+        return match (&build.header, &build.library) {
+            (None, None) => Ok(None),
+            _ => Err(Stop::Usage(
+                "a header is for functions that C calls: name them with `--export`".to_owned(),
+            )),
+        };
+    }
+    let name = match &build.library {
+        Some(name) => name.clone(),
+        None => {
+            let stem = Path::new(&build.output).file_stem().unwrap_or_default().to_string_lossy();
+            let stem = stem.strip_prefix("lib").unwrap_or(&stem);
+            stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+        }
+    };
+    let mut library = Library::new(name);
+    for text in &build.exports {
+        // Operators have `=` in their names; what stands behind the bracket is a name for C.
+        library = match text.rsplit_once('=').filter(|(function, _)| is_whole(function)) {
+            Some((function, name)) => library.export_as(function.trim(), name.trim()),
+            None => library.export(text.trim()),
+        };
+    }
+    Ok(Some(if build.export_all { library.export_all() } else { library }))
+}
+
+/// Whether a text in front of `=` names a function: a symbol with all its brackets, or a word.
+fn is_whole(function: &str) -> bool {
+    let function = function.trim();
+    function.ends_with(')') || function.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '!')
 }

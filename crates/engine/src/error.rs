@@ -2,7 +2,7 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`] | the program's, or its caller's |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Export`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`] | the machine's: no memory |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
 //! | any of these | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by what is inside: a C symbol that is not there is the program's fault |
@@ -66,6 +66,14 @@ pub enum Error {
     /// There is no image: the program has what images do not hold, or a file is not one that can be loaded.
     #[error(transparent)]
     Image(#[from] brolga_aot::image::ImageError),
+    /// A function cannot be exported to C.
+    #[error("`{function}` cannot be exported: {reason}")]
+    Export {
+        /// The function, or the library.
+        function: String,
+        /// The reason.
+        reason: String,
+    },
     /// The roots of a function could not be placed. A bug of ours.
     #[error("the roots of `{function}` cannot be placed: {reason}")]
     Roots {
@@ -120,7 +128,10 @@ impl Error {
                 Fault::World
             }
             Error::Lookup(LookupError::Entry { .. }) => Fault::Brolga,
-            Error::Lookup(_) | Error::ForeignFunction { .. } | Error::Changed { .. } => Fault::Caller,
+            Error::Lookup(_)
+            | Error::ForeignFunction { .. }
+            | Error::Changed { .. }
+            | Error::Export { .. } => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) => Fault::World,

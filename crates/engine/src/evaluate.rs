@@ -429,9 +429,9 @@ fn make(
 ) -> Result<Unit, Error> {
     let Some(path) = image else { return engine.compile_with(program, ids, globals) };
     let module = program.module();
-    image::write(path, &engine.making().image(module, ids)?)?;
+    image::write(path, &engine.making().image(module, ids, None)?)?;
     let bytes = brolga_aot::image::read_file(path)?;
-    let (_, unit) = engine.open_in(&bytes, module.cx.clone(), globals)?;
+    let (_, unit, _) = engine.open_in(&bytes, module.cx.clone(), globals)?;
     Ok(unit)
 }
 

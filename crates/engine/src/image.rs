@@ -24,6 +24,7 @@ use std::sync::Arc;
 use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::abi_id::abi_id;
 use brolga_codegen::isa::HostIsa;
+use brolga_codegen::sig::{Abi, Signature};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, FuncId, Level, Module};
@@ -39,10 +40,14 @@ use brolga_runtime::heap::{
 use crate::boxed::{self, Recipe};
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
+use crate::library::Resolved;
 use crate::native_type::{declared_type, function_type};
 use crate::options::{Options, tier};
 use crate::program::Program;
 use crate::stages::Stages;
+
+pub use crate::library::{Library, LibraryImage};
+pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 
 /// The layouts of objects that code takes for granted, beside those of the heap's cells and tags.
 const OBJECTS: [usize; 8] =
@@ -66,7 +71,26 @@ pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
     let Options { level, roots, opt, jit, .. } = options;
     let making = Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI };
     let module = program.module();
-    making.image(module, module.funcs().map(|(id, _)| id))
+    making.image(module, module.funcs().map(|(id, _)| id), None)
+}
+
+/// As [`build`], with functions that C calls: the image is a shared library that C programs link with, beside the C library of Brolga (the crate
+/// `brolga-capi`). The first call of a function opens the image, as [`Engine::open`] does.
+///
+/// # Errors
+/// As [`build`]; or a function has no types of C, or no name for C.
+pub fn build_library(program: &Program, options: &Options, library: &Library) -> Result<LibraryImage, Error> {
+    let Options { level, roots, opt, jit, .. } = options;
+    let making = Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI };
+    let module = program.module();
+    let resolved = Resolved::new(module, library)?;
+    let image = making.image(module, module.funcs().map(|(id, _)| id), Some(&resolved))?;
+    Ok(LibraryImage { image, header: resolved.header(), functions: resolved.symbols() })
+}
+
+/// Which parameters of an exported function are addresses.
+pub fn pointers(signature: &Signature) -> Vec<bool> {
+    signature.params.iter().map(|abi| *abi == Abi::Ptr).collect()
 }
 
 /// Writes an image to a file. Readers see the old file or the new one, whole.
@@ -83,6 +107,7 @@ impl Making<'_> {
         &self,
         module: &Module,
         roots: impl IntoIterator<Item = FuncId>,
+        library: Option<&Resolved>,
     ) -> Result<Vec<u8>, Error> {
         let stages = Stages::new(module, self.level, self.opt, Cx::default());
         let linked = stages.with_roots(self.roots).on_heap(self.heap).linked(roots)?;
@@ -103,6 +128,8 @@ impl Making<'_> {
             .collect();
         let constants: Vec<(&str, &[u8])> =
             unit.data.iter().map(|object| (object.name.as_str(), object.bytes.as_slice())).collect();
+        let entries = library.map(|library| library.entries(&isa)).transpose()?;
+        let library = entries.as_ref().map(|(exports, open)| image::Library { open, exports });
         Ok(image::build(&ImageParts {
             functions: &functions,
             constants: &constants,
@@ -110,6 +137,7 @@ impl Making<'_> {
             needs_heap: compiled.needs_heap(),
             abi: abi_id(self.heap, &OBJECTS),
             features: &isa.features(),
+            library: library.as_ref(),
         })?)
     }
 }
@@ -120,6 +148,7 @@ pub struct Image {
     program: Program,
     unit: Unit,
     globals: Globals,
+    exports: Arc<[Export]>,
 }
 
 impl Image {
@@ -131,6 +160,11 @@ impl Image {
     /// Its functions in machine code.
     pub fn unit(&self) -> &Unit {
         &self.unit
+    }
+
+    /// The functions that C calls, in the order of the numbers that their entries have.
+    pub fn exports(&self) -> &[Export] {
+        &self.exports
     }
 
     pub(crate) fn globals(&self) -> &Globals {
@@ -160,9 +194,9 @@ impl Engine {
     /// As [`Engine::open`].
     pub fn open_bytes(&self, bytes: &[u8]) -> Result<Image, Error> {
         let globals = Globals::new(self.runtime());
-        let (module, unit) = self.open_in(bytes, Context::new(), &globals)?;
+        let (module, unit, exports) = self.open_in(bytes, Context::new(), &globals)?;
         set_globals(&module, &globals, self.runtime())?;
-        Ok(Image { program: Program::of_verified(module)?, unit, globals })
+        Ok(Image { program: Program::of_verified(module)?, unit, globals, exports: exports.into() })
     }
 
     /// As [`Engine::open_bytes`], with the names and types of a context, and global variables that are given and not set.
@@ -171,10 +205,11 @@ impl Engine {
         bytes: &[u8],
         cx: Arc<Context>,
         globals: &Globals,
-    ) -> Result<(Module, Unit), Error> {
+    ) -> Result<(Module, Unit, Vec<Export>), Error> {
         let expected = Expected { abi: abi_id(self.runtime().heap().abi(), &OBJECTS) };
         let image = image::read(bytes, cx, &expected)?;
-        let image::Image { module, code, constants, imports_at, imports, functions, needs_heap } = image;
+        let image::Image { module, code, constants, imports_at, imports, functions, exports, needs_heap } =
+            image;
         let signatures: BTreeMap<&str, _> = functions
             .iter()
             .filter_map(|function| Some((function.name.as_str(), function.signature.as_ref()?)))
@@ -215,7 +250,7 @@ impl Engine {
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());
-        Ok((module, Unit::new(unit, names)))
+        Ok((module, Unit::new(unit, names), exports))
     }
 }
 

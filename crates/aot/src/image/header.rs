@@ -14,7 +14,7 @@ use super::tables::TABLES;
 use super::{ImageError, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How many program headers there are in front of it.
 pub(super) const PROGRAM_HEADERS: u32 = 5;
 /// Where the header lies.
@@ -22,7 +22,7 @@ pub(super) const AT: usize = 64 + 56 * PROGRAM_HEADERS as usize;
 const CHECKSUM: usize = 12;
 const DIRECTORY: usize = 56;
 /// Bytes of the header.
-pub(super) const BYTES: usize = DIRECTORY + 8 * TABLES;
+pub const BYTES: usize = DIRECTORY + 8 * TABLES;
 const NEEDS_HEAP: u32 = 1;
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
@@ -71,6 +71,11 @@ impl Header {
         }
         bytes
     }
+}
+
+/// Whether the header that the system's loader has put into memory is that of a file.
+pub fn is_header_of(in_memory: &[u8; BYTES], file: &[u8]) -> bool {
+    file.get(AT..AT + BYTES) == Some(in_memory)
 }
 
 /// Writes length and checksum into a finished file.

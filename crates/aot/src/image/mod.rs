@@ -30,8 +30,9 @@
 //! |---|---|---|
 //! | ELF header, program headers | read | what the system's loader and tools read |
 //! | header | read | magic, version, checksum, ABI id, machine, places of all tables (`header.rs`) |
-//! | dynamic symbols | read | `brolga_image`, the header |
+//! | dynamic symbols | read | `brolga_image`, the header; of a library for C, its entries and exports (`exports.rs`) |
 //! | tables, module | read | `tables.rs` |
+//! | entries for C | execute | behind each other, in front of the text |
 //! | text | execute | |
 //! | imports, constants | read, write | |
 //!
@@ -45,7 +46,7 @@
 //! **Cost.** Writing is linear in the code. Reading is one checksum, one pass over the tables and the reading of the module, which is most of it.
 //!
 //! Not done: mapping the file instead of copying it, reading functions' tables on demand, several versions of a function, other formats than ELF and
-//! other processors than x86-64, entries for C.
+//! other processors than x86-64.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -53,10 +54,12 @@
 //! | `tables.rs` | rows and strings, both ways |
 //! | `header.rs` | the header, both ways, and the checks that come first |
 //! | `elf.rs` | the shared library around it |
+//! | `exports.rs` | entries for C |
 //! | `read.rs` | from bytes to an [`Image`] |
 //! | `write.rs` | from a program's code to bytes, and bytes into a file that is never seen half-written |
 
 mod elf;
+mod exports;
 mod header;
 mod place;
 mod read;
@@ -69,7 +72,7 @@ use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
 use brolga_ir::Module;
 
-pub use header::Expected;
+pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
 pub use read::{read, read_file};
 pub use write::{build, write_file};
 
@@ -91,6 +94,26 @@ pub struct ImageParts<'a> {
     pub abi: u64,
     /// The features of the processor that the code uses, in order.
     pub features: &'a [String],
+    /// The functions that C calls.
+    pub library: Option<&'a Library<'a>>,
+}
+
+/// What makes an image a library for C.
+#[derive(Clone, Copy, Debug)]
+pub struct Library<'a> {
+    /// The function by which C opens the library.
+    pub open: &'a CompiledFunction,
+    /// The functions that C calls, in the order of their numbers, each with its entry (`brolga_codegen::export`).
+    pub exports: &'a [(Export, CompiledFunction)],
+}
+
+/// A function that C calls.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Export {
+    /// Its deterministic name.
+    pub function: String,
+    /// Its name for C.
+    pub name: String,
 }
 
 /// A function of an image to be.
@@ -117,6 +140,8 @@ pub struct Image {
     pub imports: Vec<Symbol>,
     /// The functions, by offset.
     pub functions: Vec<Function>,
+    /// The functions that C calls, in the order of their numbers.
+    pub exports: Vec<Export>,
     /// Whether its code handles objects.
     pub needs_heap: bool,
 }

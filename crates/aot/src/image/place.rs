@@ -19,10 +19,10 @@ use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol}
 
 use super::{ImageError, ImageParts, PAGE};
 
-const FUNCTION_ALIGN: usize = 32;
+pub(super) const FUNCTION_ALIGN: usize = 32;
 const CONSTANT_ALIGN: usize = 16;
 /// `int3`: what lies between functions.
-const TRAP: u8 = 0xcc;
+pub(super) const TRAP: u8 = 0xcc;
 /// Offsets are 32 bits, and distances signed ones.
 pub(super) const LIMIT: usize = 1 << 30;
 
@@ -156,7 +156,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
 const STUB_BYTES: usize = 6;
 
 /// Makes `mov r, [rip + d]` into `lea r, [rip + d]`, whose distance lies at `at`.
-fn load_becomes_address(code: &mut [u8], at: usize) -> bool {
+pub(super) fn load_becomes_address(code: &mut [u8], at: usize) -> bool {
     let Some([opcode, mode]) = at.checked_sub(2).and_then(|from| code.get_mut(from..at)) else {
         return false;
     };

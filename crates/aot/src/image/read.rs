@@ -53,6 +53,7 @@ pub fn read(file: &[u8], cx: Arc<Context>, expected: &Expected) -> Result<Image,
     }
     let reader = Reader { tables };
     let functions = reader.functions().ok_or_else(|| damaged("the table of functions"))?;
+    let exports = reader.exports().ok_or_else(|| damaged("the table of exports"))?;
     let (module, types) = binary::read_with_types(tables[MODULE], cx)?;
     let imports = reader.imports(&types).ok_or_else(|| damaged("the table of imports"))?;
     if tables[CODE].len() > header.imports_at {
@@ -65,6 +66,7 @@ pub fn read(file: &[u8], cx: Arc<Context>, expected: &Expected) -> Result<Image,
         imports_at: header.imports_at,
         imports,
         functions,
+        exports,
         needs_heap: header.needs_heap,
     })
 }

@@ -10,6 +10,7 @@
 //! | maps | return offset, first word |
 //! | words | distance from the frame pointer |
 //! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
+//! | exports | function (offset, length), name for C (offset, length) |
 //!
 //! The lines and maps of a function end where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
 //! and one byte for each.
@@ -20,10 +21,10 @@ use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::Type;
 
-use super::Function;
+use super::{Export, Function};
 
 /// The tables of an image, in the order of the header.
-pub(super) const TABLES: usize = 11;
+pub(super) const TABLES: usize = 12;
 pub(super) const CODE: usize = 0;
 pub(super) const CONSTANTS: usize = 1;
 pub(super) const FUNCTIONS: usize = 2;
@@ -35,12 +36,14 @@ pub(super) const IMPORTS: usize = 7;
 pub(super) const STRINGS: usize = 8;
 pub(super) const FEATURES: usize = 9;
 pub(super) const MODULE: usize = 10;
+pub(super) const EXPORTS: usize = 11;
 
 const NONE: u32 = u32::MAX;
 const FUNCTION_WORDS: usize = 8;
 const LINE_WORDS: usize = 2;
 const MAP_WORDS: usize = 2;
 const IMPORT_WORDS: usize = 10;
+const EXPORT_WORDS: usize = 4;
 
 const KIND_ROUTINE: u32 = 0;
 const KIND_FOREIGN: u32 = 1;
@@ -80,6 +83,7 @@ pub(super) struct Writer {
     pub(super) signatures: Vec<u8>,
     pub(super) imports: Vec<u8>,
     pub(super) strings: Vec<u8>,
+    pub(super) exports: Vec<u8>,
     /// The types that imports name, by number.
     pub(super) types: Vec<Type>,
 }
@@ -158,6 +162,12 @@ impl Writer {
         };
         put(&mut self.imports, &[kind, first[0], first[1], second[0], second[1], ty]);
         put(&mut self.imports, &bits);
+    }
+
+    /// A function that C calls, and its name there.
+    pub(super) fn export(&mut self, export: &Export) {
+        let (function, name) = (self.string(export.function.as_bytes()), self.string(export.name.as_bytes()));
+        put(&mut self.exports, &[function[0], function[1], name[0], name[1]]);
     }
 
     fn named(&mut self, named: &NamedType, ty: &mut u32) -> [u32; 2] {
@@ -254,6 +264,19 @@ impl<'a> Reader<'a> {
         let mut abis = abis.collect::<Option<Vec<Abi>>>()?;
         let results = abis.split_off(params);
         Some(Signature::new(abis, results))
+    }
+
+    /// The functions that C calls, in the order of their numbers.
+    pub(super) fn exports(&self) -> Option<Vec<Export>> {
+        let table = self.tables[EXPORTS];
+        let export = |at| {
+            let [function, function_length, name, name_length]: [u32; EXPORT_WORDS] = row(table, at)?;
+            Some(Export {
+                function: self.text(function, function_length)?,
+                name: self.text(name, name_length)?,
+            })
+        };
+        (0..rows(table, EXPORT_WORDS)?).map(export).collect()
     }
 
     /// The imports, with these types.

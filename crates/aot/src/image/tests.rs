@@ -5,11 +5,12 @@ use std::sync::Arc;
 use brolga_codegen::compiled::{
     CompiledFunction, FrameMap, MadeBy, NamedType, RelocKind, RelocTarget, Relocation, Symbol,
 };
+use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::{Context, Module, Type};
 
 use super::header::{self, Expected};
-use super::{Compiled, Image, ImageError, ImageParts, PAGE, build, read};
+use super::{Compiled, Export, Image, ImageError, ImageParts, Library, PAGE, build, read};
 
 const ABI: u64 = 0x0123_4567_89ab_cdef;
 
@@ -79,7 +80,30 @@ fn image() -> Vec<u8> {
     built(&functions, &[("c", b"constant bytes")]).unwrap()
 }
 
+/// An image with two functions that C calls.
+fn library_image() -> Vec<u8> {
+    let entry = |name: &str, routine: &str| {
+        let symbols = vec![Symbol::Data(EXPORTS.to_owned()), Symbol::Routine(routine.to_owned())];
+        function(name, symbols, vec![])
+    };
+    let exports = ["f", "g"].map(|name| {
+        let export = Export { function: format!("{name}(Int64)"), name: name.to_owned() };
+        (export, entry(name, EXPORTS_CALL))
+    });
+    let open = entry("numbers_open", EXPORTS_OPEN);
+    let library = Library { open: &open, exports: &exports };
+    built_as(&[function("f", vec![Symbol::Methods], vec![])], &[], Some(&library)).unwrap()
+}
+
 fn built(functions: &[CompiledFunction], constants: &[(&str, &[u8])]) -> Result<Vec<u8>, ImageError> {
+    built_as(functions, constants, None)
+}
+
+fn built_as(
+    functions: &[CompiledFunction],
+    constants: &[(&str, &[u8])],
+    library: Option<&Library<'_>>,
+) -> Result<Vec<u8>, ImageError> {
     let signature = Signature::new([Abi::I64, Abi::Object, Abi::V128], [Abi::F64]);
     let compiled = |function| Compiled { function, signature: Some(&signature) };
     let functions: Vec<_> = functions.iter().map(compiled).collect();
@@ -90,6 +114,7 @@ fn built(functions: &[CompiledFunction], constants: &[(&str, &[u8])]) -> Result<
         needs_heap: true,
         abi: ABI,
         features: &[],
+        library,
     })
 }
 
@@ -163,6 +188,47 @@ fn the_file_is_a_shared_library() {
 }
 
 #[test]
+fn a_library_has_entries_and_finds_its_exports() {
+    use object::{Object as _, ObjectSymbol as _};
+    let bytes = library_image();
+    let read = opened(&bytes).unwrap();
+    let names: Vec<_> = read.exports.iter().map(|export| (&*export.function, &*export.name)).collect();
+    assert_eq!(names, [("f(Int64)", "f"), ("g(Int64)", "g")]);
+    let file = object::File::parse(&*bytes).unwrap();
+    let exported: Vec<_> = file.exports().unwrap().iter().map(|symbol| symbol.name().to_vec()).collect();
+    assert_eq!(exported, [&b"brolga_image"[..], b"f", b"g", b"numbers_open"]);
+    let relocations: Vec<_> = file.dynamic_relocations().unwrap().collect();
+    assert_eq!(relocations.len(), 2);
+    // Where the loads of an entry lead: its exports, and the word of the routine.
+    let target = |at: usize| {
+        let distance = i32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+        (at as i64 + 4 + i64::from(distance)) as usize
+    };
+    for (name, word) in [("f", 0), ("g", 0), ("numbers_open", 1)] {
+        let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
+        let entry = symbol.address() as usize;
+        assert_eq!(bytes[entry + 1], 0x8d, "the address of the exports is computed");
+        let exports = target(entry + 3);
+        let wide = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+        assert_eq!(
+            (wide(exports), wide(exports + 8), wide(exports + 16)),
+            (0, (exports - header::AT) as u64, 2)
+        );
+        assert_eq!(target(entry + 10) as u64, relocations[word].0);
+    }
+    let twice = function("f", vec![], vec![]);
+    let export = Export { function: "f".to_owned(), name: "f".to_owned() };
+    let error = |exports: &[(Export, CompiledFunction)]| {
+        let library = Library { open: &twice, exports };
+        built_as(&[function("f", vec![], vec![])], &[], Some(&library)).unwrap_err().to_string()
+    };
+    assert_eq!(error(&[(export.clone(), twice.clone())]), "`f` is exported twice");
+    let other = function("g", vec![Symbol::Methods], vec![]);
+    let export = Export { name: "g".to_owned(), ..export };
+    assert_eq!(error(&[(export, other)]), "`g` refers to more than an entry for C does");
+}
+
+#[test]
 fn what_an_image_cannot_hold_is_refused_by_name() {
     let error = |symbol, kind| {
         let loads = vec![];
@@ -193,7 +259,7 @@ fn what_is_no_image_of_ours_says_so() {
         header::seal(&mut bytes);
         opened(&bytes).unwrap_err()
     };
-    assert!(matches!(with(8, 2), ImageError::Version { found: 3, known: 1 }));
+    assert!(matches!(with(8, 2), ImageError::Version { found: 0, known: 2 }));
     assert!(matches!(with(24, 1), ImageError::Abi { known: ABI, .. }));
     assert!(matches!(with(32, 1), ImageError::Machine { .. }));
     let needs = |feature: &str| {
@@ -209,6 +275,7 @@ fn what_is_no_image_of_ours_says_so() {
             needs_heap: false,
             abi: ABI,
             features,
+            library: None,
         };
         opened(&build(&parts).unwrap())
     };
@@ -232,9 +299,10 @@ impl Rng {
 /// Flips bits, cuts, and overwrites: without a new checksum each is an error. With one the tables themselves have to say what is wrong, or mean
 /// something else; nothing panics.
 fn damage(count: usize, seed: u64) {
-    let whole = image();
+    let kinds = [image(), library_image()];
     let mut rng = Rng(seed);
     for turn in 0..count {
+        let whole = &kinds[rng.below(2)];
         let mut bytes = whole.clone();
         match turn % 4 {
             0 => bytes.truncate(rng.below(whole.len())),
@@ -256,7 +324,7 @@ fn damage(count: usize, seed: u64) {
                     let at = rng.below(whole.len());
                     bytes[at] = bytes[at].wrapping_add(1 + rng.below(255) as u8);
                 }
-                if bytes == whole {
+                if bytes == *whole {
                     continue;
                 }
             }

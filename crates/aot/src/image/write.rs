@@ -11,7 +11,7 @@ use brolga_ir::binary;
 
 use super::place::{LIMIT, place};
 use super::tables::Writer;
-use super::{Function, ImageError, ImageParts, elf};
+use super::{Function, ImageError, ImageParts, elf, exports};
 
 /// The bytes of an image.
 ///
@@ -36,9 +36,11 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
         });
     }
     placed.imports.iter().for_each(|symbol| tables.import(symbol));
+    let entries = parts.library.map(exports::place).transpose()?;
+    parts.library.iter().flat_map(|library| library.exports).for_each(|(export, _)| tables.export(export));
     let module = binary::write_with_types(parts.module, &tables.types);
     let features = parts.features.join("\n");
-    let file = elf::write(parts, &placed, &tables, features.as_bytes(), &module)?;
+    let file = elf::write(parts, &placed, entries.as_ref(), &tables, features.as_bytes(), &module)?;
     if file.len() > LIMIT {
         return Err(ImageError::TooLarge { bytes: file.len(), limit: LIMIT });
     }
