@@ -1,12 +1,17 @@
-//! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens, and C programs link with.
+//! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens, a library that C
+//! programs link with, or an executable.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use brolga::CpuTarget;
-use brolga::image::{self, Library};
+use brolga::image::{self, Library, Linker, Run};
 
 use super::report::Stop;
 use super::{Done, Level, input, roots};
+
+/// The file with the run time of executables.
+const RUNTIME: &str = "libbrolga_capi.a";
 
 /// Programs compiled ahead of time.
 #[derive(Debug, clap::Args)]
@@ -47,6 +52,18 @@ struct Build {
     /// The name of the library for C, which `NAME_open` begins with: that of the output without `lib` unless it is given
     #[arg(long, value_name = "NAME")]
     library: Option<String>,
+    /// Make an executable that runs `main()`, or the call of `--call`, by the system's C compiler
+    #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library"])]
+    executable: bool,
+    /// What an executable does instead of `main()`; the value is printed as Julia would
+    #[arg(long, value_name = "CALL", requires = "executable")]
+    call: Option<String>,
+    /// The C compiler that links executables: the variable `CC`, or `cc`, `gcc` or `clang` unless it is given
+    #[arg(long, value_name = "PROGRAM", requires = "executable")]
+    linker: Option<OsString>,
+    /// The run time of executables, `libbrolga_capi.a`: the one beside this program unless it is given
+    #[arg(long, value_name = "FILE", requires = "executable")]
+    runtime: Option<PathBuf>,
     /// How the roots of objects are found while functions run: `linked` frames, or tables for each call (`maps`)
     #[arg(long, value_name = "HOW", value_parser = roots)]
     roots: Option<brolga::Roots>,
@@ -70,6 +87,12 @@ pub(crate) fn run(args: &Args) -> Done {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),
         error => error.into(),
     };
+    if build.executable {
+        let linker = linker(build)?;
+        let run = Run { call: build.call.as_deref().unwrap_or("main()"), shows: build.call.is_some() };
+        let made = image::build_executable(&program, &options, &run, &linker, &build.output);
+        return made.map_err(refused);
+    }
     let Some(library) = library(build)? else {
         let bytes = image::build(&program, &options).map_err(refused)?;
         return Ok(image::write(&build.output, &bytes)?);
@@ -79,6 +102,27 @@ pub(crate) fn run(args: &Args) -> Done {
         image::write(path, made.header.as_bytes())?;
     }
     Ok(image::write(&build.output, &made.image)?)
+}
+
+/// The C compiler, and the run time beside this program or in `lib` beside its folder.
+#[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
+fn linker(build: &Build) -> Result<Linker, Stop> {
+    let runtime = match &build.runtime {
+        Some(path) => path.clone(),
+        None => {
+            let here = std::env::current_exe()?;
+            let beside = here.with_file_name(RUNTIME);
+            let installed = here.parent().and_then(Path::parent).map(|root| root.join("lib").join(RUNTIME));
+            match installed.filter(|path| !beside.is_file() && path.is_file()) {
+                Some(installed) => installed,
+                None => beside,
+            }
+        }
+    };
+    let wanted = build.linker.clone().or_else(|| std::env::var_os("CC").filter(|name| !name.is_empty()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = Linker::find(wanted.as_deref(), &path, runtime);
+    found.map_err(|error| brolga::Error::from(error).into())
 }
 
 /// The library for C, if there is one.

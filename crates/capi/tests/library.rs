@@ -1,10 +1,11 @@
-//! Images as libraries: a C program links with one, calls its functions by their own names, and sees what goes wrong as errors.
+//! Images as libraries and executables: a C program links with one, calls its functions by their own names, and sees what goes wrong as errors; an
+//! executable runs alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use brolga::image::{self, Library};
+use brolga::image::{self, Library, Linker, Run};
 use brolga::{CpuTarget, Options, Program};
 
 const SOURCE: &str = include_str!("library.jlir");
@@ -94,7 +95,7 @@ fn a_c_program_calls_the_functions_of_an_image() {
         let (done, told) = run(&program, &[]);
         assert!(done.status.success(), "{:?} {told}", done.status);
         assert_eq!(told, include_str!("library.out"));
-        // An image that is damaged or gone is an error of the first call, and the program goes on.
+        // An image that is damaged or gone is an error of the first call, and the program continues.
         let file = folder.join("libnumbers.so");
         let whole = fs::read(&file).expect("the image");
         let mut damaged = whole.clone();
@@ -111,4 +112,68 @@ fn a_c_program_calls_the_functions_of_an_image() {
         build(&folder);
     }
     fs::remove_dir_all(&folder).expect("the folder");
+}
+
+const PROGRAM: &str = r#"
+function main()::Nothing
+1 ─ %1 = Main.println("all is well")::Nothing
+└──      return nothing
+end
+function inverse(d::Int64)::Int64
+1 ─ %1 = Base.checked_sdiv_int(1000, d)::Int64
+└──      return %1
+end
+"#;
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn an_executable_runs_alone() {
+    let folder = folder("executable");
+    let archive = find("libbrolga_capi.a").expect("cargo builds the static library with the test");
+    let path = folders();
+    let linker = Linker::find(None, &path, archive).unwrap_or_else(|error| panic!("{error}"));
+    let program = Program::read("program.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let app = folder.join("app");
+    let make = |call: &str, shows: bool| {
+        let options = Options::new().cpu_target(CpuTarget::Generic);
+        image::build_executable(&program, &options, &Run { call, shows }, &linker, &app)
+    };
+    for (call, shows, status, told) in [
+        ("main()", false, 0, "all is well\n"),
+        ("inverse(0)", true, 1, "error: uncaught exception: DivideError: integer division error\n"),
+    ] {
+        make(call, shows).unwrap_or_else(|error| panic!("{error}"));
+        let (done, all) = run(&app, &[]);
+        assert_eq!((done.status.code(), all.as_str()), (Some(status), told), "{call}");
+    }
+    // A byte of the image inside the executable is another one.
+    let mut bytes = fs::read(&app).expect("the executable");
+    let at = bytes.windows(8).rposition(|window| window == b"BRLGIMG\x1a").expect("the image");
+    bytes[at + 200] ^= 1;
+    fs::remove_file(&app).expect("the executable");
+    let damaged = folder.join("damaged");
+    fs::write(&damaged, &bytes).expect("the executable");
+    allow(&damaged);
+    let (done, all) = run(&damaged, &[]);
+    assert_eq!(done.status.code(), Some(4), "{all}");
+    assert!(all.starts_with("error: the image is damaged: "), "{all}");
+    let error = make("nobody(1)", true).expect_err("there is no such function").to_string();
+    assert!(error.contains("nobody"), "{error}");
+    let left: Vec<_> =
+        fs::read_dir(&folder).expect("the folder").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["damaged"], "nothing is left beside it");
+    fs::remove_dir_all(&folder).expect("the folder");
+}
+
+/// The folders in which the system looks for programs.
+#[expect(clippy::disallowed_methods, reason = "the test finds the compiler as the command does")]
+fn folders() -> std::ffi::OsString {
+    std::env::var_os("PATH").expect("a path")
+}
+
+/// Makes a file one that can be executed.
+#[cfg(unix)]
+fn allow(file: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("the permissions");
 }

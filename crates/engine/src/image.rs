@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use brolga_aot::executable::executable_object;
 use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::abi_id::abi_id;
 use brolga_codegen::isa::HostIsa;
@@ -47,6 +48,7 @@ use crate::program::Program;
 use crate::stages::Stages;
 
 pub use crate::library::{Library, LibraryImage};
+pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 
 /// The layouts of objects that code takes for granted, beside those of the heap's cells and tags.
@@ -86,6 +88,32 @@ pub fn build_library(program: &Program, options: &Options, library: &Library) ->
     let resolved = Resolved::new(module, library)?;
     let image = making.image(module, module.funcs().map(|(id, _)| id), Some(&resolved))?;
     Ok(LibraryImage { image, header: resolved.header(), functions: resolved.symbols() })
+}
+
+/// Makes an executable that runs a program by a call such as `main()`: an image with the run time, put together by the system's linker.
+///
+/// # Errors
+/// As [`build`]; the call is none of the program; the linker refuses.
+pub fn build_executable(
+    program: &Program,
+    options: &Options,
+    run: &Run<'_>,
+    linker: &Linker,
+    output: impl AsRef<Path>,
+) -> Result<(), Error> {
+    // Whatever is wrong with the call is said here, not when the executable starts.
+    program.call(run.call)?;
+    let object = executable_object(&build(program, options)?, run.call, run.shows)?;
+    Ok(linker.link(&object, output.as_ref())?)
+}
+
+/// What an executable does.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The call.
+    pub call: &'a str,
+    /// Whether its value is printed.
+    pub shows: bool,
 }
 
 /// Which parameters of an exported function are addresses.
