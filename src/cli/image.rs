@@ -4,10 +4,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use brolga::CpuTarget;
 use brolga::image::{self, Library, Linker, Run};
 
-use super::report::Stop;
+use super::report::{Stop, out};
 use super::{Done, Level, input, roots};
 
 /// The file with the run time of executables.
@@ -37,9 +36,10 @@ struct Build {
     /// Where to write the image. An image that is there stays whole until the new one is
     #[arg(short, long, value_name = "FILE")]
     output: String,
-    /// The processors that it is for: `native`, `generic`, `x86-64-v2`, `x86-64-v3` or `x86-64-v4`
-    #[arg(long, value_name = "TARGET", default_value = "native", value_parser = target)]
-    target: CpuTarget,
+    /// The processors that it is for, in Julia's words: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. `native` is this one, `help` lists them. The variable
+    /// `BROLGA_CPU_TARGET`, or `native`, unless it is given
+    #[arg(long, value_name = "TARGETS")]
+    target: Option<String>,
     /// Let C call a function, by its name if one method has it (`fib`) or by its symbol (`fib(Int64)`); `=NAME` is a name for C
     #[arg(long = "export", value_name = "FUNCTION[=NAME]")]
     exports: Vec<String>,
@@ -71,17 +71,23 @@ struct Build {
     level: Level,
 }
 
-fn target(name: &str) -> Result<CpuTarget, String> {
-    CpuTarget::from_name(name).ok_or_else(|| {
-        let names = CpuTarget::ALL.map(CpuTarget::name);
-        format!("the targets are {}", names.join(", "))
-    })
+/// The targets that the command or the environment names.
+#[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
+fn targets(build: &Build) -> String {
+    let told = build.target.clone().or_else(|| std::env::var("BROLGA_CPU_TARGET").ok());
+    told.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "native".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> Done {
     let Command::Build(build) = &args.command;
+    let targets = targets(build);
+    if targets.trim() == "help" {
+        let help = image::targets_help().map_err(|error| Stop::System(error.to_string()))?;
+        return out(help.trim_end());
+    }
+    let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
+    let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
     let program = input::program(&build.file)?;
-    let options = brolga::Options::new().opt_level(build.level.level).cpu_target(build.target);
     let options = options.roots(build.roots.unwrap_or_default());
     let refused = |error| match error {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),

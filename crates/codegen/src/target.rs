@@ -126,6 +126,13 @@ pub struct Target {
     pub base: usize,
 }
 
+impl Target {
+    /// This processor, with or without features, by Cranelift's names without `has_`.
+    pub fn native(features: Vec<(String, bool)>) -> Target {
+        Target { text: NATIVE.to_owned(), name: NATIVE.to_owned(), features, clone_all: false, base: 0 }
+    }
+}
+
 /// Why a text names no targets.
 #[derive(thiserror::Error, Debug)]
 pub enum TargetError {

@@ -2,7 +2,7 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Export`] | the program's, or its caller's |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Export`], [`Error::Target`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`], [`Error::Executable`] | the machine's: no memory, no linker |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
 //! | any of these | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by what is inside: a C symbol that is not there is the program's fault |
@@ -69,6 +69,9 @@ pub enum Error {
     /// There is no executable: no linker was found, or it failed.
     #[error(transparent)]
     Executable(#[from] brolga_aot::executable::ExecutableError),
+    /// A text names no targets.
+    #[error(transparent)]
+    Target(#[from] brolga_codegen::target::TargetError),
     /// A function cannot be exported to C.
     #[error("`{function}` cannot be exported: {reason}")]
     Export {
@@ -134,7 +137,8 @@ impl Error {
             Error::Lookup(_)
             | Error::ForeignFunction { .. }
             | Error::Changed { .. }
-            | Error::Export { .. } => Fault::Caller,
+            | Error::Export { .. }
+            | Error::Target(_) => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) | Error::Executable(_) => Fault::World,
@@ -148,7 +152,7 @@ impl Error {
                 | ImageError::Damaged { .. }
                 | ImageError::Abi { .. }
                 | ImageError::Machine { .. }
-                | ImageError::Features { .. }
+                | ImageError::Targets { .. }
                 | ImageError::Module(_)
                 | ImageError::Unsupported { .. } => Fault::World,
             },

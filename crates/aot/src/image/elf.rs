@@ -12,7 +12,7 @@ use super::exports::{EXPORTS_BYTES, Entries, ROUTINES, ROUTINES_AT};
 use super::header::{self, Header, MACHINE, PROGRAM_HEADERS, Place};
 use super::place::{LIMIT, Placed};
 use super::tables::{self, TABLES, Writer};
-use super::{ImageError, ImageParts, PAGE};
+use super::{Compiled, ImageError, ImageParts, PAGE};
 
 const HEADER_SYMBOL: &[u8] = b"brolga_image";
 /// Bytes of an entry of the dynamic table, and of a relocation.
@@ -35,11 +35,17 @@ pub(super) fn write(
     placed: &Placed<'_>,
     entries: Option<&Entries<'_>>,
     writer: &Writer,
-    features: &[u8],
+    targets: &[u8],
     module: &[u8],
 ) -> Result<Vec<u8>, ImageError> {
     let failed = |error: object::write::Error| ImageError::Damaged { reason: error.to_string() };
     let import_bytes = 8 * placed.imports.len();
+    // The versions of a function differ in their names for tools.
+    let local_name = |compiled: &Compiled<'_>| match (compiled.version, parts.targets.get(compiled.version)) {
+        (1.., Some(target)) => format!("{}.{}", compiled.function.name, target.name),
+        _ => compiled.function.name.clone(),
+    };
+    let local_names: Vec<String> = parts.functions.iter().map(local_name).collect();
     let mut buffer = Vec::new();
     let buffer_ref: &mut dyn WritableBuffer = &mut buffer;
     let mut elf = Elf::new(object::Endianness::Little, true, buffer_ref);
@@ -81,7 +87,7 @@ pub(super) fn write(
         contents[tables::SIGNATURES] = &writer.signatures;
         contents[tables::IMPORTS] = &writer.imports;
         contents[tables::STRINGS] = &writer.strings;
-        contents[tables::FEATURES] = features;
+        contents[tables::TARGETS] = targets;
         contents[tables::MODULE] = module;
         contents[tables::EXPORTS] = &writer.exports;
         contents
@@ -154,8 +160,7 @@ pub(super) fn write(
     elf.reserve_dynsym_section_index();
     elf.reserve_dynstr_section_index();
     elf.reserve_dynamic_section_index();
-    let names: Vec<StringId> =
-        parts.functions.iter().map(|compiled| elf.add_string(compiled.function.name.as_bytes())).collect();
+    let names: Vec<StringId> = local_names.iter().map(|name| elf.add_string(name.as_bytes())).collect();
     for _ in &names {
         elf.reserve_symbol_index(Some(text_section));
     }

@@ -26,11 +26,13 @@ pub const BYTES: usize = DIRECTORY + 8 * TABLES;
 const NEEDS_HEAP: u32 = 1;
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
-/// The ABI id of this process.
+/// This process, as far as code takes it for granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expected {
+pub struct Expected<'a> {
     /// The ABI id.
     pub abi: u64,
+    /// The features of the processor that code may use, by Cranelift's names.
+    pub features: &'a [String],
 }
 
 /// A table's place in the file.
@@ -100,7 +102,7 @@ fn checksum(file: &[u8]) -> u32 {
 }
 
 /// Reads the header of a file and holds the file against it.
-pub(super) fn read(file: &[u8], expected: &Expected) -> Result<Header, ImageError> {
+pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, ImageError> {
     let not = |reason| Err(ImageError::NotAnImage { reason });
     let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     if file.get(..4) != Some(&ELF_MAGIC) {

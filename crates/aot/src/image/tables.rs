@@ -5,7 +5,7 @@
 //!
 //! | table | words of a row |
 //! |---|---|
-//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none) |
+//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none), target |
 //! | lines | code offset, line |
 //! | maps | return offset, first word |
 //! | words | distance from the frame pointer |
@@ -34,12 +34,12 @@ pub(super) const WORDS: usize = 5;
 pub(super) const SIGNATURES: usize = 6;
 pub(super) const IMPORTS: usize = 7;
 pub(super) const STRINGS: usize = 8;
-pub(super) const FEATURES: usize = 9;
+pub(super) const TARGETS: usize = 9;
 pub(super) const MODULE: usize = 10;
 pub(super) const EXPORTS: usize = 11;
 
 const NONE: u32 = u32::MAX;
-const FUNCTION_WORDS: usize = 8;
+const FUNCTION_WORDS: usize = 9;
 const LINE_WORDS: usize = 2;
 const MAP_WORDS: usize = 2;
 const IMPORT_WORDS: usize = 10;
@@ -99,7 +99,7 @@ impl Writer {
         [at, bytes.len() as u32]
     }
 
-    pub(super) fn function(&mut self, function: &Function) {
+    pub(super) fn function(&mut self, function: &Function, version: usize) {
         let [name, length] = self.string(function.name.as_bytes());
         let (line, map) = (self.lines.len() / (4 * LINE_WORDS), self.maps.len() / (4 * MAP_WORDS));
         for &(offset, line) in &function.lines {
@@ -116,7 +116,7 @@ impl Writer {
         let Function { offset, size, frame_bytes, .. } = *function;
         put(
             &mut self.functions,
-            &[name, length, offset, size, frame_bytes, line as u32, map as u32, signature],
+            &[name, length, offset, size, frame_bytes, line as u32, map as u32, signature, version as u32],
         );
     }
 
@@ -213,15 +213,15 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.string(at, length)?.to_vec()).ok()
     }
 
-    /// The functions, by rising offset.
-    pub(super) fn functions(&self) -> Option<Vec<Function>> {
+    /// The functions, by rising offset, each with the number of its target, of which there are so many.
+    pub(super) fn functions(&self, targets: usize) -> Option<Vec<(usize, Function)>> {
         let table = self.tables[FUNCTIONS];
         let count = rows(table, FUNCTION_WORDS)?;
         let (lines, maps) = (rows(self.tables[LINES], LINE_WORDS)?, rows(self.tables[MAPS], MAP_WORDS)?);
         let words = rows(self.tables[WORDS], 1)?;
         let mut functions = Vec::with_capacity(count);
         for index in 0..count {
-            let [name, length, offset, size, frame_bytes, line, map, signature] = row(table, index)?;
+            let [name, length, offset, size, frame_bytes, line, map, signature, version] = row(table, index)?;
             let next: Option<[u32; FUNCTION_WORDS]> = row(table, index + 1);
             let (last_line, last_map) = match next {
                 Some(next) => (next[5] as usize, next[6] as usize),
@@ -251,7 +251,9 @@ impl<'a> Reader<'a> {
             let frame_maps = frame_maps.collect::<Option<Vec<_>>>()?;
             let signature = if signature == NONE { None } else { Some(self.signature(signature)?) };
             let name = self.text(name, length)?;
-            functions.push(Function { name, offset, size, frame_bytes, lines, frame_maps, signature });
+            let version = usize::try_from(version).ok().filter(|&version| version < targets)?;
+            let function = Function { name, offset, size, frame_bytes, lines, frame_maps, signature };
+            functions.push((version, function));
         }
         Some(functions)
     }
