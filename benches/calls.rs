@@ -176,11 +176,13 @@ fn calls(criterion: &mut Criterion) {
     let scalars = Program::read("scalars", SCALARS.as_bytes()).expect("the source is well-formed");
     let scalars = engine.compile(&scalars).expect("a unit");
     let alone = scalars.func::<(i64,), i64>("next").expect("it is there");
-    group.bench_function("scalars", |b| b.iter(|| alone.call((black_box(41),))));
+    group.bench_function("scalars", |b| b.iter(|| alone.call((black_box(41),)).expect("it returns")));
     let next = unit.func::<(i64,), i64>("next").expect("it is there");
-    group.bench_function("typed", |b| b.iter(|| next.call((black_box(41),))));
+    group.bench_function("typed", |b| b.iter(|| next.call((black_box(41),)).expect("it returns")));
     group.bench_function("within", |b| {
-        let all = engine.activate(|activation| b.iter(|| alone.call_within(activation, (black_box(41),))));
+        let all = engine.activate(|activation| {
+            b.iter(|| alone.call_within(activation, (black_box(41),)).expect("it returns"))
+        });
         all.expect("the thread is outside");
     });
     let untyped = unit.untyped("next").expect("it is there");

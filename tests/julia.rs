@@ -6,7 +6,7 @@
 //! ../shared/julia/min/   the smallest program for each form that once was refused
 //! ```
 //!
-//! Each file runs by the interpreter, at O0 to O3, with linked frames and with frame maps, and with a collection at every safepoint. The files
+//! Each file runs by the interpreter, at O0 to O3, with linked frames and with frame maps, and with a collection at every safepoint; and in sessions. The files
 //! are dealt out to two threads.
 //!
 //! One check does not hold: [`CONTRADICTS`].
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Verdict};
+use brolga::ir::Module;
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Session, Verdict, Workers, session};
 
 /// A check that claims what no rule gives: the file has no method `throw_funny`, so a call of it throws a `MethodError` that names it, and
 /// nothing in the file says that the method would have thrown an `ArgumentError`.
@@ -92,7 +93,7 @@ fn failures(path: &Path) -> (Vec<String>, usize) {
     (failed, program.checks().len())
 }
 
-fn hold(paths: &[PathBuf], at_least: usize) {
+fn hold(paths: &[PathBuf], at_least: usize, failures: fn(&Path) -> (Vec<String>, usize)) {
     let (mut failed, mut count) = (Vec::new(), 0);
     thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
@@ -111,7 +112,7 @@ fn hold(paths: &[PathBuf], at_least: usize) {
 
 #[test]
 fn own_programs_hold() {
-    hold(&files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia")), 290);
+    hold(&files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia")), 290, failures);
 }
 
 #[test]
@@ -122,7 +123,47 @@ fn shared_programs_hold() {
     };
     let paths = files(&folder);
     assert!(paths.len() >= 105, "{} files", paths.len());
-    hold(&paths, 200);
+    hold(&paths, 200, failures);
+}
+
+/// The failed checks of a file in sessions, one for each check, and how many checks ran. A program of a session shares the methods of Base with all others.
+fn failures_in_sessions(path: &Path) -> (Vec<String>, usize) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let bytes = std::fs::read(path).expect("a file");
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let checks = text.lines().filter_map(|line| line.strip_prefix("# check: ")?.split_once(" == "));
+    let (mut failed, mut count) = (Vec::new(), 0);
+    for (call, value) in checks {
+        count += 1;
+        let session =
+            Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).expect("a session");
+        let dylib = session.create_dylib("main").expect("a dylib");
+        let defined = dylib.read_late(&name, &bytes).and_then(|read| dylib.define(read.lazy()));
+        if let Err(error) = defined {
+            failed.push(format!("{name}: {error}"));
+            break;
+        }
+        let names = Module::new(session.context().view());
+        let mut evaluator = session::Evaluator::new(&dylib, &names);
+        let mut shown = |text: &str| {
+            let value = evaluator.evaluate("check", text).and_then(|value| evaluator.show(&value));
+            value.map_err(|error| error.to_string())
+        };
+        let (given, expected) = (shown(call), shown(value));
+        if given != expected {
+            failed.push(format!("{name}: {call} == {value}: {given:?}"));
+        }
+    }
+    (failed, count)
+}
+
+#[test]
+fn programs_hold_in_sessions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia");
+    let shared = shared();
+    let folders = shared.iter().flat_map(|folder| [folder.clone(), folder.join("min")]);
+    let paths: Vec<PathBuf> = folders.chain([root]).flat_map(|folder| files(&folder)).collect();
+    hold(&paths, 250, failures_in_sessions);
 }
 
 #[test]
@@ -133,7 +174,7 @@ fn the_smallest_programs_hold_and_their_loops_run_in_lanes() {
     };
     let paths = files(&folder.join("min"));
     assert!(paths.len() >= 22, "{} files", paths.len());
-    hold(&paths, 25);
+    hold(&paths, 25, failures);
     let loops = paths
         .iter()
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vectorize_")));

@@ -32,6 +32,7 @@ mod evict;
 mod failure;
 mod frames;
 mod lazy;
+mod library;
 mod loops;
 mod methods;
 mod model;

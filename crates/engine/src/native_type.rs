@@ -37,6 +37,15 @@ pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> Function
     }
 }
 
+/// The type of a function at typed calls, known before it is lowered; `None` if it has no native form.
+pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
+    let func = &module[id];
+    match func.level {
+        Level::High => declared_type(&module.cx, func.symbol(&module.cx), &func.sig),
+        Level::Low => Some(function_type(module, id, func)),
+    }
+}
+
 /// The type of a high function for typed calls, before it is lowered; none if it has no native form.
 pub(crate) fn declared_type(cx: &Arc<Context>, symbol: String, sig: &Signature) -> Option<FunctionType> {
     let native = NativeSignature::new(&cx.types, sig).ok()?;

@@ -8,17 +8,18 @@
 //! %6 = invoke Base.length(s)…      it has `Base.length(MyList)`     nothing: the callee is known
 //! ```
 //!
-//! A method of the program with the same signature stays. Programs of a session get none: what one defines the others see.
+//! A method of the program with the same signature stays. The programs of a session share one copy (`session/library.rs`).
 //!
 //! Cost: a walk over the constants of the program; the text is read when something of it is needed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::func::CalleeData;
 use brolga_ir::func::Place;
-use brolga_ir::function_name::BASE;
-use brolga_ir::{Const, Module, Op, Type, TypeKind, text};
+use brolga_ir::function_name::{BASE, FunctionName};
+use brolga_ir::{Const, Context, Module, Op, Type, TypeKind, text};
 
 /// A text of the prelude, and the types without which it means nothing.
 struct Part {
@@ -36,34 +37,97 @@ const PARTS: [Part; 4] = [
     },
 ];
 
-/// Adds the methods of the prelude that a module asks for.
+/// The functions of the texts by name, each with the parts that have methods of it.
+static FUNCTIONS: LazyLock<BTreeMap<&'static str, BTreeSet<usize>>> = LazyLock::new(|| {
+    let mut functions: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (number, part) in PARTS.iter().enumerate() {
+        for line in part.text.lines() {
+            let Some(rest) = line.strip_prefix("function Base.") else { continue };
+            let rest = rest.strip_prefix(':').unwrap_or(rest);
+            let Some((name, _)) = rest.split_once('(') else { continue };
+            functions.entry(name).or_default().insert(number);
+        }
+    }
+    functions
+});
+
+/// The names of the functions that the prelude has methods of; their module is `Base`.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.keys().copied()
+}
+
+/// Whether the prelude has methods of the function with objects of this type.
+pub(crate) fn has(cx: &Context, function: Type) -> bool {
+    parts_of(cx, function).is_some()
+}
+
+/// Whether all methods that the prelude has of a function mean something in every program.
+pub(crate) fn is_common(cx: &Context, function: Type) -> bool {
+    parts_of(cx, function).is_some_and(|parts| parts.iter().all(|&part| PARTS[part].needs.is_empty()))
+}
+
+/// The type that a function has in another context.
+pub(crate) fn in_context(from: &Context, function: Type, to: &Context) -> Option<Type> {
+    let TypeKind::Function(function) = *from.types.kind(function) else { return None };
+    let name = |name| to.names.intern(from.names.text(name));
+    let function = FunctionName { module: name(function.module), name: name(function.name) };
+    Some(to.types.function_named(function))
+}
+
+fn parts_of(cx: &Context, function: Type) -> Option<&'static BTreeSet<usize>> {
+    let TypeKind::Function(function) = *cx.types.kind(function) else { return None };
+    let is_base = cx.names.text(function.module) == BASE;
+    FUNCTIONS.get(cx.names.text(function.name)).filter(|_| is_base)
+}
+
+/// Adds the methods of the prelude that a module asks for, behind its own functions.
 pub(crate) fn complete(module: &mut Module) {
-    let (names, types) = (&module.cx.names, &module.cx.types);
-    let has_type = |name: &str| types.find_decl(names.intern(name)).is_some();
-    let parts: Vec<&Part> =
-        PARTS.iter().filter(|part| part.needs.iter().all(|name| has_type(name))).collect();
-    let mut read: Vec<Option<Module>> = vec![None; parts.len()];
-    let mut seen = 0;
-    loop {
-        let wanted = wanted(module, seen, &parts);
-        seen = module.func_count();
-        if wanted.is_empty() {
-            return;
-        }
-        for (part, read) in parts.iter().zip(&mut read) {
-            let is_wanted = |name: &str| part.has(name);
-            let named = |&ty: &Type| match *module.cx.types.kind(ty) {
-                TypeKind::Function(function) => is_wanted(module.cx.names.text(function.name)),
-                _ => false,
-            };
-            if read.is_none() && wanted.iter().any(named) {
-                let Ok(source) = SourceFile::new("prelude", part.text) else { return };
-                *read = Some(text::read(&source, &module.cx).0.module);
+    let wanted = wanted(module, 0);
+    Prelude::default().add(module, wanted, &mut BTreeSet::new());
+}
+
+/// The prelude as modules of one context: a text is read when something of it is needed.
+#[derive(Default)]
+pub(crate) struct Prelude {
+    read: [Option<Module>; PARTS.len()],
+}
+
+impl Prelude {
+    /// Adds the methods of the wanted functions to a module, and those of the functions that these methods use. `known` holds the functions whose methods are
+    /// elsewhere already, with the part that they come from; those that are added join them.
+    pub(crate) fn add(
+        &mut self,
+        module: &mut Module,
+        mut wanted: BTreeSet<Type>,
+        known: &mut BTreeSet<(Type, usize)>,
+    ) {
+        while !wanted.is_empty() {
+            let seen = module.func_count();
+            for function in wanted {
+                for &part in parts_of(&module.cx, function).into_iter().flatten() {
+                    if !known.contains(&(function, part)) && self.add_from(part, function, module) {
+                        known.insert((function, part));
+                    }
+                }
             }
+            wanted = self::wanted(module, seen);
         }
-        for (_, func) in read.iter().flatten().flat_map(|prelude| prelude.funcs()) {
-            let callee = func.sig.params.first().map(|object| object.ty);
-            if callee.is_some_and(|callee| wanted.contains(&callee)) {
+    }
+
+    /// Adds the methods of a function that a part has; false if the part means nothing in the context.
+    fn add_from(&mut self, part: usize, function: Type, module: &mut Module) -> bool {
+        let Part { text, needs } = &PARTS[part];
+        let (names, types) = (&module.cx.names, &module.cx.types);
+        let has_type = |name: &&str| types.find_decl(names.intern(name)).is_some();
+        if !needs.iter().all(has_type) {
+            return false;
+        }
+        let read = self.read[part].get_or_insert_with(|| match SourceFile::new("prelude", *text) {
+            Ok(source) => text::read(&source, &module.cx).0.module,
+            Err(_) => Module::new(module.cx.clone()),
+        });
+        for (_, func) in read.funcs() {
+            if func.sig.params.first().is_some_and(|object| object.ty == function) {
                 let mut func = func.clone();
                 // There is no line of the program to show for it.
                 let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
@@ -72,13 +136,13 @@ pub(crate) fn complete(module: &mut Module) {
                 let _added = module.add_func(func);
             }
         }
+        true
     }
 }
 
 /// The functions that a module's functions from a number on use, that the prelude has, and whose methods in the module may not be all: those
 /// without methods, those that a call by dispatch may reach, and those that are called with types for which there is no method.
-fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
-    let has = |name: &str| parts.iter().any(|part| part.has(name));
+pub(crate) fn wanted(module: &Module, from: usize) -> BTreeSet<Type> {
     let mut wanted = BTreeSet::new();
     for (_, func) in module.funcs().skip(from) {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
@@ -91,10 +155,7 @@ fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
             }
             for &value in operands {
                 let Some(&Const::Singleton(ty)) = func.as_const(value) else { continue };
-                let TypeKind::Function(function) = *module.cx.types.kind(ty) else { continue };
-                let (home, name) =
-                    (module.cx.names.text(function.module), module.cx.names.text(function.name));
-                if home == BASE && has(name) {
+                if has(&module.cx, ty) {
                     wanted.insert(ty);
                 }
             }
@@ -103,21 +164,9 @@ fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
     wanted
 }
 
-impl Part {
-    /// Whether the text has a function.
-    fn has(&self, name: &str) -> bool {
-        self.text.lines().any(|line| {
-            let rest = line.strip_prefix("function Base.");
-            let rest = rest.and_then(|rest| rest.strip_prefix(':').unwrap_or(rest).strip_prefix(name));
-            rest.is_some_and(|rest| rest.starts_with('('))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brolga_ir::Context;
     use brolga_ir::verify::verify_module;
 
     /// Functions of the C library that the prelude calls.

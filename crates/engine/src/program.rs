@@ -7,6 +7,8 @@
 //!
 //! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
@@ -14,7 +16,7 @@ use brolga_ir::text::{self, Call, Check, NotText};
 use brolga_ir::verify::{
     GlobalViolation, ModuleViolations, missing_callees, point_into_printout, source_span, verify_module,
 };
-use brolga_ir::{Context, Module};
+use brolga_ir::{Context, FuncId, Module, Type};
 use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
@@ -25,6 +27,8 @@ use crate::{prelude, varargs};
 pub struct Program {
     source: SourceFile,
     unit: text::Unit,
+    /// The functions that the prelude has added, which the library of a session has as well.
+    added: Range<usize>,
 }
 
 impl Program {
@@ -39,9 +43,10 @@ impl Program {
         let (source, mut unit) = read_unit_in(name, bytes, cx, &|_, _| false)?;
         let own = unit.module.func_count();
         prelude::complete(&mut unit.module);
+        let added = own..unit.module.func_count();
         varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
-        Ok(Program { source, unit })
+        Ok(Program { source, unit, added })
     }
 
     /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
@@ -49,13 +54,13 @@ impl Program {
     pub fn from_module(module: Module) -> Result<Program, Error> {
         check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<module>", "")?, unit })
+        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: 0..0 })
     }
 
     /// Takes a module that was verified when it was read.
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
-        Ok(Program { source: SourceFile::new("<image>", "")?, unit })
+        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: 0..0 })
     }
 
     /// The text; empty for a program that was built.
@@ -73,8 +78,30 @@ impl Program {
         &self.unit.module
     }
 
-    pub(crate) fn into_module(self) -> Module {
-        self.unit.module
+    /// The module with the functions of the prelude behind all others, how many others there are, and the functions of which the prelude has added methods. Those that
+    /// mean something only with types of the program stay among the others.
+    pub(crate) fn into_parts(self) -> (Module, usize, BTreeSet<Type>) {
+        let module = self.unit.module;
+        let is_added = |id: FuncId| {
+            let object = module[id].sig.params.first().map(|object| object.ty);
+            self.added
+                .contains(&(id.as_u32() as usize))
+                .then_some(object?)
+                .filter(|&ty| prelude::is_common(&module.cx, ty))
+        };
+        let added: BTreeSet<Type> = module.funcs().filter_map(|(id, _)| is_added(id)).collect();
+        if added.is_empty() {
+            let own = module.func_count();
+            return (module, own, added);
+        }
+        let mut sorted = module.without_functions();
+        let (behind, own): (Vec<FuncId>, Vec<FuncId>) =
+            module.funcs().map(|(id, _)| id).partition(|&id| is_added(id).is_some());
+        for &id in own.iter().chain(&behind) {
+            // The functions of a module are no duplicates.
+            let _ = sorted.add_func(module[id].clone());
+        }
+        (sorted, own.len(), added)
     }
 
     /// The names and types of the program, for [`Program::read_in`] and for modules that are built.
@@ -161,6 +188,20 @@ fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     }
     found.funcs.retain(|(id, _)| (id.as_u32() as usize) < own);
     found
+}
+
+/// The calls in the first `own` functions of a module whose methods are missing, in words.
+pub(crate) fn missing_methods(module: &Module, own: usize) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (id, violations) in missing_callees(module, |_| true) {
+        if (id.as_u32() as usize) < own {
+            let (func, span) = (&module[id], source_span(&module[id]));
+            missing.extend(violations.iter().map(|v| v.diagnostic(&module.cx, func, &span).message));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    missing
 }
 
 /// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.

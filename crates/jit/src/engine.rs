@@ -461,6 +461,8 @@ pub(crate) struct Program<'a> {
     pub(crate) table: &'a MethodTable,
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
+    /// Whether calls look for C symbols that are not found.
+    pub(crate) defers_foreign: bool,
     /// The slots that its code names.
     pub(crate) slots: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
     /// The words of the functions whose C entries it names.
@@ -735,8 +737,8 @@ impl Resolver for Visible<'_> {
                 let found = self.runtime.foreign().resolve(name, library.as_deref());
                 match found {
                     Ok(address) => Ok(outside(address)),
-                    // The code asks for it when it calls it. Where somebody gives C symbols, as a session does, a missing one is told.
-                    Err(_) if *weak && self.program.is_some_and(|program| program.foreign.is_none()) => {
+                    // The code asks for it when it calls it.
+                    Err(_) if *weak && self.program.is_some_and(|program| program.defers_foreign) => {
                         Ok(outside(0))
                     }
                     Err(error) => Err(error.to_string()),

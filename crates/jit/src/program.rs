@@ -64,6 +64,9 @@ pub struct Linkage<'a> {
     pub table: Option<&'a MethodTable>,
     /// C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
+    /// Whether a C symbol that is not found is looked for again by the call that reaches it, which throws if it is still missing. So it is in any case where
+    /// [`foreign`](Linkage::foreign) is not given.
+    pub defers_foreign: bool,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindCell>,
     /// The functions that its loops may continue in. The unit keeps them.
@@ -348,6 +351,7 @@ impl Jit {
             globals,
             table: linkage.table.unwrap_or(self.runtime().methods()),
             foreign: linkage.foreign,
+            defers_foreign: linkage.defers_foreign || linkage.foreign.is_none(),
             slots: &slots,
             c_callees: &compiled.c_callees,
             cells: linkage.cells,

@@ -313,7 +313,15 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// The dylib is closed.
     pub fn add_links(&self, links: Vec<Link>) -> Result<(), Error> {
-        self.session.step(AddLinks { dylib: self.id, links })
+        self.session.step(AddLinks { dylib: self.id, links, before: None })
+    }
+
+    /// As [`Dylib::add_links`], in front of a dylib that is to stay behind all others, where that is in the order.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_links_before(&self, links: Vec<Link>, last: DylibId) -> Result<(), Error> {
+        self.session.step(AddLinks { dylib: self.id, links, before: Some(last) })
     }
 
     /// Takes a dylib out of its link order.

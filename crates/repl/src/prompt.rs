@@ -122,8 +122,10 @@ impl Prompt<'_> {
 
     /// Defines or redefines functions.
     fn define(&mut self, name: &str, bytes: &[u8]) -> Result<Reply, String> {
-        let read: Defined<'_> = self.dylib.read(name, bytes).map_err(|error| self.session_error(&error))?;
+        let read: Defined<'_> =
+            self.dylib.read_late(name, bytes).map_err(|error| self.session_error(&error))?;
         let symbols = read.functions();
+        let missing: Vec<String> = read.missing().to_vec();
         let read = match self.options.tiered {
             Some(calls) => read.tiered(calls),
             None => read.lazy(),
@@ -138,6 +140,7 @@ impl Prompt<'_> {
             let verb = if before.contains(symbol) { "redefined" } else { "defined" };
             lines.push(format!("{verb} {symbol} in world {world}"));
         }
+        lines.extend(missing.iter().map(|missing| format!("note: {missing} yet")));
         lines.extend(redefined.retyped.iter().map(|retyped| format!("note: {retyped}")));
         lines.extend(redefined.kept.iter().map(|name| format!("note: {name} keeps what it has inlined")));
         Ok(if lines.is_empty() { Reply::Nothing } else { shown(lines.join("\n")) })

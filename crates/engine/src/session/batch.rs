@@ -4,12 +4,12 @@
 //! |---|---|
 //! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
 //! | cells that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
-//! | functions that have inlined a changed function (`inlined.rs`) | get new bodies in the same step, behind their cells |
+//! | functions that have inlined a changed function (`invalidation.rs`) | get new bodies in the same step, behind their cells |
 //! | names and types, finalisers, notes of what is inlined | offered to programs that are read from now on, and known, in the same step |
 //! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
 //! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
-//! prepared again by whoever defines (`inlined.rs` says what that is).
+//! prepared again by whoever defines (`invalidation.rs` says what that is).
 
 use brolga_runtime::events::Event;
 use std::collections::BTreeSet;
@@ -20,21 +20,24 @@ use brolga_ir::{FuncId, Module};
 use brolga_jit::{Body as CellBody, CellOwner, NoCell};
 use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
+use super::boxed_entry::deferred;
 use super::cells::retire;
+use super::deferred::Retyped;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
-use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Invalidated, Kind, Notes};
-use super::later::Retyped;
-use super::lazy::{BODY, Body, HOT, Hot, Stub, type_of};
+use super::input::{BodySource, Counting};
+use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Invalidated, Kind, Notes};
+use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
-use super::methods::NewRows;
-use super::plan::lock;
+use super::method_table::NewRows;
 use super::profile::Profile;
 use super::scope::{self, Seen, import};
+use super::sync::lock;
 use super::target::Native;
-use super::unit::{Functions, Loaded, Pin, Stage};
-use crate::program::{Callees, check_built};
+use super::unit::CodegenUnit;
+use crate::native_type::type_of;
+use crate::program::check_built;
 
 /// A cell that stays and gets another body.
 struct Again {
@@ -121,7 +124,7 @@ impl<'a> Batch<'a> {
         let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();
-        let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
+        let (hits, seen) = session.inner.edges.hit(&self.basis.changes);
         (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
         // The properties of the functions that are read here change only when they are defined.
         let objects = self.basis.changes.iter().filter_map(|change| change.object).collect();
@@ -159,7 +162,7 @@ impl<'a> Batch<'a> {
         let symbol = self.names.intern(&module[id].symbol(&module.cx));
         let label = self.dylib.linking.label(symbol);
         if !self.stay.contains(&symbol) || !shared.methods.has(label) {
-            self.methods.add(shared, linking, label, (module, id));
+            self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
         }
     }
 
@@ -173,8 +176,8 @@ impl<'a> Batch<'a> {
         name: &Arc<str>,
         flags: SymbolFlags,
         ty: Arc<FunctionType>,
-        hot: Option<Hot>,
-        pin: &Pin,
+        hot: Option<SecondTier>,
+        pin: &BodySource,
         is_eager: bool,
     ) -> (Symbol, SymbolFlags) {
         let session = &self.dylib.session;
@@ -239,20 +242,20 @@ impl<'a> Batch<'a> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
         let links = dylib.linking.links()?;
-        let offers = std::mem::take(&mut self.offers);
+        let (offers, library) = (std::mem::take(&mut self.offers), session.inner.library.id());
         let see = |link: &linking::Link| {
             let scope = session.scopes(&[*link]).pop()?;
             let is_home = link.dylib == dylib.linking.id();
-            Some(if is_home { Seen::soon(scope, &offers) } else { Seen::now(scope) })
+            Some(Seen::new(scope, is_home.then_some(&offers), Some(link.dylib) == library))
         };
         let scopes: Vec<Seen<'_>> = links.iter().filter_map(see).collect();
         for hit in hits {
             let Some(flags) = there.get(&hit.label.symbol) else {
                 // It was removed, by its tracker or by name.
-                session.inner.inlined.forget(hit.label, seen);
+                session.inner.edges.forget(hit.label, seen);
                 continue;
             };
-            let Caller { symbol: name, func, program, declared, whole, kind, .. } = &*hit.caller;
+            let Caller { symbol: name, func, program, declared, facts, kind, .. } = &*hit.caller;
             let mut module = program.clone();
             let Ok(id) = module.add_func(func.clone()) else { continue };
             let is_there =
@@ -269,34 +272,33 @@ impl<'a> Batch<'a> {
             }
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
-            if check_built(&module, 1, Callees::AtOnce).is_err() {
+            if check_built(&module, 1, facts.callees).is_err() {
                 kept.push(session.linking().name(hit.label));
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
-            let whole = Arc::new(whole.again(&module, id));
+            let facts = Arc::new(facts.again(&module, id));
             let body = self.names.intern(&format!("{name}{BODY}"));
-            let pin = Pin::default();
+            let pin = BodySource::default();
             // An interpreted body would show the old program.
-            let (hot, stages) = match *kind {
-                Kind::Eager | Kind::Lazy => (None, vec![(Stage::Only, body)]),
+            let (hot, inputs) = match *kind {
+                Kind::Eager | Kind::Lazy => (None, vec![(None, body)]),
                 Kind::Tiered { calls, rounds } => {
                     let hot = dylib.hot(&self.names, name, calls, None);
-                    let stages = vec![(Stage::First { rounds }, body), (Stage::Second, hot.body)];
-                    (Some(hot), stages)
+                    let inputs = vec![(Some(Counting { rounds }), body), (None, hot.body)];
+                    (Some(hot), inputs)
                 }
             };
             let inner = if *kind == Kind::Eager { SymbolFlags::INNER } else { SymbolFlags::NONE };
             let ty = type_of(&module, id).map(Arc::new);
-            let profile = hot.as_ref().and_then(|_| Profile::number(shared, &mut module));
-            for (stage, symbol) in stages {
-                let loaded =
-                    Loaded::new(shared, module.clone(), &[id], whole.clone(), stage, profile.clone());
-                let loaded = Arc::new(loaded.with_types(&ty));
+            let profile = hot.as_ref().and_then(|_| Profile::number(shared.jit.runtime(), &mut module));
+            for (counting, symbol) in inputs {
+                let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
+                let input = Arc::new(input.with_types(&ty));
                 let symbols = vec![(symbol, SymbolFlags::CALLABLE | inner)];
-                // The first of its stages counts: that is its body.
-                pin.put(&loaded, id);
-                self.add(Box::new(Functions { shared: shared.clone(), loaded, ids: vec![id], symbols }));
+                // The first of its inputs counts: that is its body.
+                pin.put(&input, id);
+                self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));
                 self.beside.push((symbol, hit.label.symbol));
             }
             // Nobody has looked, perhaps. An eager function gets another promise of its cell then. The cell of a lazy one is made now, so that it gets this
@@ -317,7 +319,7 @@ impl<'a> Batch<'a> {
                 let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin.clone());
                 self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
             }
-            self.notes.add(hit.label, is_shared, (&module, id), &whole, *kind, &mut None);
+            self.notes.add(hit.label, is_shared, (&module, id), &facts, *kind, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
         }
         drop(scopes);
@@ -382,7 +384,7 @@ impl<'a> Batch<'a> {
                 let log = std::mem::take(&mut self.log);
                 let events = inner.shared.jit.runtime().events();
                 let told = if events.is_on() { log.clone() } else { Vec::new() };
-                number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
+                number = inner.edges.agree(&self.basis, &mut self.notes, log, is_defined, offer);
                 for invalidated in told.into_iter().filter(|_| number.is_some()).map(Invalidated::from) {
                     let (function, reason) = (invalidated.function.to_string(), invalidated.to_string());
                     events.tell(Event::Invalidated { function: &function, reason: &reason });

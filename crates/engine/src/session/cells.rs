@@ -23,13 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_jit::{Body, CellOwner, IndirectCell, Superseded};
-use brolga_linking::{Host, Label, Symbol};
+use brolga_linking::{Label, Symbol};
 use brolga_runtime::{RetiredCode, Runtime};
 
-use super::linking;
-use super::methods::SessionMethods;
-use super::plan::lock;
-use super::target::{Code, Native};
+use super::sync::lock;
 
 /// The cells of a session, by what tells them from each other: several of one name may be there at once, and the name leads to one of them
 /// at most.
@@ -85,7 +82,7 @@ impl Cells {
     }
 
     /// The tables have let go of these. `removed` says that a tombstone has removed them.
-    fn let_go(&self, entered: Vec<Entered>, removed: bool) {
+    fn release(&self, entered: Vec<Entered>, removed: bool) {
         let mut gone = Vec::new();
         let mut orphans = Vec::new();
         for Entered { owner, function, .. } in &entered {
@@ -191,9 +188,9 @@ impl Entered {
     }
 
     /// The tables have let go of these functions.
-    pub(crate) fn let_go(entered: Vec<Entered>, removed: bool) {
+    pub(crate) fn release(entered: Vec<Entered>, removed: bool) {
         let Some(cells) = entered.first().map(|first| first.cells.clone()) else { return };
-        cells.let_go(entered, removed);
+        cells.release(entered, removed);
     }
 }
 
@@ -247,30 +244,5 @@ pub(crate) struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.cells.trace();
-    }
-}
-
-/// The host of the linking model: a session of machine code.
-pub(crate) struct Removal {
-    pub(crate) methods: Arc<SessionMethods>,
-}
-
-impl Host<Native> for Removal {
-    fn unnamed(&self, session: &linking::Session<Native>, labels: &[Label]) {
-        self.methods.remove(session, labels);
-    }
-
-    fn entomb(&self, code: &Code) {
-        code.entomb();
-    }
-
-    fn retire(&self, mut code: Vec<Code>) {
-        let (mut gone, mut removed) = (Vec::new(), Vec::new());
-        for (entered, is_removed) in code.iter_mut().filter_map(Code::take_cell) {
-            if is_removed { removed.push(entered) } else { gone.push(entered) }
-        }
-        Entered::let_go(removed, true);
-        Entered::let_go(gone, false);
-        drop(code);
     }
 }

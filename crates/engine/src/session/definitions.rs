@@ -1,18 +1,17 @@
 //! Definitions that are made in one step: the functions of a program, and their options.
 //!
-//! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
-//! They stand behind its own functions in its module. If one of them is redefined before the program is, they are imported again; if
-//! the program is not right with the new ones, it is left with the declarations of those before, and who links it is told what has changed.
+//! A dylib makes them by reading a program (`reading.rs`) and puts them into its tables (`define.rs`).
 
-use brolga_ir::Module;
+use std::collections::BTreeSet;
+
+use brolga_ir::{Module, Type};
 use brolga_linking::{Priority, Tracker};
 
 use super::dylib::Dylib;
-use super::error::SessionError;
-use super::inlined::Imported;
-use super::scope::{declaration, with_others};
-use super::target::{Kept, Native};
-use crate::program::{Callees, Program, check_built};
+use super::input::Kept;
+use super::invalidation::Imported;
+use super::target::Native;
+use crate::program::{Callees, Program};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -47,6 +46,8 @@ pub struct Definitions<'t> {
     pub(crate) is_whole: bool,
     pub(crate) is_lazy: bool,
     pub(crate) is_replaceable: bool,
+    /// Whether they are those of the session's library.
+    pub(crate) is_library: bool,
     /// Calls after which a function is optimised, if it is compiled in two tiers.
     pub(crate) tiers: Option<i32>,
     /// Rounds after which a loop is left for better code; ten times the calls if nobody says.
@@ -57,6 +58,12 @@ pub struct Definitions<'t> {
     pub(crate) interpreted: u32,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
+    /// When a method or C function that they call and that is not there is refused.
+    pub(crate) callees: Callees,
+    /// The calls of such, in words.
+    pub(crate) missing: Vec<String>,
+    /// The functions of Base of which the module has methods of the prelude behind its own functions.
+    pub(crate) library: BTreeSet<Type>,
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<String>,
     pub(crate) finalizers: Vec<String>,
@@ -75,11 +82,15 @@ impl<'t> Definitions<'t> {
             is_whole: false,
             is_lazy: false,
             is_replaceable: false,
+            is_library: false,
             tiers: None,
             rounds: None,
             is_profiled: true,
             interpreted: 0,
             imported: None,
+            callees: Callees::AtOnce,
+            missing: Vec::new(),
+            library: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
             finalizers: Vec::new(),
@@ -92,20 +103,15 @@ impl<'t> Definitions<'t> {
         self.module.funcs().take(self.own).map(|(_, func)| func.symbol(&self.module.cx)).collect()
     }
 
-    /// Imports again if something has been defined since that was looked for.
-    pub(super) fn refresh_imports(&mut self) -> Result<(), SessionError> {
-        let Some((dylib, imported)) = &self.imported else { return Ok(()) };
-        if dylib.session.inner.inlined.is_new(imported) {
-            return Ok(());
-        }
-        let again = dylib.import(with_others(&self.module, self.own, |_| None))?;
-        self.imported = again.imported;
-        if check_built(&again.module, self.own, Callees::AtOnce).is_ok() {
-            self.module = again.module;
-        } else {
-            self.module = with_others(&self.module, self.own, |func| Some(declaration(func)));
-        }
-        Ok(())
+    /// They are those of the session's library: their methods give way to all others.
+    pub(super) fn of_library(mut self) -> Self {
+        self.is_library = true;
+        self
+    }
+
+    /// The calls of methods that nobody has defined, in words, one for each; none but after [`Dylib::read_late`](super::Dylib::read_late).
+    pub fn missing(&self) -> &[String] {
+        &self.missing
     }
 
     /// They are removed by this tracker.
@@ -201,8 +207,7 @@ impl<'t> Definitions<'t> {
 
 impl From<Program> for Definitions<'_> {
     fn from(program: Program) -> Self {
-        let module = program.into_module();
-        let own = module.func_count();
-        Definitions::new(module, own)
+        let (module, own, library) = program.into_parts();
+        Definitions { library, callees: Callees::Late, ..Definitions::new(module, own) }
     }
 }

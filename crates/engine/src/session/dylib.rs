@@ -1,23 +1,22 @@
-//! Dylibs: what they see, what is looked up in them and taken out. `put` puts definitions in, `opening` runs what is to be run when one is
-//! opened or closed, `libraries` finds C symbols.
+//! Dylibs: what they see, look-ups and removal. Other files add to them: `reading.rs` reads programs, `define.rs` defines them, `opening.rs` runs initialisers and
+//! finalisers, `libraries.rs` finds C symbols.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use brolga_ir::{FunctionName, Module, Type};
+use brolga_ir::function_name::BASE;
+use brolga_ir::{Module, Type};
 use brolga_jit::CellOwner;
 use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
 
-use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request, answer};
-use super::inlined::Imported;
 use super::lazy::{BODY, HOT};
 use super::linking;
-use super::scope::{Seen, import};
+use super::scope::declared;
 use super::target::Native;
 use super::{Inner, Session};
-use crate::program::{Callees, check_built, check_read, read_unit_in};
+use crate::prelude;
 use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
@@ -109,53 +108,13 @@ impl Dylib {
     /// # Errors
     /// The dylib is closed.
     pub fn link_against(&self, other: &Dylib) -> Result<(), SessionError> {
-        Ok(self.linking.add_links(vec![other.linking.exported()])?)
-    }
-
-    /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
-    ///
-    /// # Errors
-    /// It is broken, or calls what is not there.
-    pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
-        // Names that only the program holds go with it.
-        let cx = &self.session.context().view();
-        let scopes = self.session.scopes(&self.linking.links()?);
-        let is_elsewhere = |module: &str, name: &str| {
-            let (module, name) = (cx.names.intern(module), cx.names.intern(name));
-            let function = cx.types.function_named(FunctionName { module, name });
-            scopes.iter().any(|scope| scope.has(function))
-        };
-        let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
-        let made = self.import(unit.module)?;
-        check_read(&source, &made.module, made.own, Callees::AtOnce)?;
-        Ok(made)
-    }
-
-    /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
-    /// the session's context.
-    ///
-    /// # Errors
-    /// It is broken, or calls what is not there.
-    pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
-        let made = self.import(module)?;
-        check_built(&made.module, made.own, Callees::AtOnce)?;
-        Ok(made)
-    }
-
-    /// Imports what the module lacks.
-    pub(super) fn import(&self, mut module: Module) -> Result<Definitions<'static>, SessionError> {
-        let own = module.func_count();
-        if !self.is_shared(&module) {
-            return Ok(Definitions::new(module, own));
+        let links = vec![other.linking.exported()];
+        // The library gives way to all others.
+        match self.session.inner.library.id() {
+            Some(library) => self.linking.add_links_before(links, library)?,
+            None => self.linking.add_links(links)?,
         }
-        let seen = self.session.inner.inlined.number();
-        let links = self.linking.links()?;
-        let scopes: Vec<Seen<'_>> = self.session.scopes(&links).into_iter().map(Seen::now).collect();
-        let looked_for = import(&mut module, &scopes, &|symbol| {
-            self.is_known(self.session.linking().symbol(symbol).symbol(), &links)
-        })?;
-        let imported = Some((self.clone(), Imported { looked_for, seen }));
-        Ok(Definitions { imported, ..Definitions::new(module, own) })
+        Ok(())
     }
 
     /// Whether a module is of the session's context or a view of it, so that its functions can be declared to others.
@@ -290,12 +249,15 @@ impl Dylib {
         Ok(self.linking.create_tracker(on_drop)?)
     }
 
-    /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol.
+    /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol. Methods of Base that the session has added are not
+    /// listed.
     ///
     /// # Errors
     /// The dylib is closed.
     pub fn methods(&self) -> Result<Vec<Method>, SessionError> {
-        let links = self.linking.links()?;
+        let library = self.session.inner.library.id();
+        let mut links = self.linking.links()?;
+        links.retain(|link| Some(link.dylib) != library);
         let mut found: BTreeMap<Arc<str>, Method> = BTreeMap::new();
         for scope in self.session.scopes(&links) {
             for (name, symbol, result) in scope.functions() {
@@ -314,16 +276,17 @@ impl Dylib {
         Ok(methods)
     }
 
-    /// The functions that the dylib sees, by module and name.
+    /// The functions that the dylib sees, or may see of the prelude, by module and name.
     pub(super) fn function_names(&self) -> Result<Vec<(String, String)>, SessionError> {
         let scopes = self.session.scopes(&self.linking.links()?);
-        Ok(scopes.iter().flat_map(|scope| scope.names()).collect())
+        let of_base = prelude::names().map(|name| (BASE.to_owned(), name.to_owned()));
+        Ok(scopes.iter().flat_map(|scope| scope.names()).chain(of_base).collect())
     }
 
-    /// The declarations of a function object's methods, from the first dylib that has any.
+    /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
-        let scopes = self.session.scopes(&self.linking.links()?);
-        Ok(scopes.iter().find_map(|scope| scope.declared(function, self.session.context())))
+        let scopes = self.seen()?;
+        Ok(declared(&scopes, function, self.session.context()))
     }
 
     /// Takes names out, all or none. Code goes when its last name is gone and nothing uses it.
@@ -343,7 +306,7 @@ impl Dylib {
                 symbols.extend(self.is_known(symbol, &here)?.then_some(symbol));
             }
         }
-        let seen = self.session.inner.inlined.number();
+        let seen = self.session.inner.edges.number();
         // A second tier that is just being compiled is nothing that anybody has named.
         loop {
             match self.linking.remove(symbols.iter().copied()) {
@@ -356,7 +319,7 @@ impl Dylib {
             }
         }
         // Later definitions stay noted.
-        let forget = |symbol| self.session.inner.inlined.forget(self.linking.label(symbol), seen);
+        let forget = |symbol| self.session.inner.edges.forget(self.linking.label(symbol), seen);
         symbols.into_iter().for_each(forget);
         Ok(())
     }
@@ -383,9 +346,9 @@ impl Dylib {
     /// # Errors
     /// The policy refuses.
     pub fn clear(&self, dependants: Dependants) -> Result<(), SessionError> {
-        let seen = self.session.inner.inlined.number();
+        let seen = self.session.inner.edges.number();
         self.linking.clear(dependants)?;
-        self.session.inner.inlined.forget_all(self.linking.id(), seen);
+        self.session.inner.edges.forget_all(self.linking.id(), seen);
         Ok(())
     }
 }

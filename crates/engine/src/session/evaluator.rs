@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! text ── read_expression ──► constants, variables, calls
-//!                                  │ a function of the dylib     method chosen, compiled code called, result copied out
-//!                                  │ a type, a builtin, Base's   the interpreter
+//!                                  │ a function of the dylib, or of the prelude   method chosen, compiled code called, result copied out
+//!                                  │ a type, a builtin, the rest of Base           the interpreter
 //!                                  ▼
 //!                                 Val ── show ──► text
 //! ```
@@ -17,7 +17,7 @@
 //!
 //! Not done: global variables of programs by name; arrays and named tuples whose items are calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use super::error::SessionError;
 use crate::bridge::{self, BridgeError};
 use crate::error::Broken;
 use crate::evaluate::Failure;
+use crate::prelude;
 
 /// Calls and expressions by their text, with variables: what a prompt needs.
 ///
@@ -183,12 +184,18 @@ impl<'m> Evaluator<'m> {
 
     /// The method of the session that a call goes to, compiled; nothing if the callee is no function of the session.
     fn find(&self, callee: &Val, args: &[Val]) -> Result<Option<(UntypedFunc, NativeSignature)>, Failure> {
-        let types = &self.interp.module().cx.types;
+        let cx = &self.interp.module().cx;
+        let types = &cx.types;
         let function = callee.ty(types);
+        let is_base = prelude::has(cx, function);
+        if is_base {
+            self.dylib.link_library(BTreeSet::from([function])).map_err(refused)?;
+        }
         let Some(declared) = self.dylib.declared(function).map_err(refused)? else { return Ok(None) };
         let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
         let Some(id) = declared.find_method(function, &given) else {
-            return Err(self.no_method(&declared, function, &given));
+            // The interpreter has some of Base's own.
+            return if is_base { Ok(None) } else { Err(self.no_method(&declared, function, &given)) };
         };
         let signature = NativeSignature::new(&declared.cx.types, &declared[id].sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;

@@ -1,12 +1,12 @@
 //! Code that is evicted when memory for code is short, and made again when it is called again.
 //!
 //! ```text
-//!   linking ── no room ──► Demoter::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
+//!   linking ── no room ──► CodeEvictor::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
 //!                                                                         slot of f(Int64): leads to its stub     (jit/src/cell/evict.rs)
 //!   next call of f ──► stub ──► #body looked up ──► compiled from the form that its program had when it was compiled first
 //! ```
 //!
-//! Only a session with [`Options::code_limit`](crate::Options::code_limit) has a demoter, and only there the code of a lazy function remembers what it
+//! Only a session with [`Options::code_limit`](crate::Options::code_limit) has an evictor, and only there the code of a lazy function remembers what it
 //! was compiled from. Evicted is the code behind cells. Not evicted: code of eager functions, functions of promised programs and those
 //! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room ends in an error.
 //!
@@ -17,7 +17,7 @@
 //! **Who finds nothing to evict** has no error to report as long as others are evicting, or making, what there is
 //! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
 //! for it has it. A unit that finds no room all the same fails for its present waiters, and
-//! for nobody later; so does all that waits for it (`Functions::again`).
+//! for nobody later; so does all that waits for it (`CodegenUnit::again`).
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is evicted
@@ -32,45 +32,35 @@
 use brolga_runtime::events::Event;
 use std::sync::{Arc, Weak};
 
-use brolga_ir::FuncId;
 use brolga_jit::{CellOwner, Evicted, Evictor, Held};
-use brolga_linking::{Label, Symbol, SymbolFlags, WeakSession};
+use brolga_linking::{Label, WeakSession};
 
 use super::lazy::{BODY, HOT};
 use super::linking;
-use super::plan::lock;
-use super::target::{Compiled, Native, Place};
-use super::unit::{Functions, Loaded, Shared};
+use super::shared::Shared;
+use super::sync::lock;
+use super::target::{Compiled, Native, Place, Source};
+use super::unit::CodegenUnit;
 
-/// The recipe of a lazy function's code.
-#[derive(Clone)]
-pub(crate) struct Source {
-    pub(crate) loaded: Arc<Loaded>,
-    pub(crate) id: FuncId,
-    pub(crate) symbol: Symbol,
-    pub(crate) flags: SymbolFlags,
+/// Lets code of a session be evicted when there are more than `limit` bytes of it.
+pub(crate) fn set_limit(shared: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
+    let evictor = CodeEvictor { shared: Arc::downgrade(shared), session: session.downgrade() };
+    shared.set_evictor(Arc::new(evictor), limit);
 }
 
-impl Source {
-    pub(crate) fn unit(self, shared: &Arc<Shared>) -> linking::Unit<Native> {
-        let Source { loaded, id, symbol, flags } = self;
-        Functions { shared: shared.clone(), loaded, ids: vec![id], symbols: vec![(symbol, flags)] }.into()
-    }
+/// The unit that compiles evicted code again.
+fn unit_of(source: Source, shared: &Arc<Shared>) -> linking::Unit<Native> {
+    let Source { input, id, symbol, flags } = source;
+    CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols: vec![(symbol, flags)] }.into()
 }
 
 /// See the file's header.
-pub(crate) struct Demoter {
+struct CodeEvictor {
     shared: Weak<Shared>,
     session: WeakSession<Native>,
 }
 
-impl Demoter {
-    pub(crate) fn new(shared: &Arc<Shared>, session: &linking::Session<Native>) -> Demoter {
-        Demoter { shared: Arc::downgrade(shared), session: session.downgrade() }
-    }
-}
-
-impl Evictor for Demoter {
+impl Evictor for CodeEvictor {
     fn evict(&self, bytes: usize) -> Evicted {
         let Some((shared, session)) = self.shared.upgrade().zip(self.session.upgrade()) else {
             return Evicted::Nothing;
@@ -82,7 +72,7 @@ impl Evictor for Demoter {
         let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
         // First those whose slot leads to no code: what was compiled came too late.
         held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
-        let (mut freed, mut given_up) = (0, 0);
+        let (mut freed, mut evicted) = (0, 0);
         let mut stay = Vec::new();
         for (held, label, owner) in held {
             // A function that has lost its name stays for its callers: it cannot be compiled again.
@@ -90,11 +80,11 @@ impl Evictor for Demoter {
                 continue;
             }
             let gone = match freed < bytes {
-                true => self.give_up(&shared, &session, label, &owner, held),
+                true => self.discard(&shared, &session, label, &owner, held),
                 false => 0,
             };
             freed += gone;
-            given_up += u64::from(gone > 0);
+            evicted += u64::from(gone > 0);
             let events = shared.jit.runtime().events();
             if gone > 0 && events.is_on() {
                 let function = session.name(label).to_string();
@@ -105,12 +95,12 @@ impl Evictor for Demoter {
         for owner in stay.iter().take(stay.len() / 2) {
             owner.rest();
         }
-        lock(&shared.compiled).evicted += given_up;
+        lock(&shared.compiled).evicted += evicted;
         shared.jit.runtime().free_retired();
         let is_made = |(label, _): &(Label, Arc<CellOwner>)| {
             bodies(&session, *label).any(|label| session.leads_to(label).is_some())
         };
-        match given_up {
+        match evicted {
             0 if awaited.iter().any(is_made) => Evicted::Soon,
             0 => Evicted::Nothing,
             _ => Evicted::Some,
@@ -127,9 +117,9 @@ fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Ite
     })
 }
 
-impl Demoter {
+impl CodeEvictor {
     /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were evicted.
-    fn give_up(
+    fn discard(
         &self,
         shared: &Arc<Shared>,
         session: &linking::Session<Native>,
@@ -145,7 +135,7 @@ impl Demoter {
             // It is held while it is compared by its address, so nothing else comes to lie there.
             match shared.placed.at(at).and_then(Place::compiled) {
                 Some(Compiled { source: Some(source), unit, .. })
-                    if session.renew(label, at, source.clone().unit(shared)) =>
+                    if session.renew(label, at, unit_of(source.clone(), shared)) =>
                 {
                     freed += unit.loaded().code().addresses().len();
                 }

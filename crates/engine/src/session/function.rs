@@ -11,8 +11,8 @@ use brolga_runtime::{Runtime, with_attached};
 use super::Session;
 use super::cells::{Cells, Handle};
 use super::error::SessionError;
+use super::shared::Shared;
 use super::target::{self, Moved, Native, Place};
-use super::unit::Shared;
 use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value};
 
 /// A function that can be called: each call reaches the newest definition. One that is not [lazy](super::Definitions::lazy) can be called also when

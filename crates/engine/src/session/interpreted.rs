@@ -31,7 +31,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Value};
 use brolga_jit::{Interpret, Interpreter};
 
-use super::unit::Pin;
+use super::input::BodySource;
 use crate::bridge;
 
 /// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
@@ -48,7 +48,7 @@ const MAX_BYTES: u64 = 1 << 16;
 pub(crate) struct InterpretedBody {
     signature: Arc<NativeSignature>,
     /// Where its body is.
-    pin: Pin,
+    pin: BodySource,
     calls: u32,
 }
 
@@ -61,7 +61,7 @@ impl InterpretedBody {
         id: FuncId,
         alone: bool,
         calls: u32,
-        pin: &Pin,
+        pin: &BodySource,
     ) -> Option<InterpretedBody> {
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig).ok()?;
         let has_body = |callee: FuncId| callee == id || !alone || !own.contains(&callee);
@@ -78,14 +78,14 @@ impl InterpretedBody {
 
 impl Interpret for InterpretedBody {
     fn interpret(&self, words: &mut [u128]) -> Option<u64> {
-        let (loaded, id) = self.pin.get()?;
+        let (input, id) = self.pin.get()?;
         let options = Options {
             max_steps: MAX_STEPS,
             max_depth: MAX_DEPTH,
             max_stack_bytes: MAX_BYTES,
             max_heap_bytes: MAX_BYTES,
         };
-        let mut interp = Interp::new(loaded.module(), options, Box::new(SimMemory::default()));
+        let mut interp = Interp::new(input.module(), options, Box::new(SimMemory::default()));
         bridge::interpret(&mut interp, *id, &self.signature, words)?;
         Some(interp.steps())
     }

@@ -15,7 +15,7 @@
 //! in several, are linked in any order, and eager ones become ready together.
 //!
 //! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
-//! been called often. The function calls itself through the cell. So do boxed entries, for calls that are decided at run time (`methods.rs`).
+//! been called often. The function calls itself through the cell. So do boxed entries, for calls that are decided at run time (`boxed_entry.rs`).
 //!
 //! Threads that call first at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition adds
 //! a version to the cell: all calls from the next world on find the new body. It is compiled at the next look-up of an eager function,
@@ -29,7 +29,7 @@ use std::error::Error;
 use std::sync::{Arc, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{FuncId, Level, Module};
+use brolga_ir::FuncId;
 use brolga_jit::Body as CellBody;
 use brolga_jit::{Elsewhere, Interpreter, Materialize, Target, Tiers};
 use brolga_linking::{
@@ -38,11 +38,11 @@ use brolga_linking::{
 };
 
 use super::error::SessionError;
+use super::input::{BodySource, CompilationInput, Origin};
 use super::interpreted::InterpretedBody;
-use super::target::{Code, Moved, Native, Origin, Place, Placed, give_up};
-use super::unit::{Loaded, Pin, Shared};
-use super::{apart, linking};
-use crate::native_type::{declared_type, function_type};
+use super::shared::Shared;
+use super::target::{Code, Moved, Native, Place, Placed, give_up};
+use super::{detached, linking};
 
 /// The suffix of a body's symbol.
 pub(crate) const BODY: &str = "#body";
@@ -52,7 +52,7 @@ pub(crate) const HOT: &str = "#hot";
 
 /// The tiers of a function beside the first.
 #[derive(Clone)]
-pub(crate) struct Hot {
+pub(crate) struct SecondTier {
     /// The symbol of its body.
     pub(crate) body: Symbol,
     /// After how many calls of the first it is wanted.
@@ -61,7 +61,7 @@ pub(crate) struct Hot {
     pub(crate) interpreted: Option<InterpretedBody>,
 }
 
-impl Hot {
+impl SecondTier {
     fn interpreter(&self) -> Option<Interpreter> {
         self.interpreted.as_ref().map(InterpretedBody::interpreter)
     }
@@ -81,15 +81,6 @@ pub(crate) fn provide(
     owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
 }
 
-/// The type of a function at typed calls, known before it is lowered; `None` if it has no native form.
-pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
-    let func = &module[id];
-    match func.level {
-        Level::High => declared_type(&module.cx, func.symbol(&module.cx), &func.sig),
-        Level::Low => Some(function_type(module, id, func)),
-    }
-}
-
 /// The promise of a cell.
 #[derive(Clone)]
 pub(crate) struct Stub {
@@ -97,10 +88,10 @@ pub(crate) struct Stub {
     pub(crate) symbol: Symbol,
     pub(crate) flags: SymbolFlags,
     pub(crate) body: Symbol,
-    pub(crate) hot: Option<Hot>,
+    pub(crate) hot: Option<SecondTier>,
     pub(crate) ty: Arc<FunctionType>,
     /// The pinned sources of the body.
-    pub(crate) pin: Pin,
+    pub(crate) pin: BodySource,
     /// Whether it is ready when its body is.
     pub(crate) is_eager: bool,
 }
@@ -166,7 +157,7 @@ pub(crate) struct Body {
     hot: Option<Symbol>,
     placed: Arc<Placed>,
     /// The pinned sources; empty for bodies that follow their symbol.
-    pin: Pin,
+    pin: BodySource,
     /// The two symbols keep their texts when the definitions are removed: the error of a call names them.
     _names: [Option<SymbolRef>; 2],
 }
@@ -177,8 +168,8 @@ impl Body {
         session: &linking::Session<Native>,
         dylib: DylibId,
         body: Symbol,
-        hot: Option<&Hot>,
-        pin: Pin,
+        hot: Option<&SecondTier>,
+        pin: BodySource,
     ) -> Arc<Body> {
         let (home, hot) = (Link { dylib, sees: Sees::All }, hot.map(|hot| hot.body));
         let names = session.names();
@@ -193,11 +184,11 @@ impl Body {
         session: &linking::Session<Native>,
         label: Label,
     ) -> Arc<Body> {
-        Body::new(shared, session, label.dylib, label.symbol, None, Pin::default())
+        Body::new(shared, session, label.dylib, label.symbol, None, BodySource::default())
     }
 
     /// The source of a cell that exists.
-    pub(crate) fn for_cell(self: Arc<Body>, hot: Option<Hot>) -> CellBody {
+    pub(crate) fn for_cell(self: Arc<Body>, hot: Option<SecondTier>) -> CellBody {
         match hot {
             Some(hot) => {
                 let interpreter = hot.interpreter();
@@ -209,7 +200,7 @@ impl Body {
 
     /// Whether code was compiled from the program that this version was defined from.
     fn is_own(&self, program: &Origin) -> bool {
-        self.pin.get().is_none_or(|(loaded, _)| loaded.origin() == program)
+        self.pin.get().is_none_or(|(input, _)| input.origin() == program)
     }
 
     /// The code of a body; nothing if the symbol leads to another version's.
@@ -238,10 +229,10 @@ impl Body {
     }
 
     /// Compiles a version that was superseded.
-    fn compile_apart(&self, loaded: &Arc<Loaded>, id: FuncId) -> Result<Target, Failed> {
+    fn compile_detached(&self, input: &Arc<CompilationInput>, id: FuncId) -> Result<Target, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let seen = loaded.module();
+        let seen = input.module();
         let mut module = seen.without_functions();
         let mut only = None;
         for (other, _) in seen.funcs() {
@@ -249,7 +240,7 @@ impl Body {
             only = if other == id { Some(copy) } else { only };
         }
         let only = only.ok_or("its program has no such function")?;
-        apart::compile(&shared, &session, self.home.dylib, loaded, module, only)
+        detached::compile(&shared, &session, self.home.dylib, input, module, only)
     }
 }
 
@@ -259,7 +250,7 @@ impl Materialize for Body {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         match (self.look_up(self.body, Priority::Blocking), self.pin.get()) {
             (Ok(Some(target)), _) => Ok(target),
-            (Ok(None), Some((loaded, id))) => self.compile_apart(loaded, *id),
+            (Ok(None), Some((input, id))) => self.compile_detached(input, *id),
             (Ok(None), None) => Err("its symbol leads to another function".into()),
             (Err(error), _) => Err(error),
         }

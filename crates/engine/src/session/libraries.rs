@@ -20,8 +20,8 @@ use brolga_runtime::Runtime;
 
 use super::dylib::Dylib;
 use super::error::SessionError;
+use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, give_up};
-use super::unit::Shared;
 
 impl Dylib {
     /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.

@@ -24,6 +24,7 @@
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
+//! | use Base | programs get the methods of Base that they use and nobody has defined, from one library that gives way to all other definitions |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
@@ -71,36 +72,47 @@
 //!
 //! Its bytes are free when no thread is in a world that sees it ([`Session::stats`]).
 //!
-//! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `methods` (what calls reach that are decided at run time), `lazy` (what stands behind the symbols of functions), `cells` (who holds cells, and removal), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
-//! `evict` (what is evicted when memory is short),
-//! `inlined` (who has inlined what), `later` (who is recompiled at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
-//! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `evaluator`, `error`.
+//! | files, lowest first | are about |
+//! |---|---|
+//! | `input`, `plan`, `profile`, `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
+//! | `cells`, `target`, `method_table`, `shared` | what is linked: cells and their holders, code by address, rows for dynamic calls, the state of all units |
+//! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
+//! | `lazy`, `osr`, `interpreted`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, continuations of loops, tier 0, dynamic calls, functions of the embedder |
+//! | `evict`, `removal`, `invalidation`, `deferred` | what becomes of code: memory is short, a definition is removed, a callee is redefined |
+//! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
+//! | `function`, `evaluator`, `workers`, `error` | what an embedder holds and chooses |
 
-mod apart;
 mod batch;
+mod boxed_entry;
 mod cells;
+mod compile;
+mod deferred;
+mod define;
 mod definitions;
+mod detached;
 mod dylib;
 mod error;
 mod evaluator;
 mod evict;
 mod function;
 mod host;
-mod inlined;
+mod input;
 mod interpreted;
-mod later;
+mod invalidation;
 mod lazy;
 mod libraries;
-mod loops;
-mod make;
-mod methods;
+mod library;
+mod method_table;
 mod opening;
+mod osr;
 mod plan;
 mod profile;
 mod promise;
-mod put;
+mod reading;
+mod removal;
 mod scope;
+mod shared;
+mod sync;
 mod target;
 mod unit;
 mod workers;
@@ -115,13 +127,13 @@ pub use brolga_linking as linking;
 use brolga_linking::{DylibId, Label, Link};
 use brolga_runtime::Runtime;
 
+pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;
 pub use dylib::{Dylib, Method, WeakDylib};
 pub use error::SessionError;
 pub use evaluator::Evaluator;
 pub use function::{Function, Request};
-pub use inlined::Invalidated;
-pub use later::{Redefined, Retyped};
+pub use invalidation::Invalidated;
 pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};
@@ -129,14 +141,16 @@ pub use workers::{Jobserver, Workers};
 pub use brolga_jit::{CellError, ObjectFileError};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
+use crate::boxed::Recipe;
 use crate::error::Error;
 use crate::options::Options;
-use cells::Removal;
-use inlined::Inlined;
-use methods::SessionMethods;
-use plan::lock;
+use invalidation::Edges;
+use library::Library;
+use method_table::MethodTable;
+use removal::Removal;
 use scope::Scope;
-use unit::Shared;
+use shared::Shared;
+use sync::lock;
 
 /// The session's own facts about a dylib, beside its tables.
 struct Home {
@@ -157,7 +171,8 @@ struct Inner {
     shared: Arc<Shared>,
     cx: Arc<Context>,
     homes: Mutex<Homes>,
-    inlined: Inlined,
+    edges: Edges,
+    library: Library,
 }
 
 /// See the module's page. Clones share one session.
@@ -259,13 +274,20 @@ impl Session {
         if let Some(background) = background {
             jit.upgrade_by(Arc::new(background));
         }
-        let methods = Arc::new(SessionMethods::new(jit.runtime()));
+        let methods = Arc::new(MethodTable::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
-        let shared = Arc::new(Shared::new(jit, level, opt, roots, methods, in_background));
+        let shared = Arc::new(Shared::new(jit, Recipe { level, opt, roots }, methods, in_background));
         if let Some(limit) = limit {
-            shared.set_limit(&linking, limit);
+            evict::set_limit(&shared, &linking, limit);
         }
-        let inner = Inner { linking, shared, cx, homes: Mutex::default(), inlined: Inlined::default() };
+        let inner = Inner {
+            linking,
+            shared,
+            cx,
+            homes: Mutex::default(),
+            edges: Edges::default(),
+            library: Library::default(),
+        };
         Ok(Session { inner: Arc::new(inner) })
     }
 
@@ -326,7 +348,7 @@ impl Session {
         // Its content is foreign, and dropped without the lock.
         let home = lock(&self.inner.homes).remove(&id);
         drop(home);
-        self.inner.inlined.forget_all(id, u64::MAX);
+        self.inner.edges.forget_all(id, u64::MAX);
     }
 
     /// Tells a profiler's or debugger's listener about all compiled code, from now on.
@@ -348,7 +370,7 @@ impl Session {
     /// Lazy functions whose code was evicted, since this was asked last, because something that they had inlined was defined
     /// again; in the order in which that happened, the last thousand at most.
     pub fn take_invalidations(&self) -> Vec<Invalidated> {
-        self.inner.inlined.take_log()
+        self.inner.edges.take_log()
     }
 
     /// Statistics.

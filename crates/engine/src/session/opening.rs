@@ -15,7 +15,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{Function, Request, waiting};
 use super::linking;
-use super::plan::lock;
+use super::sync::lock;
 use super::target::Native;
 
 /// The suffix of a function's symbol in that of its run at opening.
@@ -96,7 +96,7 @@ impl Dylib {
 
     /// Looks finalisers up, and compiles those that are lazy. Of several who do so at once, what the one finds who came last is kept.
     fn prepare_finalizers(&self) -> Result<(), SessionError> {
-        let seen = self.session.inner.inlined.number();
+        let seen = self.session.inner.edges.number();
         for dylib in self.session.linking().reached(&[&self.linking])? {
             let names = match lock(&self.session.inner.homes).get(&dylib) {
                 Some(home) => home.finalizers.clone(),

@@ -1,7 +1,7 @@
 //! A program on its way to machine code, by many threads at once.
 //!
 //! ```text
-//!   component (functions that call each other in a circle)      idle ── claimed ──► busy ── optimised ──► done
+//!   component (functions that call each other in a cycle)      idle ── claimed ──► busy ── optimised ──► done
 //!        │ calls                                                   ▲ only when all that it calls is done
 //!        ▼
 //!   component
@@ -10,7 +10,7 @@
 //! Passes look into callees (inlining, summaries), so what becomes of a function depends on the forms that its callees have
 //! at that moment. The rule is that of [`Stages`](crate::Stages), whatever the threads do: a component is optimised by one
 //! thread, in the order of the module, when everything else that it calls is optimised. So a function sees the final forms of what
-//! it calls, but for its own circle, of which it sees the functions before it final and those after it as they were read. The
+//! it calls, but for its own component, of which it sees the functions before it final and those after it as they were read. The
 //! result is the same with one thread and with many (`tests/session`).
 //!
 //! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
@@ -39,6 +39,7 @@ use brolga_opt::{Cx, OptLevel, optimize, optimize_replaceable};
 
 use super::profile::Profile;
 use super::scope::declaration;
+use super::sync::lock;
 use crate::error::Error;
 use crate::stages::place;
 
@@ -59,7 +60,7 @@ struct Progress {
     waiting: usize,
 }
 
-/// Functions that call each other in a circle, or one that does not.
+/// Functions that call each other in a cycle, or one that does not.
 struct Component {
     funcs: Vec<FuncId>,
     /// The components that these call; all have lower numbers.
@@ -80,7 +81,7 @@ pub(crate) struct Plan {
     replaceable: BTreeSet<FuncId>,
     components: Vec<Component>,
     /// The component of each high function.
-    component: BTreeMap<FuncId, usize>,
+    component_of: BTreeMap<FuncId, usize>,
     failed: Mutex<BTreeMap<FuncId, Arc<Error>>>,
     progress: Mutex<Progress>,
     changed: Condvar,
@@ -102,13 +103,13 @@ impl Plan {
             summarise(&mut module, &replaceable);
         }
         let order = bottom_up(&module);
-        let mut component = BTreeMap::new();
+        let mut component_of = BTreeMap::new();
         for (number, funcs) in order.iter().enumerate() {
-            component.extend(funcs.iter().map(|&id| (id, number)));
+            component_of.extend(funcs.iter().map(|&id| (id, number)));
         }
         let components = order.into_iter().enumerate().map(|(number, funcs)| {
             let called = funcs.iter().flat_map(|&id| callees(&module, &module[id]));
-            let mut calls: Vec<usize> = called.filter_map(|id| component.get(&id).copied()).collect();
+            let mut calls: Vec<usize> = called.filter_map(|id| component_of.get(&id).copied()).collect();
             calls.sort_unstable();
             calls.dedup();
             calls.retain(|&callee| callee != number);
@@ -125,7 +126,7 @@ impl Plan {
             advice,
             replaceable,
             components,
-            component,
+            component_of,
             failed: Mutex::default(),
             progress: Mutex::new(progress),
             changed: Condvar::new(),
@@ -137,9 +138,9 @@ impl Plan {
         &self.module
     }
 
-    /// The functions that have to be linked together with `id`, in order: its circle.
-    pub(crate) fn circle(&self, id: FuncId) -> Vec<FuncId> {
-        self.component.get(&id).map_or_else(|| vec![id], |&number| self.components[number].funcs.clone())
+    /// The functions that have to be linked together with `id`, in order: its component.
+    pub(crate) fn component(&self, id: FuncId) -> Vec<FuncId> {
+        self.component_of.get(&id).map_or_else(|| vec![id], |&number| self.components[number].funcs.clone())
     }
 
     /// The form of a function that becomes machine code: optimised, low, with its roots placed.
@@ -180,7 +181,7 @@ impl Plan {
 
     /// Sees to it that a high function and all that it calls have their final forms.
     fn settle(&self, id: FuncId) -> Result<(), Arc<Error>> {
-        if let Some(&root) = self.component.get(&id) {
+        if let Some(&root) = self.component_of.get(&id) {
             let mut pending = self.unsettled(root);
             while !pending.is_empty() {
                 let seen = lock(&self.progress).finished;
@@ -290,8 +291,4 @@ impl Drop for Finish<'_> {
             self.plan.changed.notify_all();
         }
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,7 +16,7 @@
 //!
 //! Nothing relies on a profile for what is right: counts may be lost, be few, or be of another time. A call of a method that was seen
 //! stands behind a test, and beside it the call as it was. That the method is the right one is the method table's affair, as for
-//! every call that is decided early: who defines a method of its function recompiles the caller (`inlined.rs`).
+//! every call that is decided early: who defines a method of its function recompiles the caller (`invalidation.rs`).
 //!
 //! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
 //!
@@ -30,8 +30,6 @@ use brolga_ir::{Context, Func, Inst, Level, Module, Op, Type};
 use brolga_jit::Cells;
 use brolga_runtime::Runtime;
 
-use super::unit::Shared;
-
 /// Of fewer times nothing follows.
 const FEWEST: u64 = 16;
 
@@ -43,7 +41,7 @@ pub(crate) struct Profile {
 
 impl Profile {
     /// Gives every branch and dynamic call of a module's high functions a site. `None` if there is none.
-    pub(crate) fn number(shared: &Shared, module: &mut Module) -> Option<Arc<Profile>> {
+    pub(crate) fn number(runtime: &Arc<Runtime>, module: &mut Module) -> Option<Arc<Profile>> {
         let mut next = 0;
         let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
         for id in ids {
@@ -65,8 +63,7 @@ impl Profile {
                 }
             }
         }
-        let runtime = shared.jit.runtime().clone();
-        (next > 0).then(|| Arc::new(Profile { cells: Cells::new(next), runtime }))
+        (next > 0).then(|| Arc::new(Profile { cells: Cells::new(next), runtime: runtime.clone() }))
     }
 
     /// Where code counts.

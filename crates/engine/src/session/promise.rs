@@ -13,10 +13,11 @@ use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
 use super::definitions::Definitions;
-use super::make::compile_and_link;
-use super::plan::lock;
+use super::input::{CompilationInput, ProgramFacts};
+use super::shared::Shared;
+use super::sync::lock;
 use super::target::Native;
-use super::unit::{Loaded, Shared, Stage, Whole};
+use super::unit::compile_and_link;
 use crate::error::Error;
 
 /// A function that is promised: its name and types.
@@ -104,7 +105,7 @@ impl MaterializationUnit<Native> for Promise {
         // A unit is materialized once.
         let Some(make) = lock(&make).take() else { return };
         match make().and_then(|made| Ok(load(&shared, made, promised)?)) {
-            Ok((loaded, own)) => compile_and_link(shared, loaded, &own, responsibility),
+            Ok((input, own)) => compile_and_link(shared, input, &own, responsibility),
             Err(error) => responsibility.fail(error),
         }
     }
@@ -114,8 +115,9 @@ fn load(
     shared: &Shared,
     made: Definitions<'static>,
     promised: BTreeSet<String>,
-) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
+) -> Result<(Arc<CompilationInput>, Vec<FuncId>), Error> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
-    let whole = Arc::new(Whole::new(shared, &made.module, None, false, promised)?);
-    Ok((Arc::new(Loaded::new(shared, made.module, &own, whole, Stage::Only, None)), own))
+    let facts =
+        Arc::new(ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised, made.callees)?);
+    Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }

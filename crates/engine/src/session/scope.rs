@@ -16,12 +16,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Type, TypeKind, Value};
+use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Op, Type, TypeKind, Value};
 
 use super::error::SessionError;
-use super::plan::lock;
-use super::unit::decides_later;
+use super::sync::lock;
 
 /// See the file's header.
 #[derive(Default)]
@@ -221,20 +221,6 @@ impl Scope {
         };
         offers.declared.iter().filter_map(name).collect()
     }
-
-    /// A module with the declarations of a function object's methods, in a view of `cx`, which is the session's context.
-    pub(crate) fn declared(&self, function: Type, cx: &Arc<Context>) -> Option<Module> {
-        let offers = self.declarations(function);
-        let mut module = Module::new(cx.view());
-        for Offer { cx: _held, func } in offers.values() {
-            let func = declaration(func);
-            if module.cx.hold(&func) {
-                // Methods of one function in one scope are no duplicates.
-                let _ = module.add_func(func);
-            }
-        }
-        (module.func_count() > 0).then_some(module)
-    }
 }
 
 /// The part of a dylib that a program sees.
@@ -242,15 +228,13 @@ pub(crate) struct Seen<'a> {
     scope: Arc<Scope>,
     /// The offers that the dylib is about to make.
     soon: Option<&'a Scope>,
+    /// Whether it is the session's library, whose methods are there beside those of others.
+    is_library: bool,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn now(scope: Arc<Scope>) -> Seen<'a> {
-        Seen { scope, soon: None }
-    }
-
-    pub(crate) fn soon(scope: Arc<Scope>, soon: &'a Scope) -> Seen<'a> {
-        Seen { scope, soon: Some(soon) }
+    pub(crate) fn new(scope: Arc<Scope>, soon: Option<&'a Scope>, is_library: bool) -> Seen<'a> {
+        Seen { scope, soon, is_library }
     }
 
     /// The methods of a function object, each with its symbol.
@@ -267,6 +251,30 @@ impl<'a> Seen<'a> {
         found.extend(new);
         found
     }
+}
+
+/// The methods of a function object, each with its symbol: from the first scope that has any, and from the library as far as they have other signatures.
+fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Offer> {
+    let (library, others): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = scopes.iter().partition(|seen| seen.is_library);
+    let declarations = |seen: &Seen<'_>| seen.declarations(function);
+    let mut found = others.into_iter().map(declarations).find(|found| !found.is_empty()).unwrap_or_default();
+    for (symbol, offer) in library.into_iter().flat_map(declarations) {
+        found.entry(symbol).or_insert(offer);
+    }
+    found
+}
+
+/// A module with the declarations of a function object's methods, in a view of `cx`, which is the session's context.
+pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -> Option<Module> {
+    let mut module = Module::new(cx.view());
+    for Offer { cx: _held, func } in methods_in(scopes, function).values() {
+        let func = declaration(func);
+        if module.cx.hold(&func) {
+            // Methods of one function with different symbols are no duplicates.
+            let _ = module.add_func(func);
+        }
+    }
+    (module.func_count() > 0).then_some(module)
 }
 
 /// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
@@ -288,10 +296,7 @@ pub(crate) fn import(
             if !looked_up.insert(function) {
                 continue;
             }
-            let mut found = scopes.iter().map(|scope| scope.declarations(function));
-            for (symbol, Offer { cx: _held, func }) in
-                found.find(|found| !found.is_empty()).unwrap_or_default()
-            {
+            for (symbol, Offer { cx: _held, func }) in methods_in(scopes, function) {
                 // Who is called by name and has been removed is missed when the caller is linked.
                 if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
@@ -393,6 +398,16 @@ fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
         CalleeData::Symbol { .. } => None,
     });
     callees.collect()
+}
+
+/// Whether an operation may call a function that only running decides.
+pub(crate) fn decides_later(op: Op) -> bool {
+    let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
+    match op {
+        Op::Call | Op::CallRuntime(_) => true,
+        Op::Builtin(builtin) => calls.contains(&builtin),
+        _ => false,
+    }
 }
 
 /// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.

@@ -10,20 +10,20 @@
 //! An address is a word; who wants to call or to link what lies there needs its owner, and finds it in the table [`Placed`]. An entry is there
 //! from before its address is known to the session until after the session has let go of it.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
+use brolga_ir::FuncId;
 use brolga_jit::{LoadedObject, Unit};
-use brolga_linking::{Responsibility, Symbol, Target};
+use brolga_linking::{Responsibility, Symbol, SymbolFlags, Target};
 
 use super::cells::Entered;
 pub(crate) use super::cells::Function;
-use super::evict::Source;
+use super::input::{CompilationInput, Kept, Origin};
 use super::linking;
-use super::plan::lock;
+use super::sync::lock;
 
 /// The types of this crate's sessions: machine code in this process.
 pub enum Native {}
@@ -49,6 +49,15 @@ pub(crate) fn give_up(
     }
 }
 
+/// The recipe of a lazy function's code.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) input: Arc<CompilationInput>,
+    pub(crate) id: FuncId,
+    pub(crate) symbol: Symbol,
+    pub(crate) flags: SymbolFlags,
+}
+
 /// Code of a function in a unit.
 #[derive(Clone)]
 pub(crate) struct Compiled {
@@ -69,16 +78,6 @@ impl Function {
 
     pub(crate) fn symbol(&self) -> &str {
         self.cell.name()
-    }
-}
-
-/// The program that code was compiled from: equal for functions that were optimised with each other in sight.
-#[derive(Clone, Default)]
-pub(crate) struct Origin(Arc<u8>);
-
-impl PartialEq for Origin {
-    fn eq(&self, other: &Origin) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -150,9 +149,6 @@ impl Placed {
         self.places.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Objects that live as long as code, beside its references.
-pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
 /// A session's hold on what it has linked.
 pub struct Code {

@@ -1,346 +1,180 @@
-//! Functions of a program as a unit that is materialized when somebody looks, and what units of a session share. How they become code:
-//! `make.rs`.
+//! Functions of a program as a unit of the session's tables, which is materialized when somebody looks.
 //!
-//! **Who relies on whom.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
-//! redefined, so are the bodies that rely on it, in the same step (`inlined.rs`).
+//! ```text
+//!   CodegenUnit ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found
+//!                                                                     ▲                                  │
+//!                                                                     └── what was found has moved ──────┘
+//! ```
 //!
-//! Targets of dynamic calls are found by the run time, and compiled then (`methods.rs`).
+//! Between two stages a worker may take other units through the first (`continue_with`). The references of the code are looked up in the dylib's link order until they have
+//! an address, and recorded as the needs of the unit: it is ready when all that it may call is ready.
+//!
+//! A callee of a unit may be redefined before the unit is in the tables. Then nothing of it comes there, and it is linked again.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
-use brolga_codegen::sig::FunctionType;
-use brolga_gcroots::Lowering as Roots;
-use brolga_ir::builtin::Builtin;
-use brolga_ir::{FuncId, Level, Module, Op};
-use brolga_jit::{Evictor, Globals, Jit};
-use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
-use brolga_opt::OptLevel;
+use brolga_ir::FuncId;
+use brolga_jit::{LoopEntry, Target};
+use brolga_linking::{
+    Definition, Dependence, Label, MaterializationUnit, Responsibility, Symbol, SymbolFlags, Until,
+};
+use brolga_runtime::events::Event;
 
-use super::cells::Cells;
-use super::evict::Demoter;
-use super::lazy::type_of;
+use super::compile::{Output, generate, link_unit, make_low, wants};
+use super::input::CompilationInput;
+use super::lazy::{self, BODY, HOT};
 use super::linking;
-use super::make::compile_and_link;
-use super::methods::SessionMethods;
-use super::plan::Plan;
-use super::profile::Profile;
-use super::target::{Kept, Native, Origin, Placed};
-use crate::boxed::Recipe;
-use crate::error::Error;
-use crate::native_type::is_type_of;
-
-/// The state that all units of a session share. Nothing in it leads back to the session.
-pub(crate) struct Shared {
-    pub(crate) jit: Jit,
-    pub(super) level: OptLevel,
-    opt: brolga_opt::Options,
-    roots: Roots,
-    pub(crate) placed: Arc<Placed>,
-    pub(crate) cells: Arc<Cells>,
-    pub(crate) methods: Arc<SessionMethods>,
-    pub(crate) compiled: Mutex<Totals>,
-    /// The evictor for memory shortages, and the limit; none if there is no limit.
-    demoter: OnceLock<(Arc<Demoter>, usize)>,
-    in_background: bool,
-}
-
-/// Totals of compilation.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) functions: u64,
-    pub(crate) bytes: u64,
-    /// Functions whose code was evicted.
-    pub(crate) evicted: u64,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        jit: Jit,
-        level: OptLevel,
-        opt: brolga_opt::Options,
-        roots: Roots,
-        methods: Arc<SessionMethods>,
-        in_background: bool,
-    ) -> Shared {
-        let cells = Cells::new(jit.runtime());
-        Shared {
-            jit,
-            level,
-            opt,
-            roots,
-            placed: Arc::default(),
-            cells,
-            methods,
-            compiled: Mutex::default(),
-            demoter: OnceLock::new(),
-            in_background,
-        }
-    }
-
-    /// How boxed entries are compiled.
-    pub(super) fn recipe(&self) -> Recipe {
-        Recipe { level: self.level, opt: self.opt.clone(), roots: self.roots }
-    }
-
-    /// Lets code be evicted when memory for it is short.
-    pub(crate) fn set_limit(self: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
-        let demoter = Arc::new(Demoter::new(self, session));
-        let evictor: Arc<dyn Evictor> = demoter.clone();
-        self.jit.set_evictor(&evictor);
-        // It is set once, when the session is made.
-        let _ = self.demoter.set((demoter, limit));
-    }
-
-    /// Whether code is evicted when memory is short.
-    pub(super) fn gives_up(&self) -> bool {
-        self.demoter.get().is_some()
-    }
-
-    /// Sees to it that the threads of a pool find room.
-    pub(super) fn keep_room(&self) {
-        let Some((_, limit)) = self.demoter.get().filter(|_| self.in_background) else { return };
-        let most = limit / 4 * 3;
-        if self.jit.in_use() <= most {
-            return;
-        }
-        let stats = self.jit.stats();
-        let in_use = stats.in_use - stats.retired;
-        if in_use > most {
-            self.jit.evict(in_use - most);
-        }
-    }
-}
-
-/// Facts about a program as a whole.
-#[derive(Clone)]
-pub(crate) struct Whole {
-    pub(super) globals: Globals,
-    pub(super) kept: Option<Kept>,
-    /// The identity by which dependants know its functions.
-    pub(super) origin: Origin,
-    /// Whether its functions are eager: they rely on each other's bodies, and those that call each other are one unit.
-    pub(super) is_eager: bool,
-    /// The functions of its own that have cells, by symbol.
-    pub(super) behind_cells: BTreeSet<String>,
-}
-
-impl Whole {
-    /// Looks at a verified module, of whose own functions those `behind_cells` have cells.
-    pub(crate) fn new(
-        shared: &Shared,
-        module: &Module,
-        kept: Option<Kept>,
-        is_eager: bool,
-        behind_cells: BTreeSet<String>,
-    ) -> Result<Whole, Error> {
-        let globals = Globals::new(shared.jit.runtime());
-        if !module.globals().is_empty() {
-            for global in module.globals() {
-                let name = module.cx.names.text(global.name);
-                globals.declare(name);
-                globals.declare_type(&module.cx, name, global.ty);
-            }
-            crate::engine::set_globals(module, &globals, shared.jit.runtime())?;
-        }
-        Ok(Whole { globals, kept, origin: Origin::default(), is_eager, behind_cells })
-    }
-
-    /// The same program, for the recompiled function of this module.
-    pub(crate) fn again(&self, module: &Module, id: FuncId) -> Whole {
-        Whole {
-            globals: self.globals.clone(),
-            kept: self.kept.clone(),
-            origin: Origin::default(),
-            is_eager: self.is_eager,
-            behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),
-        }
-    }
-}
-
-/// A function of a program, for what is made before the program is put together.
-#[derive(Clone, Default)]
-pub(crate) struct Pin(Arc<OnceLock<(Arc<Loaded>, FuncId)>>);
-
-impl Pin {
-    /// Says which function it is, once.
-    pub(crate) fn put(&self, loaded: &Arc<Loaded>, id: FuncId) {
-        // It is put together once.
-        let _ = self.0.set((loaded.clone(), id));
-    }
-
-    pub(crate) fn get(&self) -> Option<&(Arc<Loaded>, FuncId)> {
-        self.0.get()
-    }
-}
-
-/// How often a function is compiled, and which time this is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Once, as the session's options say.
-    Only,
-    /// Twice; fast, and counting its calls, and the rounds of its loops.
-    First {
-        /// After how many rounds a loop is to be left for better code.
-        rounds: u32,
-    },
-    /// Twice; as the session's options say.
-    Second,
-}
-
-/// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
-pub(crate) struct Loaded {
-    pub(super) stage: Stage,
-    pub(super) plan: Plan,
-    pub(super) whole: Arc<Whole>,
-    /// The functions that it defines; the others are imported.
-    pub(super) names: BTreeMap<FuncId, Arc<str>>,
-    /// The counters of its first tier, which advise the second.
-    pub(super) profile: Option<Arc<Profile>>,
-    /// The types of those of its functions that lie behind cells, by symbol.
-    pub(super) types: BTreeMap<String, Arc<FunctionType>>,
-    /// All functions that it was verified with, by symbol.
-    known: OnceLock<BTreeMap<String, FuncId>>,
-}
-
-impl Loaded {
-    /// Takes a verified module, which defines the functions `own`.
-    pub(crate) fn new(
-        shared: &Shared,
-        module: Module,
-        own: &[FuncId],
-        whole: Arc<Whole>,
-        stage: Stage,
-        profile: Option<Arc<Profile>>,
-    ) -> Loaded {
-        let names: BTreeMap<FuncId, Arc<str>> =
-            own.iter().map(|&id| (id, module[id].symbol(&module.cx).into())).collect();
-        let is_first = matches!(stage, Stage::First { .. });
-        let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
-        let advice = profile.clone().filter(|_| stage == Stage::Second);
-        // Nothing is known of what may become another function while its callers run (`plan.rs`).
-        let is_known = |id: &FuncId| {
-            names.contains_key(id)
-                && (whole.is_eager || !whole.behind_cells.contains(&module[*id].symbol(&module.cx)))
-        };
-        let others = module.funcs().map(|(id, _)| id).filter(|id| !is_known(id)).collect();
-        let heap = shared.jit.runtime().heap().abi();
-        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, heap, advice, others);
-        Loaded { stage, plan, whole, names, profile, types: BTreeMap::new(), known: OnceLock::new() }
-    }
-
-    /// The same functions, of which some have these types.
-    pub(crate) fn with_types<'a>(mut self, types: impl IntoIterator<Item = &'a Arc<FunctionType>>) -> Loaded {
-        self.types.extend(types.into_iter().map(|ty| (ty.symbol.clone(), ty.clone())));
-        self
-    }
-
-    pub(super) fn known(&self) -> &BTreeMap<String, FuncId> {
-        let module = self.plan.module();
-        self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
-    }
-
-    /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
-    pub(super) fn check(&self, symbol: &str, found: &FunctionType) -> Result<(), Error> {
-        if self.types.get(symbol).is_some_and(|ty| ty.is_called_like(found)) {
-            return Ok(());
-        }
-        let module = self.plan.module();
-        let Some(&id) = self.known().get(symbol) else { return Ok(()) };
-        let func = &module[id];
-        if func.level == Level::High && is_type_of(&module.cx, &func.sig, found) {
-            return Ok(());
-        }
-        match type_of(module, id) {
-            Some(ty) if !ty.is_called_like(found) => Err(Error::Changed {
-                function: symbol.to_owned(),
-                expected: ty.describe(),
-                found: found.describe_beside(&ty),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// The functions, in their final forms as far as they were asked for.
-    pub(crate) fn module(&self) -> &Module {
-        self.plan.module()
-    }
-
-    /// The program that they are of.
-    pub(crate) fn whole(&self) -> Arc<Whole> {
-        self.whole.clone()
-    }
-
-    /// The identity by which dependants know its functions.
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.whole.origin
-    }
-
-    /// Their counters, if any.
-    pub(crate) fn profile(&self) -> Option<Arc<Profile>> {
-        self.profile.clone()
-    }
-
-    /// The functions that it defines, in sets that are linked together.
-    pub(crate) fn units(&self) -> Vec<Vec<FuncId>> {
-        let mut seen = BTreeSet::new();
-        let mut units = Vec::new();
-        for &id in self.names.keys() {
-            // Eager functions that call each other do so directly.
-            let mut circle = if self.whole.is_eager { self.plan.circle(id) } else { vec![id] };
-            circle.retain(|id| self.names.contains_key(id));
-            if circle.iter().all(|&id| seen.insert(id)) {
-                units.push(circle);
-            }
-        }
-        units
-    }
-}
-
-/// Whether an operation may call a function that only running decides.
-pub(crate) fn decides_later(op: Op) -> bool {
-    let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
-    match op {
-        Op::Call | Op::CallRuntime(_) => true,
-        Op::Builtin(builtin) => calls.contains(&builtin),
-        _ => false,
-    }
-}
+use super::osr::loop_entry;
+use super::shared::Shared;
+use super::target::{Code, Native, Source, give_up};
 
 /// See the file's header.
 #[derive(Clone)]
-pub(crate) struct Functions {
+pub(crate) struct CodegenUnit {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) input: Arc<CompilationInput>,
     pub(crate) ids: Vec<FuncId>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
 }
 
-impl Functions {
+impl CodegenUnit {
     /// The source that makes the same unit again, if there is no room for it, or for a unit that it needs.
     pub(super) fn again(
         shared: &Arc<Shared>,
-        loaded: &Arc<Loaded>,
+        input: &Arc<CompilationInput>,
         ids: &[FuncId],
         symbols: &[(Symbol, SymbolFlags)],
-    ) -> Functions {
+    ) -> CodegenUnit {
         let symbols = symbols.to_vec();
-        Functions { shared: shared.clone(), loaded: loaded.clone(), ids: ids.to_vec(), symbols }
+        CodegenUnit { shared: shared.clone(), input: input.clone(), ids: ids.to_vec(), symbols }
     }
 }
 
-impl From<Functions> for linking::Unit<Native> {
-    fn from(functions: Functions) -> Self {
+impl From<CodegenUnit> for linking::Unit<Native> {
+    fn from(functions: CodegenUnit) -> Self {
         (Box::new(functions) as Box<dyn MaterializationUnit<Native>>).into()
     }
 }
 
-impl MaterializationUnit<Native> for Functions {
+impl MaterializationUnit<Native> for CodegenUnit {
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
         self.symbols.clone()
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
-        compile_and_link(self.shared, self.loaded, &self.ids, responsibility);
+        compile_and_link(self.shared, self.input, &self.ids, responsibility);
+    }
+}
+
+/// Materializes functions of a program, stage by stage: between two stages the worker may take other units through the
+/// first one.
+pub(crate) fn compile_and_link(
+    shared: Arc<Shared>,
+    input: Arc<CompilationInput>,
+    ids: &[FuncId],
+    responsibility: Responsibility<Native>,
+) {
+    let low = match make_low(shared.jit.runtime(), &input, ids) {
+        Ok(low) => low,
+        Err(error) => return responsibility.fail(error),
+    };
+    responsibility.continue_with(low.weight(), move |responsibility| {
+        let output = match generate(&shared, &input, low) {
+            Ok(output) => output,
+            Err(error) => return responsibility.fail(error),
+        };
+        let weight = output.weight;
+        responsibility.continue_with(weight, move |responsibility| {
+            look_up_and_link(shared, input, output, responsibility);
+        });
+    });
+}
+
+fn look_up_and_link(
+    shared: Arc<Shared>,
+    input: Arc<CompilationInput>,
+    output: Output,
+    responsibility: Responsibility<Native>,
+) {
+    // The lookup holds what it wants.
+    let names = responsibility.session().scope();
+    let all = wants(&names, &output);
+    responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
+        Ok(found) => link(shared, input, output, responsibility, &found),
+        Err(error) => {
+            let Ok(symbols) = responsibility.symbols() else { return };
+            let again = CodegenUnit::again(&shared, &input, &output.ids, &symbols);
+            give_up(responsibility, error.passes(), error, again);
+        }
+    });
+}
+
+fn link(
+    shared: Arc<Shared>,
+    input: Arc<CompilationInput>,
+    output: Output,
+    responsibility: Responsibility<Native>,
+    found: &[Definition<Native>],
+) {
+    let session = responsibility.session().clone();
+    let (Ok(own), Ok(dylib)) = (responsibility.definitions(), responsibility.dylib()) else { return };
+    let symbols: Vec<(Symbol, SymbolFlags)> = own.iter().map(|own| (own.label.symbol, own.flags)).collect();
+    let rounds = input.counting.map_or(0, |counting| counting.rounds);
+    let loops = output.loops.iter().map(|found| loop_entry(found, &shared, &session, dylib, &input, rounds));
+    let source = match (symbols.as_slice(), output.ids.as_slice()) {
+        (&[(symbol, flags)], &[id]) if !input.facts.is_eager && !input.types.is_empty() => {
+            let source = Source { input: input.clone(), id, symbol, flags };
+            shared.evicts_code().then_some(source)
+        }
+        _ => None,
+    };
+    let again = CodegenUnit::again(&shared, &input, &output.ids, &symbols);
+    let loops: Vec<LoopEntry> = loops.collect();
+    let new = shared.jit.unmade();
+    let unit = link_unit(&shared, &session, &input, &output, found, &loops, Some(&new));
+    let unit = match unit {
+        Ok(Some(unit)) => unit,
+        // It has been redefined meanwhile.
+        Ok(None) => return look_up_and_link(shared, input, output, responsibility),
+        Err(error) => return give_up(responsibility, error.is_shortage(), Arc::new(error), again),
+    };
+    let names = symbols.iter().map(|(symbol, _)| {
+        let text = session.names().text(*symbol);
+        let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
+        (*symbol, function.map_or_else(|| text.clone(), Arc::from))
+    });
+    let names: Vec<(Symbol, Arc<str>)> = names.collect();
+    let published: Vec<Arc<str>> = match shared.jit.runtime().events().is_on() {
+        true => names.iter().map(|(_, name)| name.clone()).collect(),
+        false => Vec::new(),
+    };
+    let is_first = input.counting.is_some();
+    // The code of eager bodies, by function.
+    let behind = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
+    let behind = behind.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
+    let behind: Vec<(Arc<str>, Target)> = behind.collect();
+    let compiled = (&unit, &input.facts.origin, source);
+    let (code, addresses) = Code::enter(&shared.placed, compiled, names, input.facts.kept.clone());
+    let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
+    let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
+    if unfinished.is_none() {
+        for (name, target) in &behind {
+            let symbol = session.symbol(name);
+            let function = Label { dylib, symbol: symbol.symbol() };
+            lazy::provide(&shared, &session, function, &input.facts.origin, target.clone());
+        }
+    }
+    // It is gone, or can be evicted from now on.
+    drop((behind, unit, new));
+    match unfinished {
+        // A callee has been redefined meanwhile, and the unit has not been published.
+        Some(responsibility) => look_up_and_link(shared, input, output, responsibility),
+        None => {
+            for function in &published {
+                let tier = if is_first { 1 } else { 2 };
+                shared.jit.runtime().events().tell(Event::Published { function, tier });
+            }
+            shared.keep_room();
+        }
     }
 }

@@ -113,6 +113,7 @@ impl Jit {
             globals: linkage.globals,
             table: linkage.table,
             foreign: None,
+            defers_foreign: true,
             slots: &slots,
             c_callees: &c_callees,
             cells: None,

@@ -148,6 +148,8 @@ pub struct AddLinks {
     pub dylib: DylibId,
     /// The links to append.
     pub links: Vec<Link>,
+    /// The dylib that stays behind them, if it is in the order: a library that gives way to all others.
+    pub before: Option<DylibId>,
 }
 
 impl<P: Parts> Event<P> for AddLinks {
@@ -157,9 +159,12 @@ impl<P: Parts> Event<P> for AddLinks {
         machine.check_links(&self.links)?;
         let mut known = std::mem::take(&mut machine.open(self.dylib)?.links);
         machine.sweep(&mut known);
+        let is_last = |link: &Link| Some(link.dylib) == self.before;
+        let mut at = known.iter().position(is_last).unwrap_or(known.len());
         for link in self.links {
             if !known.contains(&link) {
-                known.push(link);
+                known.insert(at, link);
+                at += 1;
             }
         }
         machine.open(self.dylib)?.links = known;

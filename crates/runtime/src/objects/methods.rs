@@ -138,11 +138,22 @@ impl MethodRow {
     }
 }
 
+/// Where a method comes from, lowest rank first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Origin {
+    /// A library, which gives way to everybody else's methods ([`NewMethods::of_library`]).
+    Library,
+    /// The runtime's own table.
+    Common,
+    /// The table of a program.
+    Program,
+}
+
 /// A method.
 #[derive(Debug)]
 pub(crate) struct Method {
-    /// Greater for methods that came later; those of programs come after those of the runtime's own table.
-    rank: (bool, u64),
+    /// Of two methods with one signature the one of the greater rank is called: later methods rank above earlier ones of the same origin.
+    rank: (Origin, u64),
     first_world: u64,
     last_world: AtomicU64,
     /// Whether its table counts it as gone.
@@ -199,9 +210,16 @@ impl Head {
 #[derive(Debug, Default)]
 pub struct NewMethods {
     rows: Vec<(Head, Arc<Context>, MethodRow)>,
+    is_library: bool,
 }
 
 impl NewMethods {
+    /// Methods of a library: a method of the same signature that is none is called instead of one of these, whichever came first.
+    #[must_use]
+    pub fn of_library() -> NewMethods {
+        NewMethods { is_library: true, ..NewMethods::default() }
+    }
+
     /// Adds a row, with types of `cx`. Makes no type objects: a row of a type without objects is never called.
     pub fn add(&mut self, cx: &Arc<Context>, row: MethodRow) {
         self.rows.push((Head::of(cx, row.function), cx.clone(), row));
@@ -449,14 +467,18 @@ impl Table {
         old: &mut [Methods],
         prepare: impl FnOnce(u64),
     ) -> (u64, Vec<Methods>) {
-        let is_program = self.base.is_some();
+        let origin = match self.base {
+            _ if new.is_library => Origin::Library,
+            Some(_) => Origin::Program,
+            None => Origin::Common,
+        };
         let mut changes = self.worlds.change();
         let world = self.worlds.newest() + 1;
         prepare(world);
         let mut rows = Vec::with_capacity(new.rows.len());
         for (head, cx, row) in new.rows {
             changes.methods += 1;
-            let rank = (is_program, changes.methods);
+            let rank = (origin, changes.methods);
             rows.push((head, Arc::new(Method::new(rank, world, cx, row))));
         }
         old.iter_mut().for_each(|old| old.hide(world));
@@ -570,7 +592,7 @@ impl Signed {
 }
 
 impl Method {
-    fn new(rank: (bool, u64), first_world: u64, cx: Arc<Context>, row: MethodRow) -> Method {
+    fn new(rank: (Origin, u64), first_world: u64, cx: Arc<Context>, row: MethodRow) -> Method {
         let (last_world, signed) = (AtomicU64::new(u64::MAX), OnceLock::new());
         Method { rank, first_world, last_world, is_gone: AtomicBool::new(false), cx, row, signed }
     }

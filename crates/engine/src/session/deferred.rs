@@ -23,7 +23,7 @@ use brolga_linking::{Label, Name};
 use super::cells::supersede;
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
-use super::inlined::Hit;
+use super::invalidation::Hit;
 use super::lazy::{BODY, Body, elsewhere};
 
 /// The outcome for functions that have inlined a redefined one. All others have got new versions, and the next call of each compiles
@@ -65,13 +65,13 @@ impl fmt::Display for Retyped {
 }
 
 /// Recompiles a function when it is called.
-struct Later {
+struct Deferred {
     dylib: WeakDylib,
     hit: Hit,
     body: Arc<Body>,
 }
 
-impl Materialize for Later {
+impl Materialize for Deferred {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         let mut kept = Vec::new();
         self.dylib.upgrade()?.recompile(std::slice::from_ref(&self.hit), &mut kept)?;
@@ -90,10 +90,10 @@ impl Materialize for Later {
 
 /// Lets the next call of each function, from the next world on, recompile it. Says which they are, and which have no slot: to make
 /// one would be to wait.
-pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) {
+pub(super) fn defer(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) {
     let session = &dylib.session;
     let (linking, shared) = (session.linking(), &session.inner.shared);
-    let (hits, _) = session.inner.inlined.still(&hits);
+    let (hits, _) = session.inner.edges.still(&hits);
     for hit in hits {
         let (label, name) = (hit.label, linking.name(hit.label));
         let Some(owner) = dylib.cell(label.symbol) else {
@@ -103,7 +103,7 @@ pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) 
         let body = linking.symbol(&format!("{}{BODY}", hit.caller.symbol));
         let body = Body::of_symbol(shared, linking, Label { symbol: body.symbol(), ..label });
         redefined.later.push(name);
-        let source = Arc::new(Later { dylib: dylib.downgrade(), hit, body });
+        let source = Arc::new(Deferred { dylib: dylib.downgrade(), hit, body });
         supersede(shared.jit.runtime(), [(owner, CellBody::Once(source))]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | function | who holds its code |
 //! |---|---|
-//! | the continuation of a loop (`loops.rs`) | the cell of the loop's entry |
+//! | the continuation of a loop (`osr.rs`) | the cell of the loop's entry |
 //! | a version that was superseded before it was compiled (`lazy.rs`) | the version in the function's cell |
 //!
 //! Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. They are cells, through which the thread
@@ -17,23 +17,24 @@ use brolga_ir::{FuncId, Module};
 use brolga_jit::Target;
 use brolga_linking::{DylibId, LookupKind, Priority, Until};
 
+use super::compile::{compile as compile_low, link_unit, wants};
+use super::input::CompilationInput;
 use super::linking;
-use super::make::{compile as compile_low, link_unit, wants};
+use super::shared::Shared;
 use super::target::Native;
-use super::unit::{Loaded, Shared, Stage};
 
-/// Compiles one function of `module`, which is a copy of the program of `loaded`, and links it.
+/// Compiles one function of `module`, which is a copy of the program of `input`, and links it.
 pub(super) fn compile(
     shared: &Arc<Shared>,
     session: &linking::Session<Native>,
     dylib: DylibId,
-    loaded: &Arc<Loaded>,
+    input: &Arc<CompilationInput>,
     module: Module,
     only: FuncId,
 ) -> Result<Target, Box<dyn Error + Send + Sync>> {
     let symbol = module[only].symbol(&module.cx);
-    let loaded = Loaded::new(shared, module, &[only], loaded.whole(), Stage::Second, loaded.profile());
-    let output = compile_low(shared, &loaded, &[only])?;
+    let input = shared.input(module, &[only], input.facts(), None, input.profile());
+    let output = compile_low(shared, &input, &[only])?;
     let names = session.scope();
     let wants = wants(&names, &output);
     let unit = loop {
@@ -43,7 +44,7 @@ pub(super) fn compile(
             found = session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
         }
         // If not, somebody has redefined meanwhile what was found.
-        if let Some(unit) = link_unit(shared, session, &loaded, &output, &found, &[], None)? {
+        if let Some(unit) = link_unit(shared, session, &input, &output, &found, &[], None)? {
             break unit;
         }
     };

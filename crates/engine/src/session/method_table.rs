@@ -22,27 +22,20 @@
 //! Cost: a row for each function; a look-up and a small function for each method that is called.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
-use brolga_codegen::ways::Route;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::{Linkage, Unit};
-use brolga_linking::{Label, Link, LookupKind, Priority, Sees, Until, WeakSession, required};
+use brolga_linking::Label;
 use brolga_runtime::Runtime;
-use brolga_runtime::objects::{CodeEntry, Elsewhere, EntrySource, MethodEntry, Methods, NewMethods};
+use brolga_runtime::objects::{MethodEntry, Methods, NewMethods};
 
-use super::error::SessionError;
-use super::lazy::elsewhere;
 use super::linking;
-use super::make::Found;
-use super::plan::lock;
-use super::target::{Moved, Native, Place};
-use super::unit::Shared;
+use super::sync::lock;
+use super::target::Native;
 use crate::boxed::{Declared, row};
 
 /// See the file's header.
-pub(crate) struct SessionMethods {
+pub(crate) struct MethodTable {
     runtime: Arc<Runtime>,
     rows: Mutex<Rows>,
 }
@@ -67,16 +60,19 @@ pub(crate) struct NewRows {
 }
 
 impl NewRows {
-    /// Adds a function of a module, if calls may go to it that are decided at run time.
+    /// No methods. Those of the session's library give way to others.
+    pub(super) fn new(is_library: bool) -> NewRows {
+        let rows = if is_library { NewMethods::of_library() } else { NewMethods::default() };
+        NewRows { labels: Vec::new(), rows }
+    }
+
+    /// Adds a function of a module, if calls may go to it that are decided at run time. `entry` makes its boxed entry.
     pub(super) fn add(
         &mut self,
-        shared: &Arc<Shared>,
-        session: &linking::Session<Native>,
         label: Label,
         (module, id): (&Module, FuncId),
+        entry: impl FnOnce(Declared) -> MethodEntry,
     ) {
-        let (session, shared) = (session.downgrade(), Arc::downgrade(shared));
-        let entry = |declared| MethodEntry::deferred(Entry { session, shared, label, declared });
         if let Some(row) = row(module, id, entry) {
             self.labels.push(label);
             self.rows.add(&module.cx, row);
@@ -84,9 +80,9 @@ impl NewRows {
     }
 }
 
-impl SessionMethods {
-    pub(crate) fn new(runtime: &Arc<Runtime>) -> SessionMethods {
-        SessionMethods { runtime: runtime.clone(), rows: Mutex::default() }
+impl MethodTable {
+    pub(crate) fn new(runtime: &Arc<Runtime>) -> MethodTable {
+        MethodTable { runtime: runtime.clone(), rows: Mutex::default() }
     }
 
     /// Whether a function has a row.
@@ -133,82 +129,5 @@ impl SessionMethods {
         self.runtime.change_methods(NewMethods::default(), &mut old, |_| {});
         // Those of one world go together, without a lock.
         drop(old);
-    }
-}
-
-/// Makes the entry of a function of a session.
-struct Entry {
-    session: WeakSession<Native>,
-    shared: Weak<Shared>,
-    label: Label,
-    declared: Declared,
-}
-
-impl Entry {
-    /// The function, which is compiled first if it has no cell.
-    fn find(
-        &self,
-        shared: &Shared,
-        session: &linking::Session<Native>,
-    ) -> Result<Place, Box<dyn Error + Send + Sync>> {
-        let home = Link { dylib: self.label.dylib, sees: Sees::All };
-        let (kind, wants) = (LookupKind::Static, required([self.label.symbol]));
-        loop {
-            let lookup =
-                session.lookup_with(vec![home], wants.clone(), Until::Ready, kind, Priority::Blocking);
-            let found = lookup.wait_one()?;
-            let placed = match found.address {
-                Some(address) => shared.placed.find(address, || session.leads_to(found.label)),
-                None => Ok(None),
-            };
-            match placed {
-                Ok(Some(place)) => return Ok(place),
-                Ok(None) => {
-                    let name = session.name(found.label).to_string();
-                    return Err(SessionError::NotFunction { name }.into());
-                }
-                // It has been redefined since the look-up.
-                Err(Moved) => {}
-            }
-        }
-    }
-}
-
-impl EntrySource for Entry {
-    fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>> {
-        let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let place = self.find(&shared, &session)?;
-        let name: Arc<str> = session.names().text(self.label.symbol);
-        let (mut visible, mut slots): (Vec<Unit>, Found) = Default::default();
-        let route = match place {
-            Place::Function(function) => {
-                if let Some(declared) = self.declared.function_type(&name)
-                    && !declared.is_called_like(function.ty())
-                {
-                    return Err(Box::new(crate::Error::Changed {
-                        function: name.to_string(),
-                        expected: declared.describe(),
-                        found: function.ty().describe_beside(&declared),
-                    }));
-                }
-                slots.0.insert(name, function.cell);
-                Route::Slot
-            }
-            // Functions without a native form have no cell.
-            Place::Compiled(compiled) => {
-                visible.push(compiled.unit);
-                Route::Far
-            }
-            Place::Object(_) => return Err(SessionError::NotFunction { name: name.to_string() }.into()),
-        };
-        let (compiled, symbol) = self.declared.compile(&shared.jit, &shared.recipe(), route)?;
-        lock(&shared.compiled).bytes += compiled.code_bytes() as u64;
-        let linkage = Linkage { visible: &visible, slots: Some(&slots), ..Linkage::default() };
-        Ok(shared.jit.link_boxed(&compiled, &symbol, &linkage)?)
-    }
-
-    fn elsewhere(&self) -> Elsewhere {
-        elsewhere()
     }
 }

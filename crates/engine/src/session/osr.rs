@@ -18,61 +18,37 @@
 use std::error::Error as AnyError;
 use std::sync::{Arc, Weak};
 
-use brolga_codegen::sig::FunctionType;
-use brolga_ir::{FuncId, Module};
+use brolga_ir::FuncId;
 use brolga_jit::{LoopEntry, Materialize, Target};
 use brolga_linking::{DylibId, WeakSession};
 use brolga_opt::osr::Exit;
 
+use super::compile::FoundLoop;
+use super::input::CompilationInput;
+use super::shared::Shared;
 use super::target::Native;
-use super::unit::{Loaded, Shared};
-use super::{apart, linking};
+use super::{detached, linking};
 use crate::error::Error;
-use crate::native_type::declared_type;
 
-/// A loop of a function that was compiled in the first tier.
-pub(crate) struct FoundLoop {
-    /// The function.
-    pub(crate) func: FuncId,
-    pub(crate) exit: Arc<Exit>,
-    /// The type of what continues.
-    ty: Arc<FunctionType>,
-    pub(crate) question: Arc<str>,
-}
-
-impl FoundLoop {
-    pub(crate) fn new(module: &Module, func: FuncId, exit: Exit) -> Option<FoundLoop> {
-        let cx = &module.cx;
-        let ty = declared_type(cx, exit.entry_symbol(cx).to_owned(), &exit.entry.sig)?;
-        let question = exit.question_symbol(cx).into();
-        Some(FoundLoop { func, exit: Arc::new(exit), ty: Arc::new(ty), question })
-    }
-
-    /// The name by which the loop calls what continues.
-    pub(crate) fn entry(&self) -> &str {
-        &self.ty.symbol
-    }
-
-    /// The links of the loop's unit.
-    pub(crate) fn link(
-        &self,
-        shared: &Arc<Shared>,
-        session: &linking::Session<Native>,
-        dylib: DylibId,
-        loaded: &Arc<Loaded>,
-        rounds: u32,
-    ) -> LoopEntry {
-        let source = LoopBody {
-            shared: Arc::downgrade(shared),
-            session: session.downgrade(),
-            dylib,
-            loaded: loaded.clone(),
-            func: self.func,
-            exit: self.exit.clone(),
-        };
-        let (ty, question) = (self.ty.clone(), self.question.clone());
-        LoopEntry { ty, question, source: Arc::new(source), rounds }
-    }
+/// The entry of a loop's continuation, which the loop's unit is linked with.
+pub(crate) fn loop_entry(
+    found: &FoundLoop,
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    dylib: DylibId,
+    input: &Arc<CompilationInput>,
+    rounds: u32,
+) -> LoopEntry {
+    let source = LoopBody {
+        shared: Arc::downgrade(shared),
+        session: session.downgrade(),
+        dylib,
+        input: input.clone(),
+        func: found.func,
+        exit: found.exit.clone(),
+    };
+    let (ty, question) = (found.ty.clone(), found.question.clone());
+    LoopEntry { ty, question, source: Arc::new(source), rounds }
 }
 
 /// The source of a continuation.
@@ -80,7 +56,7 @@ struct LoopBody {
     shared: Weak<Shared>,
     session: WeakSession<Native>,
     dylib: DylibId,
-    loaded: Arc<Loaded>,
+    input: Arc<CompilationInput>,
     func: FuncId,
     exit: Arc<Exit>,
 }
@@ -89,14 +65,14 @@ impl Materialize for LoopBody {
     fn materialize(&self) -> Result<Target, Box<dyn AnyError + Send + Sync>> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let seen = self.loaded.module();
+        let seen = self.input.module();
         let mut module = seen.without_functions();
         for (id, _) in seen.funcs() {
             module.add_func(seen[id].clone()).map_err(|error| format!("{error:?}"))?;
         }
         let body = self.exit.body(&seen.cx, &seen[self.func]);
         let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
-        apart::compile(&shared, &session, self.dylib, &self.loaded, module, entry)
+        detached::compile(&shared, &session, self.dylib, &self.input, module, entry)
     }
 
     fn may_pass(&self, error: &(dyn AnyError + Send + Sync + 'static)) -> bool {

@@ -16,7 +16,7 @@
 //!
 //! **One order.** Threads define at the same time, and nobody is kept waiting while another compiles. Each prepares its definitions from what
 //! he finds: what others offer, and who has inlined what. That this is so still is looked at in the step in which they come into
-//! force, under the lock of the session's tables ([`Inlined::agree`]); if not, they are prepared again. In the same step the change
+//! force, under the lock of the session's tables ([`Edges::agree`]); if not, they are prepared again. In the same step the change
 //! gets its number, is noted, and offered to others: so what was seen at a number is all that had come into force up to there.
 //!
 //! | seen | is the same as long as |
@@ -46,9 +46,9 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
 
-use super::plan::lock;
-use super::scope::{declaration, mentioned, object};
-use super::unit::{Whole, decides_later};
+use super::input::ProgramFacts;
+use super::scope::{decides_later, declaration, mentioned, object};
+use super::sync::lock;
 
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
 const KEPT: usize = 1000;
@@ -184,12 +184,12 @@ pub(crate) struct Caller {
     pub(crate) program: Module,
     /// The declarations of what it calls, for a program in a context of its own.
     pub(crate) declared: Vec<Func>,
-    pub(crate) whole: Arc<Whole>,
+    pub(crate) facts: Arc<ProgramFacts>,
     pub(crate) kind: Kind,
     /// The symbols of what it has inlined.
-    takes_in: Vec<Arc<str>>,
+    inlines: Vec<Arc<str>>,
     /// The program in which it has looked for methods, if it has.
-    looks_in: Option<u64>,
+    searches: Option<u64>,
     /// The number of the change with which this was noted.
     noted: u64,
 }
@@ -211,7 +211,7 @@ impl Hit {
 
 /// The edges of a session.
 #[derive(Default)]
-pub(crate) struct Inlined {
+pub(crate) struct Edges {
     state: Mutex<State>,
 }
 
@@ -243,7 +243,7 @@ impl State {
     #[must_use]
     fn forget(&mut self, label: Label) -> Option<Arc<Caller>> {
         let caller = self.sources.remove(&label)?;
-        for taken in &caller.takes_in {
+        for taken in &caller.inlines {
             if let Some(callers) = self.callers.get_mut(taken) {
                 callers.remove(&label);
                 if callers.is_empty() {
@@ -251,7 +251,7 @@ impl State {
                 }
             }
         }
-        let Some(program) = caller.looks_in else { return Some(caller) };
+        let Some(program) = caller.searches else { return Some(caller) };
         if let Some(lookers) = self.lookers.get_mut(&program) {
             lookers.remove(&label);
             if lookers.is_empty() {
@@ -270,12 +270,12 @@ impl State {
 
     /// Notes a function. The numbers of programs begin at `base`.
     fn note(&mut self, label: Label, mut caller: Caller, base: u64) {
-        caller.looks_in = caller.looks_in.map(|program| base + program);
+        caller.searches = caller.searches.map(|program| base + program);
         caller.noted = self.number;
-        if let Some(program) = caller.looks_in {
+        if let Some(program) = caller.searches {
             self.lookers.entry(program).or_default().insert(label);
         }
-        for taken in &caller.takes_in {
+        for taken in &caller.inlines {
             self.callers.entry(taken.clone()).or_default().insert(label);
         }
         self.sources.insert(label, Arc::new(caller));
@@ -357,7 +357,7 @@ impl Notes {
         label: Label,
         is_shared: bool,
         (module, id): (&Module, FuncId),
-        whole: &Arc<Whole>,
+        facts: &Arc<ProgramFacts>,
         kind: Kind,
         program: &mut Option<u64>,
     ) {
@@ -368,20 +368,20 @@ impl Notes {
         });
         let has_body = |callee: &&FuncId| module[**callee].blocks().next().is_some();
         let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).collect();
-        let takes_in = called.iter().filter(has_body);
-        let takes_in: Vec<Arc<str>> = takes_in.map(|&id| module[id].symbol(&module.cx).into()).collect();
+        let inlines = called.iter().filter(has_body);
+        let inlines: Vec<Arc<str>> = inlines.map(|&id| module[id].symbol(&module.cx).into()).collect();
         let looks = func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
-        if takes_in.is_empty() && !looks {
+        if inlines.is_empty() && !looks {
             return self.add_nothing(label);
         }
-        let looks_in = looks.then(|| *program.get_or_insert_with(|| self.program(module)));
+        let searches = looks.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
-        let (program, whole) = (module.without_functions(), whole.clone());
+        let (program, facts) = (module.without_functions(), facts.clone());
         let declared = called.into_iter().filter(|_| !is_shared).map(|id| declaration(&module[id]));
         let declared = declared.collect();
         let caller =
-            Caller { symbol, bare, func, program, declared, whole, kind, takes_in, looks_in, noted: 0 };
+            Caller { symbol, bare, func, program, declared, facts, kind, inlines, searches, noted: 0 };
         self.callers.push((label, Some(caller)));
     }
 
@@ -405,7 +405,7 @@ impl Notes {
     }
 }
 
-impl Inlined {
+impl Edges {
     /// The number of the last change. Functions seen from now on are in force up to there, at least.
     pub(crate) fn number(&self) -> u64 {
         lock(&self.state).number

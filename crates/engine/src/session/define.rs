@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Preparation holds no lock, so other threads may change its inputs meanwhile. The step checks them again and fails if
-//! they have changed (`inlined.rs` lists the inputs); otherwise the whole batch comes into force in it (`batch.rs`).
+//! they have changed (`invalidation.rs` lists the inputs); otherwise the whole batch comes into force in it (`batch.rs`).
 //! After the step nothing waits. Callers in other dylibs that have inlined a body are recompiled afterwards, dylib by
-//! dylib; `later.rs` holds those that cannot be recompiled at once.
+//! dylib; `deferred.rs` holds those that cannot be recompiled at once.
 //!
 //! Only the step finds the weak functions that give way to existing definitions. The program is then prepared again with
 //! these as external functions: they are not announced, and their bodies are not inlined.
@@ -24,21 +24,24 @@ use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 
 use super::batch::Batch;
+use super::deferred::{self, Redefined, Retyped};
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::inlined::{Hit, Kind};
+use super::input::{BodySource, CompilationInput, Counting, ProgramFacts};
 use super::interpreted::InterpretedBody;
-use super::later::{self, Redefined, Retyped};
-use super::lazy::{self, BODY, HOT, Hot};
+use super::invalidation::{Hit, Kind};
+use super::lazy::{BODY, HOT, SecondTier};
+use super::method_table::NewRows;
 use super::opening::{INITIALIZER, Marker};
-use super::plan::lock;
 use super::profile::Profile;
 use super::promise::{Make, Promise, Signature};
 use super::scope::{part, without_bodies};
+use super::sync::lock;
 use super::target::Native;
-use super::unit::{Functions, Loaded, Pin, Stage, Whole};
+use super::unit::CodegenUnit;
 use super::{host, linking};
+use crate::native_type::type_of;
 
 /// The default number of loop iterations that count as much as one call.
 const ROUNDS: u32 = 10;
@@ -73,8 +76,9 @@ impl Dylib {
         replace: bool,
     ) -> Result<Redefined, SessionError> {
         let mut overridden = BTreeSet::new();
+        self.link_library_of(&definitions)?;
         loop {
-            definitions.refresh_imports()?;
+            Dylib::refresh_imports(&mut definitions)?;
             if let Some(redefined) = self.try_define(&mut definitions, replace, &mut overridden)? {
                 return Ok(redefined);
             }
@@ -122,16 +126,24 @@ impl Dylib {
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
         let types: BTreeMap<FuncId, Arc<FunctionType>> =
-            own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?.into()))).collect();
+            own.iter().filter_map(|&id| Some((id, type_of(module, id)?.into()))).collect();
         let shared = &self.session.inner.shared;
         let behind_cells = types.keys().map(|&id| module[id].symbol(&module.cx)).collect();
-        let whole = Whole::new(shared, module, definitions.kept.clone(), lazy.is_empty(), behind_cells)?;
-        let whole = Arc::new(whole);
+        let facts = ProgramFacts::new(
+            shared.jit.runtime(),
+            module,
+            definitions.kept.clone(),
+            lazy.is_empty(),
+            behind_cells,
+            definitions.callees,
+        )?;
+        let facts = Arc::new(facts);
         let tiers = definitions.tiers.filter(|_| lazy.len() == own.len());
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
-        let pins: BTreeMap<FuncId, Pin> = own.iter().map(|&id| (id, Pin::default())).collect();
+        let pins: BTreeMap<FuncId, BodySource> = own.iter().map(|&id| (id, BodySource::default())).collect();
         new.is_replaceable = definitions.is_replaceable;
+        new.methods = NewRows::new(definitions.is_library);
         for &id in &own {
             let name: Arc<str> = module[id].symbol(&module.cx).into();
             let defined = match types.get(&id) {
@@ -153,38 +165,39 @@ impl Dylib {
             new.add_method(module, id);
         }
         let counts = tiers.is_some() && definitions.is_profiled;
-        let profile = counts.then(|| Profile::number(shared, module)).flatten();
-        let mut stages = vec![(Stage::Only, &symbols)];
+        let profile = counts.then(|| Profile::number(shared.jit.runtime(), module)).flatten();
+        let mut inputs = vec![(None, &symbols)];
         let rounds = definitions.rounds;
         let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
         let counting = tiers.map(|calls| (calls, rounds(calls)));
         if let Some((_, rounds)) = counting {
-            stages = vec![(Stage::First { rounds }, &symbols), (Stage::Second, &hot_symbols)];
+            inputs = vec![(Some(Counting { rounds }), &symbols), (None, &hot_symbols)];
         }
-        for (stage, symbols) in stages {
-            let mut add = |loaded: &Arc<Loaded>, ids: Vec<FuncId>, sources: &[FuncId]| {
-                if stage != Stage::Second {
-                    ids.iter().zip(sources).for_each(|(&id, source)| pins[source].put(loaded, id));
+        for (at, (counting, symbols)) in inputs.into_iter().enumerate() {
+            let mut add = |input: &Arc<CompilationInput>, ids: Vec<FuncId>, sources: &[FuncId]| {
+                // The first one is what the body is compiled from, by whatever tier.
+                if at == 0 {
+                    ids.iter().zip(sources).for_each(|(&id, source)| pins[source].put(input, id));
                 }
                 let symbols: Vec<_> = sources.iter().filter_map(|id| symbols.get(id).copied()).collect();
                 if !symbols.is_empty() {
-                    let (shared, loaded) = (shared.clone(), loaded.clone());
-                    new.add(Box::new(Functions { shared, loaded, ids, symbols }));
+                    let (shared, input) = (shared.clone(), input.clone());
+                    new.add(Box::new(CodegenUnit { shared, input, ids, symbols }));
                 }
             };
             if definitions.is_replaceable {
                 for &id in &own {
                     let Some((part, only)) = part(module, definitions.own, id) else { continue };
-                    let loaded = Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone());
-                    let loaded = Arc::new(loaded.with_types(types.get(&id)));
-                    add(&loaded, vec![only], &[id]);
+                    let input = shared.input(part, &[only], facts.clone(), counting, profile.clone());
+                    let input = Arc::new(input.with_types(types.get(&id)));
+                    add(&input, vec![only], &[id]);
                 }
             } else {
-                let loaded = Loaded::new(shared, module.clone(), &own, whole.clone(), stage, profile.clone());
-                let loaded = Arc::new(loaded.with_types(types.values()));
-                for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
+                let input = shared.input(module.clone(), &own, facts.clone(), counting, profile.clone());
+                let input = Arc::new(input.with_types(types.values()));
+                for ids in if is_whole { vec![own.clone()] } else { input.units() } {
                     let sources = ids.clone();
-                    add(&loaded, ids, &sources);
+                    add(&input, ids, &sources);
                 }
             }
         }
@@ -205,10 +218,10 @@ impl Dylib {
             if !types.contains_key(&id) {
                 new.notes.add_nothing(label);
             } else if !definitions.is_replaceable {
-                new.notes.add(label, is_shared, (module, id), &whole, kind, &mut program);
+                new.notes.add(label, is_shared, (module, id), &facts, kind, &mut program);
             } else if let Some((part, only)) = part(module, definitions.own, id) {
                 // A function that knows others by their types alone has inlined no body of another program.
-                new.notes.add(label, is_shared, (&part, only), &whole, kind, &mut None);
+                new.notes.add(label, is_shared, (&part, only), &facts, kind, &mut None);
             } else {
                 new.notes.add_nothing(label);
             }
@@ -258,7 +271,7 @@ impl Dylib {
             let linking = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone());
             // A dylib leaves the list when it is found closed.
             let Some(linking) = linking else {
-                self.session.inner.inlined.forget_all(id, u64::MAX);
+                self.session.inner.edges.forget_all(id, u64::MAX);
                 continue;
             };
             let dylib = Dylib::new(self.session.clone(), linking);
@@ -270,7 +283,7 @@ impl Dylib {
                 // The definitions are in force, so callers with the former bodies must not be called again as they are.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
-                    later::put_off(&dylib, hits, redefined);
+                    deferred::defer(&dylib, hits, redefined);
                 }
             }
             redefined.kept.extend(kept);
@@ -282,7 +295,7 @@ impl Dylib {
     pub(super) fn recompile(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
         loop {
             kept.clear();
-            let (hits, seen) = self.session.inner.inlined.still(hits);
+            let (hits, seen) = self.session.inner.edges.still(hits);
             if hits.is_empty() {
                 return Ok(());
             }
@@ -302,8 +315,8 @@ impl Dylib {
         name: &str,
         calls: i32,
         interpreted: Option<InterpretedBody>,
-    ) -> Hot {
-        Hot { body: names.intern(&format!("{name}{HOT}")), calls, interpreted }
+    ) -> SecondTier {
+        SecondTier { body: names.intern(&format!("{name}{HOT}")), calls, interpreted }
     }
 
     /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.
@@ -379,8 +392,8 @@ impl Dylib {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();
                 new.notes.add_nothing(self.linking.label(new.names.intern(&name)));
                 let is_eager = !lazy.contains(&id);
-                symbols.push(match lazy::type_of(&declared, id) {
-                    Some(ty) => new.stub(&name, flags, ty.into(), None, &Pin::default(), is_eager),
+                symbols.push(match type_of(&declared, id) {
+                    Some(ty) => new.stub(&name, flags, ty.into(), None, &BodySource::default(), is_eager),
                     None => (new.names.intern(&name), flags),
                 });
                 new.add_method(&declared, id);

@@ -1,0 +1,233 @@
+//! From functions of a program to linked code, without the session's tables.
+//!
+//! ```text
+//!   CompilationInput ── make_low ──► Lowered ── generate ──► Output ── what it wants is looked up ──► link_unit ──► Unit
+//! ```
+//!
+//! Compiling holds no lock and needs nothing but the input, so units compile side by side. The references of the code are read from the code itself ([`wants`]); those
+//! who compile look them up: units of the tables in `unit.rs`, functions that no symbol leads to in `detached.rs`.
+//!
+//! | symbol in the code | is |
+//! |---|---|
+//! | a slot: a function of another unit | required; a failure to have it is the unit's. It is a cell, which has an address before its function is compiled (`lazy.rs`) |
+//! | a counter | the same; slots and counters of loops are the unit's own |
+//! | a C symbol without a library | taken from the link order when it is there, else from the process |
+//! | all else | the run time's |
+//!
+//! So the code of a unit is the same whatever lies behind the functions that it calls, and units that call each other are linked in any order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use brolga_codegen::compiled::Symbol as Import;
+use brolga_codegen::isa::Tier;
+use brolga_codegen::sig::FunctionType;
+use brolga_codegen::ways::Route;
+use brolga_ir::{Func, FuncId, Module};
+use brolga_jit::{
+    Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Unit,
+};
+use brolga_linking::{Definition, Need, SymbolScope, Want};
+use brolga_opt::osr::Exit;
+use brolga_runtime::Runtime;
+use brolga_runtime::events::Stage;
+
+use super::input::CompilationInput;
+use super::linking;
+use super::profile::Profile;
+use super::shared::Shared;
+use super::sync::lock;
+use super::target::{Native, Place};
+use crate::error::Error;
+use crate::native_type::{declared_type, function_type};
+use crate::options::tier;
+use crate::program::Callees;
+
+/// A loop of a function that was compiled in the first tier.
+pub(crate) struct FoundLoop {
+    /// The function.
+    pub(crate) func: FuncId,
+    pub(crate) exit: Arc<Exit>,
+    /// The type of what continues.
+    pub(crate) ty: Arc<FunctionType>,
+    pub(crate) question: Arc<str>,
+}
+
+impl FoundLoop {
+    pub(crate) fn new(module: &Module, func: FuncId, exit: Exit) -> Option<FoundLoop> {
+        let cx = &module.cx;
+        let ty = declared_type(cx, exit.entry_symbol(cx).to_owned(), &exit.entry.sig)?;
+        let question = exit.question_symbol(cx).into();
+        Some(FoundLoop { func, exit: Arc::new(exit), ty: Arc::new(ty), question })
+    }
+
+    /// The name by which the loop calls what continues.
+    pub(crate) fn entry(&self) -> &str {
+        &self.ty.symbol
+    }
+}
+
+/// A compiled unit before linking.
+pub(crate) struct Output {
+    pub(super) compiled: Compiled,
+    /// The loops that may be left.
+    pub(super) loops: Vec<FoundLoop>,
+    /// The functions.
+    pub(super) ids: Vec<FuncId>,
+    /// How many statements it was made from.
+    pub(super) weight: u32,
+}
+
+/// The references of a unit's code that a session knows.
+pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
+    let of_loops: BTreeSet<&str> =
+        output.loops.iter().flat_map(|found| [found.entry(), &*found.question]).collect();
+    let want = |import: &Import| {
+        let (text, need) = match import {
+            Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
+            Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
+            Import::Foreign { name, library: None, .. } => (name, Need::Weak),
+            _ => return None,
+        };
+        Some(Want { symbol: names.intern(text), need })
+    };
+    output.compiled.imports().into_iter().filter_map(want).collect()
+}
+
+/// Functions in the form that becomes machine code.
+pub(super) struct Lowered {
+    ids: Vec<FuncId>,
+    /// Theirs, in this order.
+    funcs: Vec<Func>,
+    loops: Vec<FoundLoop>,
+}
+
+impl Lowered {
+    /// How many statements there are.
+    pub(super) fn weight(&self) -> u32 {
+        let all = self.funcs.iter().map(Func::inst_count).sum::<usize>();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
+/// Machine code of functions, and what is to be known about it.
+pub(crate) fn compile(
+    shared: &Shared,
+    input: &CompilationInput,
+    ids: &[FuncId],
+) -> Result<Output, Arc<Error>> {
+    generate(shared, input, make_low(shared.jit.runtime(), input, ids)?)
+}
+
+/// Optimised and lowered functions, with their roots placed.
+pub(super) fn make_low(
+    runtime: &Runtime,
+    input: &CompilationInput,
+    ids: &[FuncId],
+) -> Result<Lowered, Arc<Error>> {
+    let plan = &input.plan;
+    let is_first = input.counting.is_some();
+    let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
+    let module = plan.module();
+    for &id in ids {
+        let _span = runtime.events().span(Stage::Optimise, || module[id].symbol(&module.cx));
+        if is_first {
+            let (low, exits) = plan.leaving(id)?;
+            funcs.push(low);
+            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
+        } else {
+            funcs.push(plan.placed(id)?);
+        }
+    }
+    Ok(Lowered { ids: ids.to_vec(), funcs, loops })
+}
+
+/// Machine code.
+pub(super) fn generate(
+    shared: &Shared,
+    input: &CompilationInput,
+    low: Lowered,
+) -> Result<Output, Arc<Error>> {
+    let weight = low.weight();
+    let Lowered { ids, funcs, loops } = low;
+    let module = input.plan.module();
+    let is_first = input.counting.is_some();
+    let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len());
+    for (&id, low) in ids.iter().zip(&funcs) {
+        let known = input.types.get(module.cx.names.text(low.name)).cloned();
+        let ty = known.unwrap_or_else(|| function_type(module, id, low).into());
+        sources.push(Source { func: low, ty: Some(ty) });
+    }
+
+    let route = |name: &str| match loops.iter().any(|found| *found.question == *name) {
+        true => Route::Question,
+        false => Route::Slot,
+    };
+    let tier = if is_first { Tier::Baseline } else { tier(shared.recipe.level) };
+    let counts = |name: &str| is_first && input.names.values().any(|own| **own == *name);
+    let is_profiled = is_first && input.profile.is_some();
+    // C calls what is behind the cell of a function, as everybody does.
+    let apart = |name: &str| input.facts.behind_cells.contains(name);
+    let (others, counted, apart) = (&route, &counts, &apart);
+    let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled };
+    let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
+    let mut totals = lock(&shared.compiled);
+    totals.functions += ids.len() as u64;
+    totals.bytes += compiled.code_bytes() as u64;
+    drop(totals);
+    Ok(Output { compiled, loops, ids, weight })
+}
+
+/// Links what was compiled to what was found. Nothing if what was found is no longer there.
+pub(crate) fn link_unit(
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    input: &CompilationInput,
+    output: &Output,
+    found: &[Definition<Native>],
+    loops: &[LoopEntry],
+    new: Option<&Moving>,
+) -> Result<Option<Unit>, Error> {
+    let (mut cells, mut foreign) = (Found::default(), BTreeMap::new());
+    for definition in found {
+        let name = session.names().text(definition.label.symbol);
+        let Some(address) = definition.address else { continue };
+        let leads = || session.leads_to(definition.label);
+        let Ok(place) = shared.placed.find(address, leads) else { return Ok(None) };
+        match place {
+            Some(Place::Function(function)) => {
+                input.check(&name, function.ty())?;
+                cells.0.insert(name, function.cell);
+            }
+            // Functions without a native form are called by dispatch alone.
+            Some(Place::Compiled(_)) => {}
+            Some(Place::Object(object)) => {
+                foreign.insert(name.to_string(), Foreign { address, object: Some(object) });
+            }
+            None => drop(foreign.insert(name.to_string(), Foreign { address, object: None })),
+        }
+    }
+    let linkage = Linkage {
+        visible: &[],
+        globals: Some(&input.facts.globals),
+        // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
+        table: None,
+        foreign: Some(&foreign),
+        defers_foreign: input.facts.callees == Callees::Late,
+        slots: Some(&cells),
+        loops,
+        cells: input.profile.as_deref().map(Profile::cells),
+        new,
+    };
+    Ok(Some(shared.jit.link(&output.compiled, &linkage)?))
+}
+
+/// The cells that a unit's code names.
+#[derive(Default)]
+pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
+
+impl FindCell for Found {
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
+        self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
+    }
+}

@@ -1,0 +1,238 @@
+//! The input of a compilation: functions of a program that are optimised with each other in sight.
+//!
+//! ```text
+//!   program ── ProgramFacts: globals, objects that its code keeps, which functions have cells
+//!      │
+//!      └─► CompilationInput, one for each tier ── its plan (`plan.rs`) ──► low functions, one by one ──► units (`unit.rs`)
+//! ```
+//!
+//! **Who relies on whom.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
+//! redefined, so are the bodies that rely on it, in the same step (`invalidation.rs`).
+//!
+//! **Tiers.** A function that is compiled twice has two inputs. The first one is [counting](Counting): it is compiled fast, at `O1` at most, and counts calls and
+//! iterations. The second one is compiled as the session's options say, advised by the first one's profile. A function that is compiled once has
+//! one input, which counts nothing.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::heap_abi::HeapAbi;
+use brolga_ir::{FuncId, Level, Module};
+use brolga_jit::Globals;
+use brolga_opt::OptLevel;
+use brolga_runtime::Runtime;
+
+use super::plan::Plan;
+use super::profile::Profile;
+use crate::boxed::Recipe;
+use crate::error::Error;
+use crate::native_type::{is_type_of, type_of};
+use crate::program::Callees;
+
+/// Objects that live as long as code, beside its references.
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
+
+/// The program that code was compiled from: equal for functions that were optimised with each other in sight.
+#[derive(Clone, Default)]
+pub(crate) struct Origin(Arc<u8>);
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Origin) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Facts about a program as a whole.
+#[derive(Clone)]
+pub(crate) struct ProgramFacts {
+    pub(super) globals: Globals,
+    pub(super) kept: Option<Kept>,
+    /// The identity by which dependants know its functions.
+    pub(super) origin: Origin,
+    /// Whether its functions are eager: they rely on each other's bodies, and those that call each other are one unit.
+    pub(super) is_eager: bool,
+    /// The functions of its own that have cells, by symbol.
+    pub(super) behind_cells: BTreeSet<String>,
+    /// When a method or C function that it calls and that is not there is refused.
+    pub(super) callees: Callees,
+}
+
+impl ProgramFacts {
+    /// Looks at a verified module, of whose own functions those `behind_cells` have cells.
+    pub(crate) fn new(
+        runtime: &Arc<Runtime>,
+        module: &Module,
+        kept: Option<Kept>,
+        is_eager: bool,
+        behind_cells: BTreeSet<String>,
+        callees: Callees,
+    ) -> Result<ProgramFacts, Error> {
+        let globals = Globals::new(runtime);
+        if !module.globals().is_empty() {
+            for global in module.globals() {
+                let name = module.cx.names.text(global.name);
+                globals.declare(name);
+                globals.declare_type(&module.cx, name, global.ty);
+            }
+            crate::engine::set_globals(module, &globals, runtime)?;
+        }
+        Ok(ProgramFacts { globals, kept, origin: Origin::default(), is_eager, behind_cells, callees })
+    }
+
+    /// The same program, for the recompiled function of this module.
+    pub(crate) fn again(&self, module: &Module, id: FuncId) -> ProgramFacts {
+        ProgramFacts {
+            globals: self.globals.clone(),
+            kept: self.kept.clone(),
+            origin: Origin::default(),
+            is_eager: self.is_eager,
+            behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),
+            callees: self.callees,
+        }
+    }
+}
+
+/// A function of a program, for what is made before the program is put together.
+#[derive(Clone, Default)]
+pub(crate) struct BodySource(Arc<OnceLock<(Arc<CompilationInput>, FuncId)>>);
+
+impl BodySource {
+    /// Says which function it is, once.
+    pub(crate) fn put(&self, input: &Arc<CompilationInput>, id: FuncId) {
+        // It is put together once.
+        let _ = self.0.set((input.clone(), id));
+    }
+
+    pub(crate) fn get(&self) -> Option<&(Arc<CompilationInput>, FuncId)> {
+        self.0.get()
+    }
+}
+
+/// What the code of the first of two tiers counts, beside its calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counting {
+    /// After how many iterations a loop is left for better code.
+    pub(crate) rounds: u32,
+}
+
+/// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
+pub(crate) struct CompilationInput {
+    /// What its code counts, if it is of the first of two tiers.
+    pub(super) counting: Option<Counting>,
+    pub(super) plan: Plan,
+    pub(super) facts: Arc<ProgramFacts>,
+    /// The functions that it defines; the others are imported.
+    pub(super) names: BTreeMap<FuncId, Arc<str>>,
+    /// The counters of its first tier, which advise the second.
+    pub(super) profile: Option<Arc<Profile>>,
+    /// The types of those of its functions that lie behind cells, by symbol.
+    pub(super) types: BTreeMap<String, Arc<FunctionType>>,
+    /// All functions that it was verified with, by symbol.
+    known: OnceLock<BTreeMap<String, FuncId>>,
+}
+
+impl CompilationInput {
+    /// Takes a verified module, which defines the functions `own`, for code that runs on this heap. `profile` is what the first of two tiers counts, and what
+    /// advises the second.
+    pub(crate) fn new(
+        (recipe, heap): (&Recipe, &'static HeapAbi),
+        module: Module,
+        own: &[FuncId],
+        facts: Arc<ProgramFacts>,
+        counting: Option<Counting>,
+        profile: Option<Arc<Profile>>,
+    ) -> CompilationInput {
+        let names: BTreeMap<FuncId, Arc<str>> =
+            own.iter().map(|&id| (id, module[id].symbol(&module.cx).into())).collect();
+        let level = if counting.is_some() { recipe.level.min(OptLevel::O1) } else { recipe.level };
+        let advice = profile.clone().filter(|_| counting.is_none());
+        // Nothing is known of what may become another function while its callers run (`plan.rs`).
+        let is_known = |id: &FuncId| {
+            names.contains_key(id)
+                && (facts.is_eager || !facts.behind_cells.contains(&module[*id].symbol(&module.cx)))
+        };
+        let others = module.funcs().map(|(id, _)| id).filter(|id| !is_known(id)).collect();
+        let plan = Plan::new(module, level, recipe.opt.clone(), recipe.roots, heap, advice, others);
+        CompilationInput {
+            counting,
+            plan,
+            facts,
+            names,
+            profile,
+            types: BTreeMap::new(),
+            known: OnceLock::new(),
+        }
+    }
+
+    /// The same functions, of which some have these types.
+    pub(crate) fn with_types<'a>(
+        mut self,
+        types: impl IntoIterator<Item = &'a Arc<FunctionType>>,
+    ) -> CompilationInput {
+        self.types.extend(types.into_iter().map(|ty| (ty.symbol.clone(), ty.clone())));
+        self
+    }
+
+    pub(super) fn known(&self) -> &BTreeMap<String, FuncId> {
+        let module = self.plan.module();
+        self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
+    }
+
+    /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
+    pub(super) fn check(&self, symbol: &str, found: &FunctionType) -> Result<(), Error> {
+        if self.types.get(symbol).is_some_and(|ty| ty.is_called_like(found)) {
+            return Ok(());
+        }
+        let module = self.plan.module();
+        let Some(&id) = self.known().get(symbol) else { return Ok(()) };
+        let func = &module[id];
+        if func.level == Level::High && is_type_of(&module.cx, &func.sig, found) {
+            return Ok(());
+        }
+        match type_of(module, id) {
+            Some(ty) if !ty.is_called_like(found) => Err(Error::Changed {
+                function: symbol.to_owned(),
+                expected: ty.describe(),
+                found: found.describe_beside(&ty),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The functions, in their final forms as far as they were asked for.
+    pub(crate) fn module(&self) -> &Module {
+        self.plan.module()
+    }
+
+    /// The program that they are of.
+    pub(crate) fn facts(&self) -> Arc<ProgramFacts> {
+        self.facts.clone()
+    }
+
+    /// The identity by which dependants know its functions.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.facts.origin
+    }
+
+    /// Their counters, if any.
+    pub(crate) fn profile(&self) -> Option<Arc<Profile>> {
+        self.profile.clone()
+    }
+
+    /// The functions that it defines, in sets that are linked together.
+    pub(crate) fn units(&self) -> Vec<Vec<FuncId>> {
+        let mut seen = BTreeSet::new();
+        let mut units = Vec::new();
+        for &id in self.names.keys() {
+            // Eager functions that call each other do so directly.
+            let mut component = if self.facts.is_eager { self.plan.component(id) } else { vec![id] };
+            component.retain(|id| self.names.contains_key(id));
+            if component.iter().all(|&id| seen.insert(id)) {
+                units.push(component);
+            }
+        }
+        units
+    }
+}

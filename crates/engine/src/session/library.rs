@@ -1,0 +1,117 @@
+//! The library of a session: the methods of Base that its programs need and do not have, in a dylib of its own, once for all of them.
+//!
+//! ```text
+//!   program ── what does it use that the prelude has? ──► library: defines what is new, lazily      (crates/engine/src/prelude.rs)
+//!      │                                                     ▲
+//!      └── its dylib ── linked behind all others ────────────┘
+//! ```
+//!
+//! The library gives way to everybody: it stays the last of a dylib's links, its declarations are imported beside those of other dylibs, not instead, and a
+//! method of the same signature that a program defines is called instead of the library's, also by calls that are decided at run time
+//! ([`NewMethods::of_library`](brolga_runtime::objects::NewMethods::of_library)).
+//!
+//! A dylib is linked to the library when it first needs something of it. The methods of a function are defined together, with those of the functions
+//! that they use, so the library never lacks anything. Some parts of the prelude mean something only when a program has declared their types; their methods
+//! are defined at the first use after that.
+//!
+//! **Locks**: the library's, around everything below; definitions of the library are lazy, so nothing is compiled or waited for in it.
+//!
+//! Cost: a walk over the constants of each program; the texts of the prelude are read once for the session, when something of them is needed.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use brolga_ir::{Context, Module, Type};
+use brolga_linking::DylibId;
+
+use super::Session;
+use super::definitions::Definitions;
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::linking;
+use super::sync::lock;
+use super::target::Native;
+use crate::prelude::{self, Prelude};
+use crate::program::{Callees, check_built};
+
+/// The name of the library's dylib, which no file and no program has.
+const NAME: &str = "<Base>";
+
+/// See the file's header.
+#[derive(Default)]
+pub(crate) struct Library {
+    /// Set when the dylib is made; read without the lock.
+    id: OnceLock<DylibId>,
+    state: Mutex<Option<State>>,
+}
+
+struct State {
+    linking: linking::Dylib<Native>,
+    /// Holds the names and types of the library.
+    cx: Arc<Context>,
+    prelude: Prelude,
+    /// The functions whose methods are defined, with the parts of the prelude that have them.
+    defined: BTreeSet<(Type, usize)>,
+}
+
+impl Library {
+    /// The library's dylib, if anything has needed it.
+    pub(crate) fn id(&self) -> Option<DylibId> {
+        self.id.get().copied()
+    }
+}
+
+impl Dylib {
+    /// Lets the dylib see the prelude's methods of these functions.
+    pub(super) fn link_library(&self, wanted: BTreeSet<Type>) -> Result<(), SessionError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let library = self.session.define_library(wanted)?;
+        if library.id() != self.linking.id() {
+            self.linking.add_links(vec![library.exported()])?;
+        }
+        Ok(())
+    }
+}
+
+impl Dylib {
+    /// As [`Dylib::link_library`], for definitions of a program that the prelude has completed, which may have names and types of its own.
+    pub(super) fn link_library_of(&self, definitions: &Definitions<'_>) -> Result<(), SessionError> {
+        let (from, to) = (&definitions.module.cx, self.session.context());
+        if definitions.library.is_empty() {
+            return Ok(());
+        }
+        let to = if from.is_same(to) { to.clone() } else { to.view() };
+        let here = definitions.library.iter().filter_map(|&ty| prelude::in_context(from, ty, &to));
+        self.link_library(here.collect())
+    }
+}
+
+impl Session {
+    /// Defines the prelude's methods of these functions, as far as they are not there.
+    fn define_library(&self, wanted: BTreeSet<Type>) -> Result<linking::Dylib<Native>, SessionError> {
+        let mut state = lock(&self.inner.library.state);
+        let state = match &mut *state {
+            Some(state) => state,
+            state @ None => {
+                let linking = self.create_dylib(NAME)?.linking;
+                // It is made once, under the lock.
+                let _ = self.inner.library.id.set(linking.id());
+                let (prelude, defined) = Default::default();
+                state.insert(State { linking, cx: self.context().view(), prelude, defined })
+            }
+        };
+        let mut module = Module::new(state.cx.clone());
+        let mut defined = state.defined.clone();
+        state.prelude.add(&mut module, wanted, &mut defined);
+        if module.func_count() > 0 {
+            let library = Dylib::new(self.clone(), state.linking.clone());
+            let definitions = library.import(module)?;
+            check_built(&definitions.module, definitions.own, Callees::AtOnce)?;
+            library.define(definitions.lazy().inlinable().of_library())?;
+        }
+        state.defined = defined;
+        Ok(state.linking.clone())
+    }
+}

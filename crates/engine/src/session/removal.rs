@@ -1,0 +1,41 @@
+//! What becomes of code, cells and methods that the linking model lets go of.
+//!
+//! | the linking model | here |
+//! |---|---|
+//! | has taken the definition of a label away | its row in the method table is hidden from the next world on |
+//! | entombs a definition | its cell is marked: handles do not keep it |
+//! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
+
+use std::sync::Arc;
+
+use brolga_linking::{Host, Label};
+
+use super::cells::Entered;
+use super::linking;
+use super::method_table::MethodTable;
+use super::target::{Code, Native};
+
+/// The host of the linking model: a session of machine code.
+pub(crate) struct Removal {
+    pub(crate) methods: Arc<MethodTable>,
+}
+
+impl Host<Native> for Removal {
+    fn unnamed(&self, session: &linking::Session<Native>, labels: &[Label]) {
+        self.methods.remove(session, labels);
+    }
+
+    fn entomb(&self, code: &Code) {
+        code.entomb();
+    }
+
+    fn retire(&self, mut code: Vec<Code>) {
+        let (mut gone, mut removed) = (Vec::new(), Vec::new());
+        for (entered, is_removed) in code.iter_mut().filter_map(Code::take_cell) {
+            if is_removed { removed.push(entered) } else { gone.push(entered) }
+        }
+        Entered::release(removed, true);
+        Entered::release(gone, false);
+        drop(code);
+    }
+}

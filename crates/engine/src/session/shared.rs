@@ -1,0 +1,93 @@
+//! The state that all units of a session share: where code is put, how it is compiled, and the tables that lead to it.
+//!
+//! Nothing in it leads back to the session: what holds a unit does not hold the session.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use brolga_ir::{FuncId, Module};
+use brolga_jit::{Evictor, Jit};
+
+use super::cells::Cells;
+use super::input::{CompilationInput, Counting, ProgramFacts};
+use super::method_table::MethodTable;
+use super::profile::Profile;
+use super::target::Placed;
+use crate::boxed::Recipe;
+
+/// See the file's header.
+pub(crate) struct Shared {
+    pub(crate) jit: Jit,
+    /// How functions and boxed entries are compiled.
+    pub(super) recipe: Recipe,
+    pub(crate) placed: Arc<Placed>,
+    pub(crate) cells: Arc<Cells>,
+    pub(crate) methods: Arc<MethodTable>,
+    pub(crate) compiled: Mutex<Totals>,
+    /// The evictor for memory shortages, and the limit; none if there is no limit.
+    evictor: OnceLock<(Arc<dyn Evictor>, usize)>,
+    in_background: bool,
+}
+
+/// Totals of compilation.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) functions: u64,
+    pub(crate) bytes: u64,
+    /// Functions whose code was evicted.
+    pub(crate) evicted: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(jit: Jit, recipe: Recipe, methods: Arc<MethodTable>, in_background: bool) -> Shared {
+        let cells = Cells::new(jit.runtime());
+        Shared {
+            jit,
+            recipe,
+            placed: Arc::default(),
+            cells,
+            methods,
+            compiled: Mutex::default(),
+            evictor: OnceLock::new(),
+            in_background,
+        }
+    }
+
+    /// The input that compiles the functions `own` of a verified module.
+    pub(crate) fn input(
+        &self,
+        module: Module,
+        own: &[FuncId],
+        facts: Arc<ProgramFacts>,
+        counting: Option<Counting>,
+        profile: Option<Arc<Profile>>,
+    ) -> CompilationInput {
+        let heap = self.jit.runtime().heap().abi();
+        CompilationInput::new((&self.recipe, heap), module, own, facts, counting, profile)
+    }
+
+    /// Lets code be evicted when there is more than `limit` bytes of it.
+    pub(super) fn set_evictor(&self, evictor: Arc<dyn Evictor>, limit: usize) {
+        self.jit.set_evictor(&evictor);
+        // It is set once, when the session is made.
+        let _ = self.evictor.set((evictor, limit));
+    }
+
+    /// Whether code is evicted when memory is short.
+    pub(super) fn evicts_code(&self) -> bool {
+        self.evictor.get().is_some()
+    }
+
+    /// Sees to it that the threads of a pool find room.
+    pub(super) fn keep_room(&self) {
+        let Some((_, limit)) = self.evictor.get().filter(|_| self.in_background) else { return };
+        let most = limit / 4 * 3;
+        if self.jit.in_use() <= most {
+            return;
+        }
+        let stats = self.jit.stats();
+        let in_use = stats.in_use - stats.retired;
+        if in_use > most {
+            self.jit.evict(in_use - most);
+        }
+    }
+}
