@@ -171,7 +171,10 @@ fn a_target_beyond_the_processor_is_refused() {
             }
             Err(error) => {
                 assert!(!matches!(target, CpuTarget::Native | CpuTarget::Generic), "{error}");
-                assert!(error.to_string().starts_with("the image needs has_"), "{error}");
+                assert!(
+                    error.to_string().starts_with("no target of the image fits this processor: "),
+                    "{error}"
+                );
             }
         }
     }
@@ -267,6 +270,130 @@ end
     for name in ["Popcnt", "Lzcnt", "Roundsd"] {
         assert!(third.iter().any(|found| found.contains(name) || found == "Vroundsd"), "{name} in {third:?}");
     }
+}
+
+/// A loop, its caller, a function that gains, and one that does not.
+const VERSIONS: &str = "
+function sum(n::Int64)::Int64
+1 ─      goto #2
+2 ─ %2 = φ (#1 => 0, #3 => %6)::Int64
+│   %3 = φ (#1 => n, #3 => %7)::Int64
+│   %4 = Base.slt_int(0, %3)::Bool
+└──      goto #4 if not %4
+3 ─ %5 = Base.ctpop_int(%3)::Int64
+│   %6 = Base.add_int(%2, %5)::Int64
+│   %7 = Base.sub_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+function caller(n::Int64)::Int64
+1 ─ %1 = invoke Main.sum(n::Int64)::Int64
+│   %2 = invoke Main.plain(%1::Int64)::Int64
+└──      return %2
+end
+function fused(x::Float64, y::Float64)::Float64
+1 ─ %1 = Base.fma_float(x, y, 0.5)::Float64
+└──      return %1
+end
+function plain(n::Int64)::Int64
+1 ─ %1 = Base.mul_int(n, 3)::Int64
+└──      return %1
+end
+";
+
+const TARGETS: &str = "generic;x86-64-v2,+popcnt;x86-64-v3,base(1)";
+
+/// Inlining would leave no calls.
+fn versions(targets: &str) -> Vec<u8> {
+    let options = Options::new().without_passes(&["inline"]).unwrap().cpu_targets(targets).unwrap();
+    built(VERSIONS, &options)
+}
+
+/// An engine on a processor without these features.
+fn without(features: &[&str]) -> Engine {
+    Engine::new(crate::doors::open(Options::new()).without_cpu_features(features).unwrap()).unwrap()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_best_version_is_chosen_under_masked_features() {
+    let bytes = versions(TARGETS);
+    let native = Engine::new(Options::new().cpu_target(CpuTarget::X86V3)).is_ok();
+    for (masked, target) in [
+        (&[][..], if native { "x86-64-v3,base(1)" } else { "" }),
+        (&["avx2"][..], if native { "x86-64-v2,+popcnt" } else { "" }),
+        (&["popcnt"][..], "generic"),
+        (&["sse3", "avx2"][..], "generic"),
+    ] {
+        let engine = without(masked);
+        let image = engine.open_bytes(&bytes).unwrap();
+        assert!(target.is_empty() || image.target() == target, "{} without {masked:?}", image.target());
+        let caller = image.unit().func::<(i64,), i64>("caller").unwrap();
+        let expected: i64 = (1..=1000i64).map(|n| i64::from(n.count_ones())).sum::<i64>() * 3;
+        assert_eq!(caller.call((1000,)).unwrap(), expected);
+        let fused = image.unit().func::<(f64, f64), f64>("fused").unwrap();
+        assert_eq!(fused.call((0.1, 10.0)).unwrap(), 0.1f64.mul_add(10.0, 0.5));
+        // What is opened is tested as well.
+        let program = program(VERSIONS);
+        let by_image = Evaluator::of_image(&image, &engine).call(&image.program().call("plain(14)").unwrap());
+        let expected = Evaluator::interpreted(&program).call(&program.call("plain(14)").unwrap());
+        assert_eq!(by_image.unwrap(), expected.unwrap());
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn an_error_lists_the_targets_that_do_not_fit() {
+    let bytes = versions("x86-64-v2;x86-64-v3");
+    let error = without(&["sse4.2", "avx2"]).open_bytes(&bytes).unwrap_err();
+    assert_eq!(error.fault(), Fault::World);
+    let text = error.to_string();
+    assert!(
+        text.starts_with("no target of the image fits this processor: `x86-64-v2` needs sse42"),
+        "{text}"
+    );
+    assert!(text.contains("; `x86-64-v3` needs ") && text.contains("avx2"), "{text}");
+    let error = Options::new().cpu_targets("generic;z80").err().unwrap();
+    assert_eq!((error.fault(), error.to_string().contains("`z80`")), (Fault::Caller, true));
+    assert!(Options::new().without_cpu_features(&["wings"]).is_err());
+}
+
+/// Mnemonics by the local symbols of an image.
+#[cfg(target_arch = "x86_64")]
+fn mnemonics_by_function(image: &[u8]) -> Vec<(String, Vec<String>)> {
+    use iced_x86::{Decoder, DecoderOptions};
+    use object::{Object as _, ObjectSymbol as _};
+    let file = object::File::parse(image).unwrap();
+    let of = |symbol: object::Symbol<'_, '_>| {
+        // Addresses are offsets of the file.
+        let code = &image[symbol.address() as usize..][..symbol.size() as usize];
+        let found = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+        let names = found.map(|instruction| format!("{:?}", instruction.mnemonic())).collect();
+        (symbol.name().unwrap().to_owned(), names)
+    };
+    file.symbols().filter(|symbol| symbol.size() > 0).map(of).collect()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn functions_that_gain_and_their_callers_have_versions() {
+    let functions = mnemonics_by_function(&versions(TARGETS));
+    let names: Vec<&str> = functions.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["sum(Int64)", "caller(Int64)", "fused(Float64, Float64)"] {
+        for suffix in ["", ".x86-64-v2,+popcnt", ".x86-64-v3,base(1)"] {
+            assert!(names.contains(&format!("{name}{suffix}").as_str()), "{name}{suffix} in {names:?}");
+        }
+    }
+    assert_eq!(names.iter().filter(|name| name.starts_with("plain")).count(), 1, "{names:?}");
+    for (name, mnemonics) in &functions {
+        let has = |wanted: &str| mnemonics.iter().any(|found| found == wanted);
+        let has_vex = mnemonics.iter().any(|found| found.starts_with('V'));
+        assert_eq!(has_vex, name.starts_with("fused") && name.contains(".x86-64-v3"), "{name}");
+        let counts = name.starts_with("sum") && name.contains('.');
+        assert_eq!(has("Popcnt"), counts, "{name}: a version for `generic` is for all");
+    }
+    let all = mnemonics_by_function(&versions("generic;x86-64-v3,clone_all"));
+    assert_eq!(all.iter().filter(|(name, _)| name.starts_with("plain")).count(), 2);
 }
 
 #[path = "support/doors.rs"]

@@ -1,9 +1,16 @@
-//! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens.
+//! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens, a library that C
+//! programs link with, or an executable.
 
-use brolga::{CpuTarget, image};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use super::report::Stop;
+use brolga::image::{self, Library, Linker, Run};
+
+use super::report::{Stop, out};
 use super::{Done, Level, input, roots};
+
+/// The file with the run time of executables.
+const RUNTIME: &str = "libbrolga_capi.a";
 
 /// Programs compiled ahead of time.
 #[derive(Debug, clap::Args)]
@@ -20,7 +27,8 @@ enum Command {
 /// Compiles all functions of a program into an image.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  brolga image build examples/fib.jlir -o fib.so\n  brolga run --image fib.so --call 'fib(35)'"
+    after_help = "Examples:\n  brolga image build examples/fib.jlir -o fib.so\n  brolga run --image fib.so --call 'fib(35)'\n  \
+                  brolga image build examples/fib.jlir -o libfib.so --export fib --header fib.h"
 )]
 struct Build {
     /// The program; `-` reads the standard input
@@ -28,9 +36,34 @@ struct Build {
     /// Where to write the image. An image that is there stays whole until the new one is
     #[arg(short, long, value_name = "FILE")]
     output: String,
-    /// The processors that it is for: `native`, `generic`, `x86-64-v2`, `x86-64-v3` or `x86-64-v4`
-    #[arg(long, value_name = "TARGET", default_value = "native", value_parser = target)]
-    target: CpuTarget,
+    /// The processors that it is for, in Julia's words: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. `native` is this one, `help` lists them. The variable
+    /// `BROLGA_CPU_TARGET`, or `native`, unless it is given
+    #[arg(long, value_name = "TARGETS")]
+    target: Option<String>,
+    /// Let C call a function, by its name if one method has it (`fib`) or by its symbol (`fib(Int64)`); `=NAME` is a name for C
+    #[arg(long = "export", value_name = "FUNCTION[=NAME]")]
+    exports: Vec<String>,
+    /// Let C call all functions whose types and names C has
+    #[arg(long)]
+    export_all: bool,
+    /// Where to write the header of the functions that C calls
+    #[arg(long, value_name = "FILE")]
+    header: Option<String>,
+    /// The name of the library for C, which `NAME_open` begins with: that of the output without `lib` unless it is given
+    #[arg(long, value_name = "NAME")]
+    library: Option<String>,
+    /// Make an executable that runs `main()`, or the call of `--call`, by the system's C compiler
+    #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library"])]
+    executable: bool,
+    /// What an executable does instead of `main()`; the value is printed as Julia would
+    #[arg(long, value_name = "CALL", requires = "executable")]
+    call: Option<String>,
+    /// The C compiler that links executables: the variable `CC`, or `cc`, `gcc` or `clang` unless it is given
+    #[arg(long, value_name = "PROGRAM", requires = "executable")]
+    linker: Option<OsString>,
+    /// The run time of executables, `libbrolga_capi.a`: the one beside this program unless it is given
+    #[arg(long, value_name = "FILE", requires = "executable")]
+    runtime: Option<PathBuf>,
     /// How the roots of objects are found while functions run: `linked` frames, or tables for each call (`maps`)
     #[arg(long, value_name = "HOW", value_parser = roots)]
     roots: Option<brolga::Roots>,
@@ -38,21 +71,97 @@ struct Build {
     level: Level,
 }
 
-fn target(name: &str) -> Result<CpuTarget, String> {
-    CpuTarget::from_name(name).ok_or_else(|| {
-        let names = CpuTarget::ALL.map(CpuTarget::name);
-        format!("the targets are {}", names.join(", "))
-    })
+/// The targets that the command or the environment names.
+#[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
+fn targets(build: &Build) -> String {
+    let told = build.target.clone().or_else(|| std::env::var("BROLGA_CPU_TARGET").ok());
+    told.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "native".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> Done {
     let Command::Build(build) = &args.command;
+    let targets = targets(build);
+    if targets.trim() == "help" {
+        let help = image::targets_help().map_err(|error| Stop::System(error.to_string()))?;
+        return out(help.trim_end());
+    }
+    let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
+    let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
     let program = input::program(&build.file)?;
-    let options = brolga::Options::new().opt_level(build.level.level).cpu_target(build.target);
     let options = options.roots(build.roots.unwrap_or_default());
-    let bytes = image::build(&program, &options).map_err(|error| match error {
+    let refused = |error| match error {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),
         error => error.into(),
-    })?;
-    Ok(image::write(&build.output, &bytes)?)
+    };
+    if build.executable {
+        let linker = linker(build)?;
+        let run = Run { call: build.call.as_deref().unwrap_or("main()"), shows: build.call.is_some() };
+        let made = image::build_executable(&program, &options, &run, &linker, &build.output);
+        return made.map_err(refused);
+    }
+    let Some(library) = library(build)? else {
+        let bytes = image::build(&program, &options).map_err(refused)?;
+        return Ok(image::write(&build.output, &bytes)?);
+    };
+    let made = image::build_library(&program, &options, &library).map_err(refused)?;
+    if let Some(path) = &build.header {
+        image::write(path, made.header.as_bytes())?;
+    }
+    Ok(image::write(&build.output, &made.image)?)
+}
+
+/// The C compiler, and the run time beside this program or in `lib` beside its folder.
+#[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
+fn linker(build: &Build) -> Result<Linker, Stop> {
+    let runtime = match &build.runtime {
+        Some(path) => path.clone(),
+        None => {
+            let here = std::env::current_exe()?;
+            let beside = here.with_file_name(RUNTIME);
+            let installed = here.parent().and_then(Path::parent).map(|root| root.join("lib").join(RUNTIME));
+            match installed.filter(|path| !beside.is_file() && path.is_file()) {
+                Some(installed) => installed,
+                None => beside,
+            }
+        }
+    };
+    let wanted = build.linker.clone().or_else(|| std::env::var_os("CC").filter(|name| !name.is_empty()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = Linker::find(wanted.as_deref(), &path, runtime);
+    found.map_err(|error| brolga::Error::from(error).into())
+}
+
+/// The library for C, if there is one.
+fn library(build: &Build) -> Result<Option<Library>, Stop> {
+    if build.exports.is_empty() && !build.export_all {
+        return match (&build.header, &build.library) {
+            (None, None) => Ok(None),
+            _ => Err(Stop::Usage(
+                "a header is for functions that C calls: name them with `--export`".to_owned(),
+            )),
+        };
+    }
+    let name = match &build.library {
+        Some(name) => name.clone(),
+        None => {
+            let stem = Path::new(&build.output).file_stem().unwrap_or_default().to_string_lossy();
+            let stem = stem.strip_prefix("lib").unwrap_or(&stem);
+            stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+        }
+    };
+    let mut library = Library::new(name);
+    for text in &build.exports {
+        // Operators have `=` in their names; what stands behind the bracket is a name for C.
+        library = match text.rsplit_once('=').filter(|(function, _)| is_whole(function)) {
+            Some((function, name)) => library.export_as(function.trim(), name.trim()),
+            None => library.export(text.trim()),
+        };
+    }
+    Ok(Some(if build.export_all { library.export_all() } else { library }))
+}
+
+/// Whether a text in front of `=` names a function: a symbol with all its brackets, or a word.
+fn is_whole(function: &str) -> bool {
+    let function = function.trim();
+    function.ends_with(')') || function.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '!')
 }

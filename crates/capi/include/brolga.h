@@ -468,6 +468,62 @@ BrolgaError *brolga_dylib_define_host(const BrolgaDylib *dylib,
                                       BrolgaFreeFn free);
 
 /*
+ Opens an image that `brolga image build` has written, from a file. It is machine code that runs with all rights of the process.
+
+ # Safety
+
+ `path` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_engine_open(const BrolgaEngine *engine,
+                                const char *path,
+                                BrolgaUnit **unit);
+
+/*
+ Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
+ stays as it is.
+
+ # Safety
+
+ `exports` is null, or the exports of an image that the system's loader has put into memory.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_exports_open(const void *exports,
+                                 const BrolgaOptions *options);
+
+/*
+ Calls the exported function of this number; the entries of an image call this. What goes wrong is kept for `brolga_exports_take_error`, and the
+ result is 0.
+
+ # Safety
+
+ As `brolga_exports_open`. There are as many words at `args` as the function has arguments, and there is room for one at `result`.
+ */
+void brolga_exports_call(const void *exports,
+                         size_t index,
+                         const uint64_t *args,
+                         uint64_t *result);
+
+/*
+ Gives the first error that entries of images had on the calling thread since this was asked last; null if there was none. The caller frees it.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_exports_take_error(void);
+
+/*
+ Runs the program of an image, of `length` bytes, by a call such as `main()`, and gives the status of the process; the executables that
+ `brolga image build --executable` makes call this. The value of the call is printed if `shows` says so.
+
+ # Safety
+
+ There are `length` bytes at `image`, which do not change; `call` ends in a zero byte. Either may be null, which is an error.
+ */
+int brolga_image_main(const uint8_t *image,
+                      size_t length,
+                      const char *call,
+                      bool shows);
+
+/*
  Makes a `String` of `length` bytes.
 
  # Safety

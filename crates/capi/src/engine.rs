@@ -18,6 +18,18 @@ pub struct BrolgaEngine {
     runtime: BrolgaRuntime,
 }
 
+impl BrolgaEngine {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The functions of an image.
+    pub(crate) fn opened(&self, image: &brolga::image::Image) -> BrolgaUnit {
+        let (unit, program) = (image.unit().clone(), image.program().clone());
+        BrolgaUnit { unit, program, runtime: self.runtime.clone() }
+    }
+}
+
 /// A program, read and verified.
 pub struct BrolgaProgram {
     program: Program,

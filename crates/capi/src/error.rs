@@ -54,6 +54,10 @@ impl BrolgaError {
         BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is null"))
     }
 
+    pub(crate) fn code(&self) -> BrolgaCode {
+        self.code
+    }
+
     /// The message, for a program that catches it.
     pub(crate) fn text(&self) -> String {
         self.message.to_string_lossy().into_owned()

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | a null pointer is an error or, where nothing can be told, nothing | every pointer is an `Option` in the signature, or goes through `text.rs` |
 //! | a failure is an owned [`BrolgaError`](error::BrolgaError); null is success | all bodies run in `error::fenced` |
+//! | a function of an image keeps its error for the thread | `image.rs` |
 //! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read or drop, and `extern "C"` aborts behind them |
 //! | an output is written on success, and left alone otherwise | `out::give` |
 //! | a handle keeps what it needs | each holds its session, engine or code: the order in which handles are freed does not matter |
@@ -22,13 +23,14 @@
 //! **What C vouches for.** A pointer is null, or came from this library and was not freed, or refers to as many elements as
 //! the number beside it says; a host function returns, does not `longjmp` and throws nothing. No function here can check that.
 //!
-//! Not done: the builder, images, low functions; structs by value (they are objects); 128-bit numbers.
+//! Not done: the builder, building images, low functions; structs by value (they are objects); 128-bit numbers.
 
 pub mod engine;
 pub mod error;
 pub mod field;
 pub mod function;
 pub mod host;
+pub mod image;
 pub mod object;
 pub mod options;
 mod out;

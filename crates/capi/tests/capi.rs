@@ -13,6 +13,7 @@ use brolga_capi::error::*;
 use brolga_capi::field::*;
 use brolga_capi::function::*;
 use brolga_capi::host::*;
+use brolga_capi::image::*;
 use brolga_capi::object::*;
 use brolga_capi::options::*;
 use brolga_capi::runtime::*;
@@ -99,7 +100,10 @@ fn c_type(rust: &str) -> String {
     }
     let known = [
         ("usize", "size_t"),
+        ("u8", "uint8_t"),
         ("u32", "uint32_t"),
+        ("u64", "uint64_t"),
+        ("c_int", "int"),
         ("i64", "int64_t"),
         ("f64", "double"),
         ("bool", "bool"),
@@ -204,6 +208,12 @@ fn null_pointers_are_errors_or_nothing() {
         is_null(brolga_program_read(ptr::null(), text, 4, Some(&mut program)));
         is_null(brolga_program_read(text, ptr::null(), 4, Some(&mut program)));
         is_null(brolga_unit_function(None, text, None));
+        is_null(brolga_engine_open(None, text, None));
+        is_null(brolga_exports_open(ptr::null(), None));
+        brolga_exports_call(ptr::null(), 0, ptr::null(), ptr::null_mut());
+        is_null(brolga_exports_take_error());
+        assert!(brolga_exports_take_error().is_none());
+        assert_eq!(brolga_image_main(ptr::null(), 1, text, false), 1);
         is_null(brolga_session_dylib(None, text, None));
         is_null(brolga_dylib_define(None, text, text, 4, 0));
         is_null(brolga_dylib_redefine(None, text, text, 4, None));

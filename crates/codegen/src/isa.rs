@@ -22,8 +22,8 @@
 //!
 //! Not done: hosts other than x86-64 and aarch64. Cranelift has no pinned register elsewhere.
 
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, lookup};
-use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, lookup};
+use cranelift_codegen::settings::{self, Configurable, SettingKind};
 use target_lexicon::Architecture;
 
 use crate::single_pass::Features;
@@ -135,20 +135,30 @@ impl HostIsa {
         Self::with_position(options, Position::Image)
     }
 
+    /// Processors with these features, by Cranelift's names, for code in an image.
+    pub fn for_features(options: IsaOptions, features: &[String]) -> Result<Self, IsaError> {
+        Self::with(options, Position::Image, Some(features))
+    }
+
     /// The processor, for code in object files, which the system links.
     pub fn position_independent(options: IsaOptions) -> Result<Self, IsaError> {
         Self::with_position(options, Position::Object)
     }
 
     fn with_position(options: IsaOptions, position: Position) -> Result<Self, IsaError> {
-        let baseline = build("none", "single_pass", options, position)?;
+        Self::with(options, position, None)
+    }
+
+    fn with(options: IsaOptions, position: Position, features: Option<&[String]>) -> Result<Self, IsaError> {
+        let build = |opt_level, regalloc| build(opt_level, regalloc, options, position, features);
+        let baseline = build("none", "single_pass")?;
         Ok(HostIsa {
             single_pass: Features::of(&*baseline),
             position,
             baseline,
-            optimised: build("speed", "backtracking", options, position)?,
-            behind_mid_end: build("none", "backtracking", options, position)?,
-            oversized: build("speed", "single_pass", options, position)?,
+            optimised: build("speed", "backtracking")?,
+            behind_mid_end: build("none", "backtracking")?,
+            oversized: build("speed", "single_pass")?,
         })
     }
 
@@ -211,11 +221,55 @@ impl HostIsa {
 
 /// Those of these features that the processor of this process lacks.
 pub fn missing_features(needed: &[String]) -> Result<Vec<String>, IsaError> {
-    let own = build("none", "single_pass", IsaOptions::default(), Position::Fixed)?;
-    let has = |name: &String| {
-        own.isa_flags().iter().any(|flag| flag.name == name.as_str() && flag.as_bool() == Some(true))
-    };
-    Ok(needed.iter().filter(|name| !has(name)).cloned().collect())
+    let own = host_features()?;
+    Ok(needed.iter().filter(|name| !own.contains(name)).cloned().collect())
+}
+
+/// The features of the processor of this process, by Cranelift's names, in order.
+pub fn host_features() -> Result<Vec<String>, IsaError> {
+    let flags = build("none", "single_pass", IsaOptions::default(), Position::Fixed, None)?.isa_flags();
+    let enabled = flags.iter().filter(|flag| flag.as_bool() == Some(true));
+    let mut features: Vec<String> = enabled.map(|flag| flag.name.to_owned()).collect();
+    features.sort();
+    Ok(features)
+}
+
+/// A builder for the host's architecture without features.
+fn bare() -> Result<Builder, IsaError> {
+    let unsupported = |reason: String| IsaError::Unsupported { reason };
+    let native = cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()))?;
+    lookup(native.triple().clone()).map_err(|error| unsupported(error.to_string()))
+}
+
+/// The names of all features that code may use, by Cranelift's names.
+pub(crate) fn feature_settings() -> Result<Vec<&'static str>, IsaError> {
+    let settings = bare()?;
+    let all = settings.iter();
+    Ok(all.filter(|setting| setting.kind == SettingKind::Bool).map(|setting| setting.name).collect())
+}
+
+/// The names of the processors and levels.
+pub(crate) fn presets() -> Result<Vec<&'static str>, IsaError> {
+    // A feature is a preset, too: of itself and what it needs.
+    let features = feature_settings()?;
+    let is_feature = |name: &str| features.iter().any(|known| known.strip_prefix("has_") == Some(name));
+    let settings = bare()?;
+    let all = settings.iter().filter(|setting| setting.kind == SettingKind::Preset);
+    Ok(all.map(|setting| setting.name).filter(|name| !is_feature(name) && *name != "baseline").collect())
+}
+
+/// The features of a processor or level; none if there is no such one.
+pub(crate) fn preset_features(name: &str) -> Result<Option<Vec<String>>, IsaError> {
+    if !presets()?.contains(&name) {
+        return Ok(None);
+    }
+    let unsupported = |reason: String| IsaError::Unsupported { reason };
+    let mut builder = bare()?;
+    builder.enable(name).map_err(|error| unsupported(error.to_string()))?;
+    let isa = builder.finish(settings::Flags::new(settings::builder()));
+    let flags = isa.map_err(|error| unsupported(error.to_string()))?.isa_flags();
+    let enabled = flags.iter().filter(|flag| flag.as_bool() == Some(true));
+    Ok(Some(enabled.map(|flag| flag.name.to_owned()).collect()))
 }
 
 /// Where code will lie.
@@ -234,16 +288,22 @@ fn build(
     regalloc: &str,
     options: IsaOptions,
     position: Position,
+    features: Option<&[String]>,
 ) -> Result<OwnedTargetIsa, IsaError> {
     let unsupported = |reason: String| IsaError::Unsupported { reason };
     let native = || cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()));
-    let builder = match options.target {
-        CpuTarget::Native => native()?,
-        level => {
-            // The host's triple without its features.
-            let triple = native()?.triple().clone();
-            let is_x86 = triple.architecture == Architecture::X86_64;
-            let mut builder = lookup(triple).map_err(|e| unsupported(e.to_string()))?;
+    let builder = match (features, options.target) {
+        (Some(features), _) => {
+            let mut builder = bare()?;
+            for feature in features {
+                builder.enable(feature).map_err(|e| unsupported(format!("`{feature}`: {e}")))?;
+            }
+            builder
+        }
+        (None, CpuTarget::Native) => native()?,
+        (None, level) => {
+            let mut builder = bare()?;
+            let is_x86 = builder.triple().architecture == Architecture::X86_64;
             match level {
                 CpuTarget::Native | CpuTarget::Generic => {}
                 _ if !is_x86 => {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::isa::Tier;
+use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{FuncId, Module};
@@ -43,35 +44,30 @@ struct Shared {
     opt: brolga_opt::Options,
     options: JitOptions,
     doors: Option<Doors>,
+    /// Features of the processor that code of images may not use.
+    masked: Vec<(String, bool)>,
 }
 
 impl Engine {
     /// An engine with a run time of its own.
     pub fn new(options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit, doors, runtime } = options.settled();
-        Engine::make(Runtime::new(runtime), level, roots, opt, jit, doors)
+        let mut options = options.settled();
+        let runtime = Runtime::new(std::mem::take(&mut options.runtime));
+        Engine::make(runtime, options)
     }
 
     /// An engine whose code runs in a run time that others use too. The options of heap and output are not
     /// used. Open doors are those of this engine, but for one: `setfield!` that is decided at run time sets parts of arrays for all of them then.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit, doors, .. } = options;
-        Engine::make(runtime.clone(), level, roots, opt, jit, doors)
+        Engine::make(runtime.clone(), options)
     }
 
-    fn make(
-        runtime: Arc<Runtime>,
-        level: OptLevel,
-        roots: Roots,
-        opt: brolga_opt::Options,
-        jit: JitOptions,
-        doors: Option<Doors>,
-    ) -> Result<Engine, Error> {
-        let options = jit;
+    fn make(runtime: Arc<Runtime>, options: Options) -> Result<Engine, Error> {
+        let Options { level, roots, opt, jit: options, doors, masked, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors }) })
+        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked }) })
     }
 
     /// The run time of the compiled code: its constants, C symbols and output.
@@ -109,6 +105,11 @@ impl Engine {
     pub(crate) fn settings(&self) -> (OptLevel, &brolga_opt::Options, Roots, JitOptions) {
         let Shared { level, roots, opt, options, .. } = &*self.shared;
         (*level, opt, *roots, *options)
+    }
+
+    /// The features of the processor that code of images may use, by Cranelift's names.
+    pub(crate) fn image_features(&self) -> Result<Vec<String>, Error> {
+        Ok(target::resolve(&Target::native(self.shared.masked.clone()))?)
     }
 
     /// The state of the memory that compiled code lies in.

@@ -2,8 +2,8 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`] | the program's, or its caller's |
-//! | the world | [`Error::Engine`], [`Error::Globals`] | the machine's: no memory |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`], [`Error::Export`], [`Error::Target`] | the program's, or its caller's |
+//! | the world | [`Error::Engine`], [`Error::Globals`], [`Error::Executable`] | the machine's: no memory, no linker |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
 //! | any of these | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by what is inside: a C symbol that is not there is the program's fault |
 
@@ -75,6 +75,20 @@ pub enum Error {
     /// There is no image: the program has what images do not hold, or a file is not one that can be loaded.
     #[error(transparent)]
     Image(#[from] brolga_aot::image::ImageError),
+    /// There is no executable: no linker was found, or it failed.
+    #[error(transparent)]
+    Executable(#[from] brolga_aot::executable::ExecutableError),
+    /// A text names no targets.
+    #[error(transparent)]
+    Target(#[from] brolga_codegen::target::TargetError),
+    /// A function cannot be exported to C.
+    #[error("`{function}` cannot be exported: {reason}")]
+    Export {
+        /// The function, or the library.
+        function: String,
+        /// The reason.
+        reason: String,
+    },
     /// The roots of a function could not be placed. A bug of ours.
     #[error("the roots of `{function}` cannot be placed: {reason}")]
     Roots {
@@ -132,10 +146,12 @@ impl Error {
             Error::Lookup(_)
             | Error::ForeignFunction { .. }
             | Error::Changed { .. }
-            | Error::Closed { .. } => Fault::Caller,
+            | Error::Closed { .. }
+            | Error::Export { .. }
+            | Error::Target(_) => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
-            Error::Engine(_) | Error::Globals(_) => Fault::World,
+            Error::Engine(_) | Error::Globals(_) | Error::Executable(_) => Fault::World,
             Error::Build(error) => fault_of_build(error),
             Error::Image(error) => match error {
                 ImageError::Reference { .. } | ImageError::TooLarge { .. } => Fault::Program,
@@ -146,7 +162,7 @@ impl Error {
                 | ImageError::Damaged { .. }
                 | ImageError::Abi { .. }
                 | ImageError::Machine { .. }
-                | ImageError::Features { .. }
+                | ImageError::Targets { .. }
                 | ImageError::Module(_)
                 | ImageError::Unsupported { .. } => Fault::World,
             },

@@ -430,9 +430,9 @@ fn make(
     let Some(path) = image else { return engine.compile_with(program, ids, globals) };
     engine.need_open_doors()?;
     let module = program.module();
-    image::write(path, &engine.making().image(module, ids)?)?;
+    image::write(path, &engine.making().image(module, ids, None)?)?;
     let bytes = brolga_aot::image::read_file(path)?;
-    let (_, unit) = engine.open_in(&bytes, module.cx.clone(), globals)?;
+    let (_, unit, _) = engine.open_in(&bytes, module.cx.clone(), globals)?;
     Ok(unit)
 }
 

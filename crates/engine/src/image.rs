@@ -17,19 +17,24 @@
 //! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
 //! worlds, so images are closed sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use brolga_aot::executable::executable_object;
 use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::abi_id::abi_id;
 use brolga_codegen::isa::HostIsa;
+use brolga_codegen::sig::{Abi, Signature};
+use brolga_codegen::target::{self, Target, TargetError};
+use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, FuncId, Level, Module};
 use brolga_jit::{
-    Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, compile_for,
+    Compiled, Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, Style,
+    compile_for,
 };
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::heap::{
@@ -38,12 +43,19 @@ use brolga_runtime::heap::{
 };
 
 use crate::boxed::{self, Recipe};
+use crate::clones::Clones;
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
+use crate::library::Resolved;
 use crate::native_type::{declared_type, function_type};
 use crate::options::{Options, tier};
 use crate::program::Program;
-use crate::stages::Stages;
+use crate::stages::{Linked, Stages};
+
+pub use crate::library::{Library, LibraryImage};
+pub use brolga_aot::executable::{ExecutableError, Linker};
+pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
+pub use brolga_codegen::target::help as targets_help;
 
 /// The layouts of objects that code takes for granted, beside those of the heap's cells and tags.
 const OBJECTS: [usize; 8] =
@@ -56,18 +68,63 @@ pub(crate) struct Making<'a> {
     pub(crate) opt: &'a brolga_opt::Options,
     pub(crate) jit: JitOptions,
     pub(crate) heap: &'a HeapAbi,
+    /// The targets; that of the options of the JIT if there is none.
+    pub(crate) targets: &'a [Target],
 }
 
 /// The bytes of an image of a whole program, for the default heap. The options choose level, passes, roots and the processors
-/// ([`Options::cpu_target`]); the same program and options give the same bytes.
+/// ([`Options::cpu_target`], [`Options::cpu_targets`]); the same program and options give the same bytes.
 ///
 /// # Errors
 /// A function has no native form, or refers to what images do not hold.
 pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
-    let Options { level, roots, opt, jit, .. } = options;
-    let making = Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI };
+    let making = Making::new(options);
     let module = program.module();
-    making.image(module, module.funcs().map(|(id, _)| id))
+    making.image(module, module.funcs().map(|(id, _)| id), None)
+}
+
+/// As [`build`], with functions that C calls: the image is a shared library that C programs link with, beside the C library of Brolga (the crate
+/// `brolga-capi`). The first call of a function opens the image, as [`Engine::open`] does.
+///
+/// # Errors
+/// As [`build`]; or a function has no types of C, or no name for C.
+pub fn build_library(program: &Program, options: &Options, library: &Library) -> Result<LibraryImage, Error> {
+    let making = Making::new(options);
+    let module = program.module();
+    let resolved = Resolved::new(module, library)?;
+    let image = making.image(module, module.funcs().map(|(id, _)| id), Some(&resolved))?;
+    Ok(LibraryImage { image, header: resolved.header(), functions: resolved.symbols() })
+}
+
+/// Makes an executable that runs a program by a call such as `main()`: an image with the run time, put together by the system's linker.
+///
+/// # Errors
+/// As [`build`]; the call is none of the program; the linker refuses.
+pub fn build_executable(
+    program: &Program,
+    options: &Options,
+    run: &Run<'_>,
+    linker: &Linker,
+    output: impl AsRef<Path>,
+) -> Result<(), Error> {
+    // Whatever is wrong with the call is said here, not when the executable starts.
+    program.call(run.call)?;
+    let object = executable_object(&build(program, options)?, run.call, run.shows)?;
+    Ok(linker.link(&object, output.as_ref())?)
+}
+
+/// What an executable does.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The call.
+    pub call: &'a str,
+    /// Whether its value is printed.
+    pub shows: bool,
+}
+
+/// Which parameters of an exported function are addresses.
+pub fn pointers(signature: &Signature) -> Vec<bool> {
+    signature.params.iter().map(|abi| *abi == Abi::Ptr).collect()
 }
 
 /// Writes an image to a file. Readers see the old file or the new one, whole.
@@ -78,12 +135,19 @@ pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
     Ok(image::write_file(path.as_ref(), image)?)
 }
 
-impl Making<'_> {
+impl<'a> Making<'a> {
+    /// As options say, for the default heap.
+    fn new(options: &'a Options) -> Making<'a> {
+        let Options { level, roots, opt, jit, targets, .. } = options;
+        Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets }
+    }
+
     /// The image of a module in which these functions, and what they call, have code.
     pub(crate) fn image(
         &self,
         module: &Module,
         roots: impl IntoIterator<Item = FuncId>,
+        library: Option<&Resolved>,
     ) -> Result<Vec<u8>, Error> {
         let stages = Stages::new(module, self.level, self.opt, Cx::default());
         let linked = stages.with_roots(self.roots).on_heap(self.heap).linked(roots)?;
@@ -91,28 +155,81 @@ impl Making<'_> {
         let sources: Vec<Source<'_>> = low
             .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })
             .collect();
-        let isa = HostIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
-        let compiled = compile_for(&isa, self.jit.limits, &module.cx, &sources, tier(self.level))?;
-        let unit = compiled.link_unit();
-        let functions: Vec<_> = unit
-            .functions
-            .iter()
-            .map(|function| {
+        let versions = self.versions(module, &linked)?;
+        let funcs: BTreeSet<&str> =
+            linked.funcs.values().map(|func| module.cx.names.text(func.name)).collect();
+        // A function that a version does not have is that of its base, in the same text.
+        let others = |name: &str| if funcs.contains(name) { Route::Near } else { Route::Far };
+        let style = Style { others: &others, ..Style::from(tier(self.level)) };
+        let mut compiled = Vec::with_capacity(versions.len());
+        for Version { isa, funcs, .. } in &versions {
+            let own = |source: &&Source<'_>| {
+                funcs.as_ref().is_none_or(|funcs| funcs.contains(module.cx.names.text(source.func.name)))
+            };
+            let sources: Vec<Source<'_>> = sources.iter().filter(own).cloned().collect();
+            compiled.push(compile_for(isa, self.jit.limits, &module.cx, &sources, style)?);
+        }
+        let (mut functions, mut constants) = (Vec::new(), Vec::new());
+        for (version, compiled) in compiled.iter().enumerate() {
+            let unit = compiled.link_unit();
+            functions.extend(unit.functions.iter().map(|function| {
                 let signature = compiled.signature(&function.name);
-                image::Compiled { function, signature }
-            })
-            .collect();
-        let constants: Vec<(&str, &[u8])> =
-            unit.data.iter().map(|object| (object.name.as_str(), object.bytes.as_slice())).collect();
+                image::Compiled { function, version, signature }
+            }));
+            let objects = unit.data.iter();
+            constants.extend(objects.map(|object| (version, object.name.as_str(), object.bytes.as_slice())));
+        }
+        let Some(first) = versions.first() else { return Err(TargetError::None.into()) };
+        let entries = library.map(|library| library.entries(&first.isa)).transpose()?;
+        let library = entries.as_ref().map(|(exports, open)| image::Library { open, exports });
+        let targets: Vec<image::ImageTarget> =
+            versions.iter().map(|version| version.target.clone()).collect();
         Ok(image::build(&ImageParts {
             functions: &functions,
             constants: &constants,
             module,
-            needs_heap: compiled.needs_heap(),
+            needs_heap: compiled.iter().any(Compiled::needs_heap),
             abi: abi_id(self.heap, &OBJECTS),
-            features: &isa.features(),
+            targets: &targets,
+            library: library.as_ref(),
         })?)
     }
+
+    /// The versions of an image, the first one with all functions.
+    fn versions(&self, module: &Module, linked: &Linked) -> Result<Vec<Version>, Error> {
+        if self.targets.is_empty() {
+            let isa = HostIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
+            let name = self.jit.isa.target.name().to_owned();
+            let target = image::ImageTarget { name, features: isa.features(), base: 0 };
+            return Ok(vec![Version { isa, target, funcs: None }]);
+        }
+        let clones = Clones::new(&module.cx, &linked.funcs);
+        let mut versions: Vec<Version> = Vec::with_capacity(self.targets.len());
+        for target in self.targets {
+            let features = target::resolve(target)?;
+            let isa = HostIsa::for_features(self.jit.isa, &features).map_err(JitError::Isa)?;
+            let funcs = versions.get(target.base).map(|base| {
+                let is_richer = features.iter().any(|feature| !base.target.features.contains(feature));
+                let cloned = clones.of_target(target.clone_all, is_richer);
+                cloned
+                    .iter()
+                    .filter_map(|id| linked.funcs.get(id))
+                    .map(|func| module.cx.names.text(func.name).to_owned())
+                    .collect()
+            });
+            let (name, base) = (target.text.clone(), target.base);
+            versions.push(Version { isa, target: image::ImageTarget { name, features, base }, funcs });
+        }
+        Ok(versions)
+    }
+}
+
+/// A version of an image.
+struct Version {
+    isa: HostIsa,
+    target: image::ImageTarget,
+    /// The symbols of its functions; all if it is the first one.
+    funcs: Option<BTreeSet<String>>,
 }
 
 /// A program that was opened: its module, and its functions ready to be called.
@@ -121,6 +238,14 @@ pub struct Image {
     program: Program,
     unit: Unit,
     globals: Globals,
+    about: About,
+}
+
+/// What an image is beside its program.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    exports: Arc<[Export]>,
+    target: Arc<str>,
 }
 
 impl Image {
@@ -134,6 +259,16 @@ impl Image {
         &self.unit
     }
 
+    /// The functions that C calls, in the order of the numbers that their entries have.
+    pub fn exports(&self) -> &[Export] {
+        &self.about.exports
+    }
+
+    /// The target whose code was chosen for this processor.
+    pub fn target(&self) -> &str {
+        &self.about.target
+    }
+
     pub(crate) fn globals(&self) -> &Globals {
         &self.globals
     }
@@ -143,7 +278,7 @@ impl Engine {
     /// How images are made whose code is as the engine's own.
     pub(crate) fn making(&self) -> Making<'_> {
         let (level, opt, roots, jit) = self.settings();
-        Making { level, roots, opt, jit, heap: self.runtime().heap().abi() }
+        Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[] }
     }
 
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
@@ -171,9 +306,9 @@ impl Engine {
     pub fn open_bytes(&self, bytes: &[u8]) -> Result<Image, Error> {
         self.need_open_doors()?;
         let globals = Globals::new(self.runtime());
-        let (module, unit) = self.open_in(bytes, Context::new(), &globals)?;
+        let (module, unit, about) = self.open_in(bytes, Context::new(), &globals)?;
         set_globals(&module, &globals, self.runtime())?;
-        Ok(Image { program: Program::of_verified(module)?, unit, globals })
+        Ok(Image { program: Program::of_verified(module)?, unit, globals, about })
     }
 
     /// As [`Engine::open_bytes`], with the names and types of a context, and global variables that are given and not set.
@@ -182,10 +317,20 @@ impl Engine {
         bytes: &[u8],
         cx: Arc<Context>,
         globals: &Globals,
-    ) -> Result<(Module, Unit), Error> {
-        let expected = Expected { abi: abi_id(self.runtime().heap().abi(), &OBJECTS) };
-        let image = image::read(bytes, cx, &expected)?;
-        let image::Image { module, code, constants, imports_at, imports, functions, needs_heap } = image;
+    ) -> Result<(Module, Unit, About), Error> {
+        let (abi, features) = (abi_id(self.runtime().heap().abi(), &OBJECTS), self.image_features()?);
+        let image = image::read(bytes, cx, &Expected { abi, features: &features })?;
+        let image::Image {
+            module,
+            code,
+            constants,
+            imports_at,
+            imports,
+            functions,
+            exports,
+            needs_heap,
+            target,
+        } = image;
         let signatures: BTreeMap<&str, _> = functions
             .iter()
             .filter_map(|function| Some((function.name.as_str(), function.signature.as_ref()?)))
@@ -226,7 +371,8 @@ impl Engine {
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());
-        Ok((module, Unit::new(unit, names)))
+        let about = About { exports: exports.into(), target: target.into() };
+        Ok((module, Unit::new(unit, names), about))
     }
 }
 

@@ -11,7 +11,7 @@
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
 //! | `format` | the normal form of a text, with its comments |
 //! | [`emit`] | listings and object files |
-//! | [`image`] | programs built ahead of time and opened by path |
+//! | [`image`], `library`, `clones` | programs built ahead of time and opened by path; their functions for C; which of them have several versions |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 
@@ -19,12 +19,14 @@
 
 mod boxed;
 pub mod bridge;
+mod clones;
 pub mod emit;
 mod engine;
 mod error;
 mod evaluate;
 mod format;
 pub mod image;
+mod library;
 mod native_type;
 mod options;
 mod prelude;

@@ -1,6 +1,7 @@
 //! Options of an [`Engine`](crate::Engine).
 
 use brolga_codegen::isa::{CpuTarget, Tier};
+use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::doors::Door;
 use brolga_jit::{JitOptions, LinkerKind, Mapping};
@@ -31,6 +32,10 @@ pub struct Options {
     pub(crate) jit: JitOptions,
     pub(crate) doors: Option<Doors>,
     pub(crate) runtime: RuntimeOptions,
+    /// The targets of images, if there are several, or one that no [`CpuTarget`] is.
+    pub(crate) targets: Vec<Target>,
+    /// Features of the processor that code of images may not use, by Cranelift's names without `has_`.
+    pub(crate) masked: Vec<(String, bool)>,
 }
 
 impl Options {
@@ -76,6 +81,28 @@ impl Options {
     pub fn cpu_target(mut self, target: CpuTarget) -> Options {
         self.jit.isa.target = target;
         self
+    }
+
+    /// The targets of images, in Julia's words: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. Each has a processor's name and features with `+` or `-`. An image has all
+    /// functions for the first target, and for each further one those that gain from it, or all with `clone_all`; the best target is chosen when it is opened.
+    ///
+    /// # Errors
+    /// The text is of another form, or names a processor or a feature that nobody knows.
+    pub fn cpu_targets(mut self, targets: &str) -> Result<Options, Error> {
+        self.targets = target::parse(targets)?;
+        Ok(self)
+    }
+
+    /// Features of the processor that images are opened without, as if it lacked them and what needs them: `avx2`, `sse4.2`. For tests.
+    ///
+    /// # Errors
+    /// Nobody knows such a feature.
+    pub fn without_cpu_features(mut self, features: &[&str]) -> Result<Options, Error> {
+        let text: String = features.iter().map(|feature| format!(",-{feature}")).collect();
+        for target in target::parse(&format!("native{text}"))? {
+            self.masked.extend(target.features);
+        }
+        Ok(self)
     }
 
     /// Whether every function is verified after every pass: slow, for finding bugs.

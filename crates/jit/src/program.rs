@@ -257,14 +257,14 @@ impl Jit {
 }
 
 /// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files.
-pub fn compile_for(
+pub fn compile_for<'a>(
     isa: &HostIsa,
     limits: Limits,
     cx: &Arc<Context>,
     sources: &[Source<'_>],
-    tier: Tier,
+    style: impl Into<Style<'a>>,
 ) -> Result<Compiled, BuildError> {
-    compile_with(&mut Generator::new(limits), isa, cx, sources, tier.into())
+    compile_with(&mut Generator::new(limits), isa, cx, sources, style.into())
 }
 
 /// The names of functions for an event; of many, the first ones and their number.

@@ -14,7 +14,7 @@ use super::tables::TABLES;
 use super::{ImageError, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How many program headers there are in front of it.
 pub(super) const PROGRAM_HEADERS: u32 = 5;
 /// Where the header lies.
@@ -22,15 +22,17 @@ pub(super) const AT: usize = 64 + 56 * PROGRAM_HEADERS as usize;
 const CHECKSUM: usize = 12;
 const DIRECTORY: usize = 56;
 /// Bytes of the header.
-pub(super) const BYTES: usize = DIRECTORY + 8 * TABLES;
+pub const BYTES: usize = DIRECTORY + 8 * TABLES;
 const NEEDS_HEAP: u32 = 1;
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
-/// The ABI id of this process.
+/// This process, as far as code takes it for granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expected {
+pub struct Expected<'a> {
     /// The ABI id.
     pub abi: u64,
+    /// The features of the processor that code may use, by Cranelift's names.
+    pub features: &'a [String],
 }
 
 /// A table's place in the file.
@@ -73,6 +75,11 @@ impl Header {
     }
 }
 
+/// Whether the header that the system's loader has put into memory is that of a file.
+pub fn is_header_of(in_memory: &[u8; BYTES], file: &[u8]) -> bool {
+    file.get(AT..AT + BYTES) == Some(in_memory)
+}
+
 /// Writes length and checksum into a finished file.
 pub(super) fn seal(file: &mut [u8]) {
     let length = file.len() as u64;
@@ -95,7 +102,7 @@ fn checksum(file: &[u8]) -> u32 {
 }
 
 /// Reads the header of a file and holds the file against it.
-pub(super) fn read(file: &[u8], expected: &Expected) -> Result<Header, ImageError> {
+pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, ImageError> {
     let not = |reason| Err(ImageError::NotAnImage { reason });
     let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     if file.get(..4) != Some(&ELF_MAGIC) {

@@ -30,13 +30,14 @@
 //! |---|---|---|
 //! | ELF header, program headers | read | what the system's loader and tools read |
 //! | header | read | magic, version, checksum, ABI id, machine, places of all tables (`header.rs`) |
-//! | dynamic symbols | read | `brolga_image`, the header |
+//! | dynamic symbols | read | `brolga_image`, the header; of a library for C, its entries and exports (`exports.rs`) |
 //! | tables, module | read | `tables.rs` |
+//! | entries for C | execute | behind each other, in front of the text |
 //! | text | execute | |
 //! | imports, constants | read, write | |
 //!
 //! **Reading trusts nothing but the text.** Magic and version first, then the length and the checksum of the whole file, then ABI id, machine and
-//! features; only then a table is looked at, each by bounds-checked reads. The module is read by `brolga_ir::binary` and verified. That machine code
+//! targets; only then a table is looked at, each by bounds-checked reads. The module is read by `brolga_ir::binary` and verified. That machine code
 //! does what it should nobody can check: an image is code, and is opened by an explicit path only.
 //!
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on addresses, hash order or time. The same input
@@ -44,8 +45,8 @@
 //!
 //! **Cost.** Writing is linear in the code. Reading is one checksum, one pass over the tables and the reading of the module, which is most of it.
 //!
-//! Not done: mapping the file instead of copying it, reading functions' tables on demand, several versions of a function, other formats than ELF and
-//! other processors than x86-64, entries for C.
+//! Not done: mapping the file instead of copying it, reading functions' tables on demand, leaving out the code of targets that are not chosen, other formats than ELF and
+//! other processors than x86-64.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -53,24 +54,29 @@
 //! | `tables.rs` | rows and strings, both ways |
 //! | `header.rs` | the header, both ways, and the checks that come first |
 //! | `elf.rs` | the shared library around it |
+//! | `exports.rs` | entries for C |
+//! | `versions.rs` | several targets in one image, and the choice between them |
 //! | `read.rs` | from bytes to an [`Image`] |
 //! | `write.rs` | from a program's code to bytes, and bytes into a file that is never seen half-written |
 
 mod elf;
+mod exports;
 mod header;
 mod place;
 mod read;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod write;
 
 use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
 use brolga_ir::Module;
 
-pub use header::Expected;
+pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
 pub use read::{read, read_file};
+pub use versions::{ImageTarget, Rejected};
 pub use write::{build, write_file};
 
 /// Distances between code and imports are whole pages of this size; a loader with larger pages refuses the image.
@@ -81,16 +87,36 @@ pub const PAGE: usize = 4096;
 pub struct ImageParts<'a> {
     /// The functions, compiled position-independent.
     pub functions: &'a [Compiled<'a>],
-    /// Constant bytes by name, aligned to 16 bytes.
-    pub constants: &'a [(&'a str, &'a [u8])],
+    /// Constant bytes by version and name, aligned to 16 bytes.
+    pub constants: &'a [(usize, &'a str, &'a [u8])],
     /// The program.
     pub module: &'a Module,
     /// Whether its code handles objects.
     pub needs_heap: bool,
     /// The ABI id of the code (`brolga_codegen::abi_id`).
     pub abi: u64,
-    /// The features of the processor that the code uses, in order.
-    pub features: &'a [String],
+    /// The targets; all functions have code for the first one.
+    pub targets: &'a [ImageTarget],
+    /// The functions that C calls.
+    pub library: Option<&'a Library<'a>>,
+}
+
+/// What makes an image a library for C.
+#[derive(Clone, Copy, Debug)]
+pub struct Library<'a> {
+    /// The function by which C opens the library.
+    pub open: &'a CompiledFunction,
+    /// The functions that C calls, in the order of their numbers, each with its entry (`brolga_codegen::export`).
+    pub exports: &'a [(Export, CompiledFunction)],
+}
+
+/// A function that C calls.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Export {
+    /// Its deterministic name.
+    pub function: String,
+    /// Its name for C.
+    pub name: String,
 }
 
 /// A function of an image to be.
@@ -98,6 +124,8 @@ pub struct ImageParts<'a> {
 pub struct Compiled<'a> {
     /// Its code.
     pub function: &'a CompiledFunction,
+    /// The target that the code is for, by number.
+    pub version: usize,
     /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<&'a Signature>,
 }
@@ -115,8 +143,12 @@ pub struct Image {
     pub imports_at: usize,
     /// The imports of the code, in the order of the table.
     pub imports: Vec<Symbol>,
-    /// The functions, by offset.
+    /// The functions, by offset; of each the version that was chosen.
     pub functions: Vec<Function>,
+    /// The name of the target that was chosen.
+    pub target: String,
+    /// The functions that C calls, in the order of their numbers.
+    pub exports: Vec<Export>,
     /// Whether its code handles objects.
     pub needs_heap: bool,
 }
@@ -191,11 +223,11 @@ pub enum ImageError {
         /// Ours.
         known: u16,
     },
-    /// The processor lacks features that the code uses.
-    #[error("the image needs {} of the processor, which this one lacks: build it for `generic`, or for a lower level", .missing.join(", "))]
-    Features {
-        /// Those that it lacks.
-        missing: Vec<String>,
+    /// The image has no target that the processor has all features of.
+    #[error("no target of the image fits this processor: {}", versions::reasons(.rejected))]
+    Targets {
+        /// The targets, with the missing features.
+        rejected: Vec<Rejected>,
     },
     /// The program in the image is refused.
     #[error("the program in the image is refused: {0}")]

@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 
 use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
-use super::{ImageError, ImageParts, PAGE};
+use super::{ImageError, ImageParts, PAGE, versions};
 
-const FUNCTION_ALIGN: usize = 32;
+pub(super) const FUNCTION_ALIGN: usize = 32;
 const CONSTANT_ALIGN: usize = 16;
 /// `int3`: what lies between functions.
-const TRAP: u8 = 0xcc;
+pub(super) const TRAP: u8 = 0xcc;
 /// Offsets are 32 bits, and distances signed ones.
 pub(super) const LIMIT: usize = 1 << 30;
 
@@ -56,26 +56,31 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
         end = at + function.code.len();
         within_limit(end)?;
         offsets.push(at as u32);
-        if functions.insert(function.name.as_str(), at).is_some() {
+        if compiled.version >= parts.targets.len() {
+            return Err(malformed(&function.name, "is for a target that the image does not have"));
+        }
+        if functions.insert((compiled.version, function.name.as_str()), at).is_some() {
             return Err(malformed(&function.name, "is defined twice"));
         }
     }
     let mut imports = Imports::default();
     let mut stubs: BTreeMap<usize, usize> = BTreeMap::new();
     let mut names = BTreeMap::new();
-    for (at, (name, _)) in parts.constants.iter().enumerate() {
-        if names.insert(*name, at).is_some() {
+    for (at, (version, name, _)) in parts.constants.iter().enumerate() {
+        if names.insert((*version, *name), at).is_some() {
             return Err(malformed(name, "is defined twice"));
         }
     }
+    let chains: Vec<Vec<usize>> =
+        (0..parts.targets.len()).map(|target| versions::chain(parts.targets, target)).collect();
     // First what is imported, which says where the constants begin.
     for compiled in parts.functions {
         for reloc in &compiled.function.relocs {
             let RelocTarget::Symbol(index) = reloc.target else { continue };
             let symbol = &compiled.function.symbols[index as usize];
             let is_own = match symbol {
-                Symbol::Function(name) => functions.contains_key(name.as_str()),
-                Symbol::Data(name) => names.contains_key(name.as_str()),
+                Symbol::Function(name) => own(&functions, &chains[compiled.version], name).is_some(),
+                Symbol::Data(name) => own(&names, &chains[compiled.version], name).is_some(),
                 _ => false,
             };
             if !is_own {
@@ -93,7 +98,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
     let constants_at = imports_at + 8 * imports.list.len();
     let mut constants = Vec::new();
     let mut constant_offsets = Vec::with_capacity(parts.constants.len());
-    for (_, bytes) in parts.constants {
+    for (_, _, bytes) in parts.constants {
         let at = (constants_at + constants.len()).next_multiple_of(CONSTANT_ALIGN);
         constants.resize(at - constants_at, 0);
         constants.extend_from_slice(bytes);
@@ -103,19 +108,19 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
     let mut code = vec![TRAP; end];
     let word = |import: usize| imports_at + 8 * import;
     for (compiled, &at) in parts.functions.iter().zip(&offsets) {
-        let (function, at) = (compiled.function, at as usize);
+        let (function, at, chain) = (compiled.function, at as usize, &chains[compiled.version]);
         code[at..at + function.code.len()].copy_from_slice(&function.code);
         for reloc in &function.relocs {
             let destination = match reloc.target {
                 RelocTarget::Offset(offset) => Destination::Own(at + offset as usize),
                 RelocTarget::Symbol(index) => {
                     let symbol = &function.symbols[index as usize];
-                    let own = match symbol {
-                        Symbol::Function(name) => functions.get(name.as_str()).copied(),
-                        Symbol::Data(name) => names.get(name.as_str()).map(|&index| constant_offsets[index]),
+                    let found = match symbol {
+                        Symbol::Function(name) => own(&functions, chain, name),
+                        Symbol::Data(name) => own(&names, chain, name).map(|index| constant_offsets[index]),
                         _ => None,
                     };
-                    match own {
+                    match found {
                         Some(own) => Destination::Own(own),
                         None => Destination::Import(imports.add(&function.name, symbol)?),
                     }
@@ -152,11 +157,16 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
     Ok(Placed { code, offsets, imports_at, imports: imports.list, constants })
 }
 
+/// What the first target in a chain has of this name.
+fn own(named: &BTreeMap<(usize, &str), usize>, chain: &[usize], name: &str) -> Option<usize> {
+    chain.iter().find_map(|&version| named.get(&(version, name)).copied())
+}
+
 /// `jmp [rip + distance]`.
 const STUB_BYTES: usize = 6;
 
 /// Makes `mov r, [rip + d]` into `lea r, [rip + d]`, whose distance lies at `at`.
-fn load_becomes_address(code: &mut [u8], at: usize) -> bool {
+pub(super) fn load_becomes_address(code: &mut [u8], at: usize) -> bool {
     let Some([opcode, mode]) = at.checked_sub(2).and_then(|from| code.get_mut(from..at)) else {
         return false;
     };

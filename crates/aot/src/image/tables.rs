@@ -5,11 +5,12 @@
 //!
 //! | table | words of a row |
 //! |---|---|
-//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none) |
+//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none), target |
 //! | lines | code offset, line |
 //! | maps | return offset, first word |
 //! | words | distance from the frame pointer |
 //! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
+//! | exports | function (offset, length), name for C (offset, length) |
 //!
 //! The lines and maps of a function end where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
 //! and one byte for each.
@@ -20,10 +21,10 @@ use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::Type;
 
-use super::Function;
+use super::{Export, Function};
 
 /// The tables of an image, in the order of the header.
-pub(super) const TABLES: usize = 11;
+pub(super) const TABLES: usize = 12;
 pub(super) const CODE: usize = 0;
 pub(super) const CONSTANTS: usize = 1;
 pub(super) const FUNCTIONS: usize = 2;
@@ -33,14 +34,16 @@ pub(super) const WORDS: usize = 5;
 pub(super) const SIGNATURES: usize = 6;
 pub(super) const IMPORTS: usize = 7;
 pub(super) const STRINGS: usize = 8;
-pub(super) const FEATURES: usize = 9;
+pub(super) const TARGETS: usize = 9;
 pub(super) const MODULE: usize = 10;
+pub(super) const EXPORTS: usize = 11;
 
 const NONE: u32 = u32::MAX;
-const FUNCTION_WORDS: usize = 8;
+const FUNCTION_WORDS: usize = 9;
 const LINE_WORDS: usize = 2;
 const MAP_WORDS: usize = 2;
 const IMPORT_WORDS: usize = 10;
+const EXPORT_WORDS: usize = 4;
 
 const KIND_ROUTINE: u32 = 0;
 const KIND_FOREIGN: u32 = 1;
@@ -80,6 +83,7 @@ pub(super) struct Writer {
     pub(super) signatures: Vec<u8>,
     pub(super) imports: Vec<u8>,
     pub(super) strings: Vec<u8>,
+    pub(super) exports: Vec<u8>,
     /// The types that imports name, by number.
     pub(super) types: Vec<Type>,
 }
@@ -95,7 +99,7 @@ impl Writer {
         [at, bytes.len() as u32]
     }
 
-    pub(super) fn function(&mut self, function: &Function) {
+    pub(super) fn function(&mut self, function: &Function, version: usize) {
         let [name, length] = self.string(function.name.as_bytes());
         let (line, map) = (self.lines.len() / (4 * LINE_WORDS), self.maps.len() / (4 * MAP_WORDS));
         for &(offset, line) in &function.lines {
@@ -112,7 +116,7 @@ impl Writer {
         let Function { offset, size, frame_bytes, .. } = *function;
         put(
             &mut self.functions,
-            &[name, length, offset, size, frame_bytes, line as u32, map as u32, signature],
+            &[name, length, offset, size, frame_bytes, line as u32, map as u32, signature, version as u32],
         );
     }
 
@@ -160,6 +164,12 @@ impl Writer {
         put(&mut self.imports, &bits);
     }
 
+    /// A function that C calls, and its name there.
+    pub(super) fn export(&mut self, export: &Export) {
+        let (function, name) = (self.string(export.function.as_bytes()), self.string(export.name.as_bytes()));
+        put(&mut self.exports, &[function[0], function[1], name[0], name[1]]);
+    }
+
     fn named(&mut self, named: &NamedType, ty: &mut u32) -> [u32; 2] {
         *ty = self.types.len() as u32;
         self.types.push(named.ty);
@@ -203,15 +213,15 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.string(at, length)?.to_vec()).ok()
     }
 
-    /// The functions, by rising offset.
-    pub(super) fn functions(&self) -> Option<Vec<Function>> {
+    /// The functions, by rising offset, each with the number of its target, of which there are so many.
+    pub(super) fn functions(&self, targets: usize) -> Option<Vec<(usize, Function)>> {
         let table = self.tables[FUNCTIONS];
         let count = rows(table, FUNCTION_WORDS)?;
         let (lines, maps) = (rows(self.tables[LINES], LINE_WORDS)?, rows(self.tables[MAPS], MAP_WORDS)?);
         let words = rows(self.tables[WORDS], 1)?;
         let mut functions = Vec::with_capacity(count);
         for index in 0..count {
-            let [name, length, offset, size, frame_bytes, line, map, signature] = row(table, index)?;
+            let [name, length, offset, size, frame_bytes, line, map, signature, version] = row(table, index)?;
             let next: Option<[u32; FUNCTION_WORDS]> = row(table, index + 1);
             let (last_line, last_map) = match next {
                 Some(next) => (next[5] as usize, next[6] as usize),
@@ -241,7 +251,9 @@ impl<'a> Reader<'a> {
             let frame_maps = frame_maps.collect::<Option<Vec<_>>>()?;
             let signature = if signature == NONE { None } else { Some(self.signature(signature)?) };
             let name = self.text(name, length)?;
-            functions.push(Function { name, offset, size, frame_bytes, lines, frame_maps, signature });
+            let version = usize::try_from(version).ok().filter(|&version| version < targets)?;
+            let function = Function { name, offset, size, frame_bytes, lines, frame_maps, signature };
+            functions.push((version, function));
         }
         Some(functions)
     }
@@ -254,6 +266,19 @@ impl<'a> Reader<'a> {
         let mut abis = abis.collect::<Option<Vec<Abi>>>()?;
         let results = abis.split_off(params);
         Some(Signature::new(abis, results))
+    }
+
+    /// The functions that C calls, in the order of their numbers.
+    pub(super) fn exports(&self) -> Option<Vec<Export>> {
+        let table = self.tables[EXPORTS];
+        let export = |at| {
+            let [function, function_length, name, name_length]: [u32; EXPORT_WORDS] = row(table, at)?;
+            Some(Export {
+                function: self.text(function, function_length)?,
+                name: self.text(name, name_length)?,
+            })
+        };
+        (0..rows(table, EXPORT_WORDS)?).map(export).collect()
     }
 
     /// The imports, with these types.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use brolga_codegen::compiled::{
     CompiledFunction, FrameMap, MadeBy, NamedType, RelocKind, RelocTarget, Relocation, Symbol,
 };
+use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::{Context, Module, Type};
 
 use super::header::{self, Expected};
-use super::{Compiled, Image, ImageError, ImageParts, PAGE, build, read};
+use super::{Compiled, Export, Image, ImageError, ImageParts, ImageTarget, Library, PAGE, build, read};
 
 const ABI: u64 = 0x0123_4567_89ab_cdef;
 
@@ -79,23 +80,48 @@ fn image() -> Vec<u8> {
     built(&functions, &[("c", b"constant bytes")]).unwrap()
 }
 
+/// An image with two functions that C calls.
+fn library_image() -> Vec<u8> {
+    let entry = |name: &str, routine: &str| {
+        let symbols = vec![Symbol::Data(EXPORTS.to_owned()), Symbol::Routine(routine.to_owned())];
+        function(name, symbols, vec![])
+    };
+    let exports = ["f", "g"].map(|name| {
+        let export = Export { function: format!("{name}(Int64)"), name: name.to_owned() };
+        (export, entry(name, EXPORTS_CALL))
+    });
+    let open = entry("numbers_open", EXPORTS_OPEN);
+    let library = Library { open: &open, exports: &exports };
+    built_as(&[function("f", vec![Symbol::Methods], vec![])], &[], Some(&library)).unwrap()
+}
+
 fn built(functions: &[CompiledFunction], constants: &[(&str, &[u8])]) -> Result<Vec<u8>, ImageError> {
+    built_as(functions, constants, None)
+}
+
+fn built_as(
+    functions: &[CompiledFunction],
+    constants: &[(&str, &[u8])],
+    library: Option<&Library<'_>>,
+) -> Result<Vec<u8>, ImageError> {
     let signature = Signature::new([Abi::I64, Abi::Object, Abi::V128], [Abi::F64]);
-    let compiled = |function| Compiled { function, signature: Some(&signature) };
+    let compiled = |function| Compiled { function, version: 0, signature: Some(&signature) };
     let functions: Vec<_> = functions.iter().map(compiled).collect();
+    let constants: Vec<_> = constants.iter().map(|&(name, bytes)| (0, name, bytes)).collect();
     build(&ImageParts {
         functions: &functions,
-        constants,
+        constants: &constants,
         module: &Module::new(Context::new()),
         needs_heap: true,
         abi: ABI,
-        features: &[],
+        targets: &[target("generic", &[], 0)],
+        library,
     })
 }
 
 fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
     let cx: Arc<Context> = Context::new();
-    read(bytes, cx, &Expected { abi: ABI })
+    read(bytes, cx, &Expected { abi: ABI, features: &[] })
 }
 
 #[test]
@@ -163,6 +189,47 @@ fn the_file_is_a_shared_library() {
 }
 
 #[test]
+fn a_library_has_entries_and_finds_its_exports() {
+    use object::{Object as _, ObjectSymbol as _};
+    let bytes = library_image();
+    let read = opened(&bytes).unwrap();
+    let names: Vec<_> = read.exports.iter().map(|export| (&*export.function, &*export.name)).collect();
+    assert_eq!(names, [("f(Int64)", "f"), ("g(Int64)", "g")]);
+    let file = object::File::parse(&*bytes).unwrap();
+    let exported: Vec<_> = file.exports().unwrap().iter().map(|symbol| symbol.name().to_vec()).collect();
+    assert_eq!(exported, [&b"brolga_image"[..], b"f", b"g", b"numbers_open"]);
+    let relocations: Vec<_> = file.dynamic_relocations().unwrap().collect();
+    assert_eq!(relocations.len(), 2);
+    // Where the loads of an entry lead: its exports, and the word of the routine.
+    let target = |at: usize| {
+        let distance = i32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+        (at as i64 + 4 + i64::from(distance)) as usize
+    };
+    for (name, word) in [("f", 0), ("g", 0), ("numbers_open", 1)] {
+        let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
+        let entry = symbol.address() as usize;
+        assert_eq!(bytes[entry + 1], 0x8d, "the address of the exports is computed");
+        let exports = target(entry + 3);
+        let wide = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+        assert_eq!(
+            (wide(exports), wide(exports + 8), wide(exports + 16)),
+            (0, (exports - header::AT) as u64, 2)
+        );
+        assert_eq!(target(entry + 10) as u64, relocations[word].0);
+    }
+    let twice = function("f", vec![], vec![]);
+    let export = Export { function: "f".to_owned(), name: "f".to_owned() };
+    let error = |exports: &[(Export, CompiledFunction)]| {
+        let library = Library { open: &twice, exports };
+        built_as(&[function("f", vec![], vec![])], &[], Some(&library)).unwrap_err().to_string()
+    };
+    assert_eq!(error(&[(export.clone(), twice.clone())]), "`f` is exported twice");
+    let other = function("g", vec![Symbol::Methods], vec![]);
+    let export = Export { name: "g".to_owned(), ..export };
+    assert_eq!(error(&[(export, other)]), "`g` refers to more than an entry for C does");
+}
+
+#[test]
 fn what_an_image_cannot_hold_is_refused_by_name() {
     let error = |symbol, kind| {
         let loads = vec![];
@@ -193,27 +260,103 @@ fn what_is_no_image_of_ours_says_so() {
         header::seal(&mut bytes);
         opened(&bytes).unwrap_err()
     };
-    assert!(matches!(with(8, 2), ImageError::Version { found: 3, known: 1 }));
+    assert!(matches!(with(8, 2), ImageError::Version { found: 0, known: 2 }));
     assert!(matches!(with(24, 1), ImageError::Abi { known: ABI, .. }));
     assert!(matches!(with(32, 1), ImageError::Machine { .. }));
-    let needs = |feature: &str| {
-        let module = Module::new(Context::new());
-        let function = function("f", vec![], vec![]);
-        let functions = [Compiled { function: &function, signature: None }];
-        let features = [feature.to_owned()];
-        let (constants, features): (&[_], &[_]) = (&[], &features);
-        let parts = ImageParts {
-            functions: &functions,
-            constants,
-            module: &module,
-            needs_heap: false,
-            abi: ABI,
-            features,
-        };
-        opened(&build(&parts).unwrap())
+}
+
+fn target(name: &str, features: &[&str], base: usize) -> ImageTarget {
+    let features = features.iter().map(|&feature| feature.to_owned()).collect();
+    ImageTarget { name: name.to_owned(), features, base }
+}
+
+/// `f` for three targets, and `g`, which calls it, for two.
+fn versions(targets: &[ImageTarget]) -> Vec<u8> {
+    let g = || function("g", vec![], vec![(Symbol::Function("f".to_owned()), RelocKind::X86CallPcRel4)]);
+    let all = [
+        function("f", vec![], vec![]),
+        g(),
+        function("f", vec![], vec![]),
+        g(),
+        function("f", vec![], vec![]),
+    ];
+    let versions = [0, 0, 1, 1, 2];
+    let compiled = |(function, version)| Compiled { function, version, signature: None };
+    let functions: Vec<_> = all.iter().zip(versions).map(compiled).collect();
+    let module = Module::new(Context::new());
+    let parts = ImageParts {
+        functions: &functions,
+        constants: &[],
+        module: &module,
+        needs_heap: false,
+        abi: ABI,
+        targets,
+        library: None,
     };
-    let Err(ImageError::Features { missing }) = needs("has_wings") else { panic!("no such feature") };
-    assert_eq!(missing, ["has_wings"]);
+    build(&parts).unwrap()
+}
+
+#[test]
+fn the_best_version_is_chosen_and_calls_its_own() {
+    let v3 = ["has_avx2", "has_fma"];
+    let v4 = ["has_avx2", "has_avx512f", "has_fma"];
+    for base in [0, 1] {
+        let bytes = versions(&[target("generic", &[], 0), target("v3", &v3, 0), target("v4", &v4, base)]);
+        let open = |features: &[&str]| {
+            let features: Vec<String> = features.iter().map(|&feature| feature.to_owned()).collect();
+            read(&bytes, Context::new(), &Expected { abi: ABI, features: &features }).unwrap()
+        };
+        // Functions are 32 bytes apart: f, g, f, g, f.
+        for (features, name, f, g) in [
+            (&[][..], "generic", 0, 32),
+            (&["has_fma"][..], "generic", 0, 32),
+            (&v3[..], "v3", 64, 96),
+            (&v4[..], "v4", 128, if base == 1 { 96 } else { 32 }),
+        ] {
+            let image = open(features);
+            let of = |name: &str| {
+                let found: Vec<_> = image.functions.iter().filter(|function| function.name == name).collect();
+                assert_eq!(found.len(), 1);
+                found[0].offset
+            };
+            assert_eq!((image.target.as_str(), of("f"), of("g")), (name, f, g), "base {base}");
+        }
+        let image = open(&[]);
+        let callee = |g: usize| {
+            let distance = i32::from_le_bytes(*image.code[g + 1..].first_chunk().unwrap());
+            (g as i64 + 5 + i64::from(distance)) as usize
+        };
+        assert_eq!((callee(32), callee(96)), (0, 64), "each calls the version of its target");
+    }
+}
+
+#[test]
+fn an_image_without_a_fitting_target_says_what_is_missing() {
+    let bytes = versions(&[
+        target("x86-64-v3", &["has_avx2", "has_fma"], 0),
+        target("x86-64-v4", &["has_avx2", "has_avx512f"], 0),
+        target("wings", &["has_wings"], 0),
+    ]);
+    let features = ["has_fma".to_owned()];
+    let error = read(&bytes, Context::new(), &Expected { abi: ABI, features: &features }).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no target of the image fits this processor: `x86-64-v3` needs avx2; `x86-64-v4` needs avx2, avx512f; `wings` needs wings"
+    );
+}
+
+#[test]
+fn targets_that_make_no_sense_are_refused() {
+    use super::versions::{read, write};
+    assert!(write(&[target("a", &[], 1)]).is_err());
+    assert!(write(&[target("a", &[], 0), target("b", &[], 1)]).is_err());
+    assert!(write(&[target("a\tb", &[], 0)]).is_err());
+    for text in ["", "1\ta\t\n", "0\ta\n", "x\ta\t\n", "0\ta\t\tb\n", "0\ta\t\n1\tb\t\n"] {
+        assert_eq!(read(text.as_bytes()), None, "{text:?}");
+    }
+    assert!(read(b"0\t\xff\t\n").is_none());
+    let targets = [target("a", &[], 0), target("b", &["x", "y"], 0)];
+    assert_eq!(read(write(&targets).unwrap().as_bytes()).unwrap(), targets);
 }
 
 /// Splitmix64.
@@ -232,9 +375,11 @@ impl Rng {
 /// Flips bits, cuts, and overwrites: without a new checksum each is an error. With one the tables themselves have to say what is wrong, or mean
 /// something else; nothing panics.
 fn damage(count: usize, seed: u64) {
-    let whole = image();
+    let several = versions(&[target("a", &[], 0), target("b", &["x"], 0), target("c", &["x", "y"], 1)]);
+    let kinds = [image(), library_image(), several];
     let mut rng = Rng(seed);
     for turn in 0..count {
+        let whole = &kinds[rng.below(3)];
         let mut bytes = whole.clone();
         match turn % 4 {
             0 => bytes.truncate(rng.below(whole.len())),
@@ -256,7 +401,7 @@ fn damage(count: usize, seed: u64) {
                     let at = rng.below(whole.len());
                     bytes[at] = bytes[at].wrapping_add(1 + rng.below(255) as u8);
                 }
-                if bytes == whole {
+                if bytes == *whole {
                     continue;
                 }
             }

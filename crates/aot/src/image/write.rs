@@ -11,7 +11,7 @@ use brolga_ir::binary;
 
 use super::place::{LIMIT, place};
 use super::tables::Writer;
-use super::{Function, ImageError, ImageParts, elf};
+use super::{Function, ImageError, ImageParts, elf, exports, versions};
 
 /// The bytes of an image.
 ///
@@ -23,22 +23,25 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
     }
     let placed = place(parts)?;
     let mut tables = Writer::default();
+    let targets = versions::write(parts.targets)?;
     for (compiled, &offset) in parts.functions.iter().zip(&placed.offsets) {
-        let function = compiled.function;
-        tables.function(&Function {
-            name: function.name.clone(),
+        let code = compiled.function;
+        let function = Function {
+            name: code.name.clone(),
             offset,
-            size: function.code.len() as u32,
-            frame_bytes: function.frame_bytes,
-            lines: function.lines.clone(),
-            frame_maps: function.frame_maps.clone(),
+            size: code.code.len() as u32,
+            frame_bytes: code.frame_bytes,
+            lines: code.lines.clone(),
+            frame_maps: code.frame_maps.clone(),
             signature: compiled.signature.cloned(),
-        });
+        };
+        tables.function(&function, compiled.version);
     }
     placed.imports.iter().for_each(|symbol| tables.import(symbol));
+    let entries = parts.library.map(exports::place).transpose()?;
+    parts.library.iter().flat_map(|library| library.exports).for_each(|(export, _)| tables.export(export));
     let module = binary::write_with_types(parts.module, &tables.types);
-    let features = parts.features.join("\n");
-    let file = elf::write(parts, &placed, &tables, features.as_bytes(), &module)?;
+    let file = elf::write(parts, &placed, entries.as_ref(), &tables, targets.as_bytes(), &module)?;
     if file.len() > LIMIT {
         return Err(ImageError::TooLarge { bytes: file.len(), limit: LIMIT });
     }

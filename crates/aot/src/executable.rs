@@ -1,0 +1,325 @@
+//! Executables: an image, a few instructions that hand it to the run time, and the system's linker.
+//!
+//! ```text
+//!   image ──► object: .rodata  the image, the call       ┐
+//!                     .text    main: jmp brolga_image_main ├─ cc ──► executable
+//!   libbrolga_capi.a: the run time, and the code generator ┘
+//! ```
+//!
+//! The run time opens the image where it lies, by the checks that it has for files. So an executable has nothing that an image does not have, and the
+//! rules are the same: a damaged one says so and runs nothing.
+//!
+//! **Linking** is the work of the system's C compiler, which knows where the start-up code and the C library are. It is looked for by name in a list of
+//! folders that the caller gives; the command that was run is in every error. The result is written beside its place and renamed, as images are.
+//!
+//! **Start.** The executable is bound to an address (`-no-pie`), so the system's loader has nothing to relocate in it, and functions of the C library are
+//! bound when they are called first.
+//!
+//! Not done: machines other than x86-64, hosts without ELF, executables without the code generator, which boxed entries need.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
+use object::{
+    Architecture, BinaryFormat, Endianness, RelocationEncoding, RelocationFlags, RelocationKind, SymbolFlags,
+    SymbolKind, SymbolScope,
+};
+
+/// The routine of the C library that runs an image.
+pub const IMAGE_MAIN: &str = "brolga_image_main";
+
+/// C compilers, in the order in which they are looked for.
+const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
+
+/// The options of every link. Nothing of the C library that nobody calls is in the executable.
+const OPTIONS: [&str; 4] = ["-no-pie", "-Wl,--gc-sections", "-Wl,-z,lazy", "-s"];
+
+/// The libraries of the system that the run time needs.
+const LIBRARIES: [&str; 3] = ["-lm", "-lpthread", "-ldl"];
+
+/// Why there is no executable.
+#[derive(thiserror::Error, Debug)]
+pub enum ExecutableError {
+    /// Executables are not made for this machine.
+    #[error("executables are made for x86-64 with ELF only so far, and this machine is {arch}")]
+    Unsupported {
+        /// The machine.
+        arch: &'static str,
+    },
+    /// The object for the linker could not be written.
+    #[error("cannot write the object for the linker: {reason}")]
+    Object {
+        /// The reason.
+        reason: String,
+    },
+    /// There is no linker.
+    #[error("there is no linker: none of {} is in the folders {}", names(.wanted), names(.folders))]
+    NoLinker {
+        /// The programs that were looked for.
+        wanted: Vec<String>,
+        /// Where.
+        folders: Vec<String>,
+    },
+    /// The library with the run time is not there.
+    #[error(
+        "there is no run time for executables at `{path}`: `cargo build --release -p brolga-capi` makes `libbrolga_capi.a`"
+    )]
+    NoRuntime {
+        /// Where it should be.
+        path: String,
+    },
+    /// The linker could not be run, or its result not be put in its place.
+    #[error("cannot {what} `{path}`: {source}; the command is {command}")]
+    System {
+        /// The requested action.
+        what: &'static str,
+        /// The program or file.
+        path: String,
+        /// The command.
+        command: String,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The linker failed.
+    #[error("the linker failed ({status}): {command}\n{output}")]
+    Failed {
+        /// How it ended.
+        status: String,
+        /// The command.
+        command: String,
+        /// The text that it wrote.
+        output: String,
+    },
+}
+
+fn names(list: &[String]) -> String {
+    format!("`{}`", list.join("`, `"))
+}
+
+/// The linker and what it needs.
+#[derive(Clone, Debug)]
+pub struct Linker {
+    /// The C compiler that links.
+    pub program: PathBuf,
+    /// The static C library of Brolga.
+    pub runtime: PathBuf,
+    /// Options in front of all others.
+    pub options: Vec<OsString>,
+}
+
+impl Linker {
+    /// The first C compiler in a list of folders, as `PATH` is; `wanted` is looked for alone, if it is given, and may be a path.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(wanted: Option<&OsStr>, path: &OsStr, runtime: PathBuf) -> Result<Linker, ExecutableError> {
+        if !runtime.is_file() {
+            return Err(ExecutableError::NoRuntime { path: runtime.display().to_string() });
+        }
+        let wanted: Vec<&OsStr> = match wanted {
+            Some(only) => vec![only],
+            None => COMPILERS.iter().map(OsStr::new).collect(),
+        };
+        let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
+        for name in &wanted {
+            // A path with a folder in it stands for itself.
+            let is_path = Path::new(name).components().count() > 1;
+            let at = |folder: &PathBuf| folder.join(name);
+            let mut places = folders.iter().map(at).filter(|_| !is_path);
+            let found = if is_path { Some(PathBuf::from(name)) } else { places.find(|path| path.is_file()) };
+            if let Some(program) = found.filter(|program| program.is_file()) {
+                return Ok(Linker { program, runtime, options: Vec::new() });
+            }
+        }
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        Err(ExecutableError::NoLinker {
+            wanted: wanted.into_iter().map(text).collect(),
+            folders: folders.iter().map(|folder| text(folder.as_os_str())).collect(),
+        })
+    }
+
+    /// Links an object of [`executable_object`] into an executable. Whoever looks finds the old file or the new one, whole.
+    ///
+    /// # Errors
+    /// The linker refuses, or the system does.
+    pub fn link(&self, object: &[u8], output: &Path) -> Result<(), ExecutableError> {
+        let beside = |end: &str| {
+            let mut name = output.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".{}.{end}", std::process::id()));
+            output.with_file_name(name)
+        };
+        let (object_file, made) = (beside("o"), beside("new"));
+        let done = self.link_at(object, &object_file, &made, output);
+        // They may not be there; the error that counts is the first one.
+        let _ = (fs::remove_file(&object_file), fs::remove_file(&made));
+        done
+    }
+
+    fn link_at(
+        &self,
+        object: &[u8],
+        object_file: &Path,
+        made: &Path,
+        output: &Path,
+    ) -> Result<(), ExecutableError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.options).args(OPTIONS).arg("-o").arg(made).arg(object_file).arg(&self.runtime);
+        command.args(LIBRARIES);
+        let shown = spoken(&command);
+        let failed = |what, path: &Path| {
+            let (path, command) = (path.display().to_string(), shown.clone());
+            move |source| ExecutableError::System { what, path, command, source }
+        };
+        fs::write(object_file, object).map_err(failed("write", object_file))?;
+        let run = command.output().map_err(failed("run", &self.program))?;
+        if !run.status.success() {
+            let both = [run.stderr, run.stdout].concat();
+            let output = String::from_utf8_lossy(&both).trim_end().to_owned();
+            return Err(ExecutableError::Failed { status: run.status.to_string(), command: shown, output });
+        }
+        let file = fs::File::open(made).map_err(failed("open", made))?;
+        file.sync_all().map_err(failed("write", made))?;
+        fs::rename(made, output).map_err(failed("write", output))
+    }
+}
+
+/// A command as a shell would take it.
+fn spoken(command: &Command) -> String {
+    let quoted = |text: &OsStr| {
+        let text = text.to_string_lossy();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=+:@%".contains(c);
+        match !text.is_empty() && text.chars().all(is_plain) {
+            true => text.into_owned(),
+            false => format!("'{}'", text.replace('\'', r"'\''")),
+        }
+    };
+    let parts: Vec<String> =
+        [command.get_program()].into_iter().chain(command.get_args()).map(quoted).collect();
+    parts.join(" ")
+}
+
+/// `lea rdi, [image]; mov esi, length; lea rdx, [call]; mov ecx, shows; jmp brolga_image_main`.
+const MAIN: [u8; 29] = [
+    0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0xbe, 0, 0, 0, 0, 0x48, 0x8d, 0x15, 0, 0, 0, 0, 0xb9, 0, 0, 0, 0, 0xe9, 0,
+    0, 0, 0,
+];
+const IMAGE_FIELD: u64 = 3;
+const LENGTH_FIELD: usize = 8;
+const CALL_FIELD: u64 = 15;
+const SHOWS_FIELD: usize = 20;
+const ROUTINE_FIELD: u64 = 25;
+
+/// A relocatable object whose `main` runs an image by a call. The value of the call is printed if `shows` says so.
+///
+/// # Errors
+/// There is no such object for this machine, or the call has a zero byte.
+pub fn executable_object(image: &[u8], call: &str, shows: bool) -> Result<Vec<u8>, ExecutableError> {
+    if !cfg!(all(target_arch = "x86_64", unix)) || cfg!(target_vendor = "apple") {
+        return Err(ExecutableError::Unsupported { arch: std::env::consts::ARCH });
+    }
+    let refused = |reason: &str| ExecutableError::Object { reason: reason.to_owned() };
+    let length = u32::try_from(image.len()).map_err(|_| refused("the image is too large"))?;
+    if call.contains('\0') {
+        return Err(refused("the call has a zero byte"));
+    }
+    let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let data = object.section_id(StandardSection::ReadOnlyData);
+    let image_at = object.append_section_data(data, image, 64);
+    let call_at = object.append_section_data(data, &[call.as_bytes(), &[0]].concat(), 1);
+    let mut code = MAIN;
+    code[LENGTH_FIELD..LENGTH_FIELD + 4].copy_from_slice(&length.to_le_bytes());
+    code[SHOWS_FIELD] = u8::from(shows);
+    let text = object.section_id(StandardSection::Text);
+    let main_at = object.append_section_data(text, &code, 16);
+    let symbol = |name: &str, kind, value, size, section| Symbol {
+        name: name.as_bytes().to_vec(),
+        value,
+        size,
+        kind,
+        scope: SymbolScope::Dynamic,
+        weak: false,
+        section,
+        flags: SymbolFlags::None,
+    };
+    object.add_symbol(symbol(
+        "main",
+        SymbolKind::Text,
+        main_at,
+        MAIN.len() as u64,
+        SymbolSection::Section(text),
+    ));
+    let routine = object.add_symbol(symbol(IMAGE_MAIN, SymbolKind::Text, 0, 0, SymbolSection::Undefined));
+    let here = object.section_symbol(data);
+    for (field, symbol, addend, kind) in [
+        (IMAGE_FIELD, here, image_at as i64, RelocationKind::Relative),
+        (CALL_FIELD, here, call_at as i64, RelocationKind::Relative),
+        (ROUTINE_FIELD, routine, 0, RelocationKind::PltRelative),
+    ] {
+        let flags = RelocationFlags::Generic { kind, encoding: RelocationEncoding::Generic, size: 32 };
+        // The distance is from the end of the field.
+        let relocation = Relocation { offset: main_at + field, symbol, addend: addend - 4, flags };
+        object.add_relocation(text, relocation).map_err(|error| refused(&error.to_string()))?;
+    }
+    let stack = object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), object::SectionKind::Other);
+    object.section_mut(stack).flags = object::SectionFlags::Elf { sh_flags: 0 };
+    object.write().map_err(|error| refused(&error.to_string()))
+}
+
+#[cfg(test)]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_object_has_main_and_the_image() {
+        use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+        let bytes = executable_object(b"an image", "f(1)", true).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let main = file.symbol_by_name("main").unwrap();
+        assert!(main.is_global() && main.size() == MAIN.len() as u64);
+        let data = file.section_by_name(".rodata").unwrap().data().unwrap();
+        assert_eq!(data, b"an imagef(1)\0");
+        let text = file.section_by_name(".text").unwrap();
+        assert_eq!(text.relocations().count(), 3);
+        assert_eq!(text.data().unwrap()[LENGTH_FIELD], 8);
+        assert!(executable_object(b"", "f\0", false).unwrap_err().to_string().contains("zero byte"));
+    }
+
+    #[test]
+    fn errors_name_the_command() {
+        let here = std::env::current_exe().unwrap();
+        let error = |wanted: Option<&str>, path: &str, runtime: &Path| {
+            let found = Linker::find(wanted.map(OsStr::new), OsStr::new(path), runtime.to_owned());
+            found.map(|_| ()).unwrap_err().to_string()
+        };
+        let none = error(None, "/nowhere:/there", &here);
+        let expected =
+            "there is no linker: none of `cc`, `gcc`, `clang` is in the folders `/nowhere`, `/there`";
+        assert_eq!(none, expected);
+        assert!(error(Some("/no/cc"), "/bin", &here).contains("`/no/cc`"));
+        assert!(
+            error(None, "/bin", Path::new("/no/lib.a"))
+                .contains("no run time for executables at `/no/lib.a`")
+        );
+        let linker = |program: &str| Linker {
+            program: program.into(),
+            runtime: "lib with a blank.a".into(),
+            options: Vec::new(),
+        };
+        let folder = std::env::temp_dir().join(format!("brolga-executable-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let output = folder.join("app");
+        let failed = linker("/bin/false").link(b"", &output).unwrap_err().to_string();
+        assert!(failed.starts_with("the linker failed (exit status: 1): /bin/false -no-pie"), "{failed}");
+        assert!(failed.contains("'lib with a blank.a' -lm"), "{failed}");
+        let missing = linker("/no/such/cc").link(b"", &output).unwrap_err().to_string();
+        assert!(missing.starts_with("cannot run `/no/such/cc`: "), "{missing}");
+        assert!(missing.contains("the command is /no/such/cc -no-pie"), "{missing}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

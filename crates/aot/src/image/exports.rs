@@ -1,0 +1,105 @@
+//! Entries for C: what makes an image a library that C programs link against.
+//!
+//! ```text
+//!   execute   entries     fib: … lea r, [exports]; mov r, [routine]; call r …
+//!   write     exports     +0  0 until the image is open, then what the C library makes of it
+//!                         +8  how far behind the header of the image this lies
+//!                         +16 the number of exports
+//!             routines    the addresses of `brolga_exports_call` and `brolga_exports_open`, by the system's loader
+//! ```
+//!
+//! Entries and exports are for the copy of the file that the system's loader makes. They lie outside of the text that an engine copies, and refer to
+//! nothing in it, so an image with entries is opened like one without.
+//!
+//! One process can have several libraries: their entries find their own exports by distance. The exports are no symbol, because a program that is no
+//! shared library takes copies of the data that it names. The words of the routines have the only relocations of the file. The library asks not to be
+//! unloaded, since its exports stay in use.
+
+use std::collections::BTreeSet;
+
+use brolga_codegen::compiled::{RelocKind, RelocTarget, Symbol};
+use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
+
+use super::place::{FUNCTION_ALIGN, TRAP, load_becomes_address};
+use super::{ImageError, Library};
+
+/// The routines, in the order of their words.
+pub(super) const ROUTINES: [&str; 2] = [EXPORTS_CALL, EXPORTS_OPEN];
+/// Where the words of the routines lie behind the exports.
+pub(super) const ROUTINES_AT: usize = 24;
+/// Bytes of the exports and these words.
+pub(super) const EXPORTS_BYTES: usize = ROUTINES_AT + 8 * ROUTINES.len();
+
+/// The entries in their places.
+pub(super) struct Entries<'a> {
+    /// The machine code, whose references are not filled in.
+    pub(super) code: Vec<u8>,
+    /// The name of each entry, where it begins, and how long it is.
+    pub(super) places: Vec<(&'a str, usize, usize)>,
+    /// Offsets of fields, each with how far behind the exports it leads, and the addend.
+    fields: Vec<(usize, usize, i64)>,
+}
+
+pub(super) fn place<'a>(library: &Library<'a>) -> Result<Entries<'a>, ImageError> {
+    let mut names = BTreeSet::new();
+    let mut entries = Entries { code: Vec::new(), places: Vec::new(), fields: Vec::new() };
+    let functions = library.exports.iter().map(|(export, entry)| (export.name.as_str(), entry));
+    for (name, entry) in functions.chain([(library.open.name.as_str(), library.open)]) {
+        let malformed = |fault| ImageError::Malformed { name: name.to_owned(), fault };
+        if name.contains('\0') {
+            return Err(malformed("has a NUL byte in its name, which no symbol table can hold"));
+        }
+        if !names.insert(name) {
+            return Err(malformed("is exported twice"));
+        }
+        let at = entries.code.len().next_multiple_of(FUNCTION_ALIGN);
+        entries.code.resize(at, TRAP);
+        entries.code.extend_from_slice(&entry.code);
+        entries.places.push((name, at, entry.code.len()));
+        for reloc in &entry.relocs {
+            let symbol = match reloc.target {
+                RelocTarget::Symbol(index) => entry.symbols.get(index as usize),
+                RelocTarget::Offset(_) => None,
+            };
+            let is_inside = reloc.offset as usize + reloc.kind.size() <= entry.code.len();
+            let field = at + reloc.offset as usize;
+            let behind = match symbol {
+                Some(Symbol::Routine(name)) => {
+                    let number = ROUTINES.iter().position(|known| known == name);
+                    number.map(|number| ROUTINES_AT + 8 * number)
+                }
+                Some(Symbol::Data(name)) if name == EXPORTS => Some(0),
+                _ => None,
+            };
+            let behind = behind.filter(|_| is_inside && reloc.kind == RelocKind::X86GotPcRel4);
+            let behind = behind.ok_or_else(|| malformed("refers to more than an entry for C does"))?;
+            if behind == 0 && !load_becomes_address(&mut entries.code, field) {
+                return Err(malformed("takes an address in a way that is not known"));
+            }
+            entries.fields.push((field, behind, reloc.addend));
+        }
+    }
+    Ok(entries)
+}
+
+impl Entries<'_> {
+    /// The code at `at`, with the exports at `exports_at` of the file.
+    pub(super) fn linked(&self, at: usize, exports_at: usize) -> Option<Vec<u8>> {
+        let mut code = self.code.clone();
+        for &(field, behind, addend) in &self.fields {
+            let target = exports_at + behind;
+            let distance = (target as i64).checked_add(addend)? - (at + field) as i64;
+            let distance = i32::try_from(distance).ok()?;
+            code.get_mut(field..field + 4)?.copy_from_slice(&distance.to_le_bytes());
+        }
+        Some(code)
+    }
+
+    /// The exports, which lie `behind` the header, and the words of the routines. `count` functions are exported.
+    pub(super) fn record(&self, behind: usize, count: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            [0, behind as u64, count as u64].into_iter().flat_map(u64::to_le_bytes).collect();
+        bytes.resize(EXPORTS_BYTES, 0);
+        bytes
+    }
+}

@@ -1,0 +1,287 @@
+//! Images: opened by an engine, by their own entries, or as a whole program.
+//!
+//! ```text
+//!   brolga_engine_open(path) ────────────────────────────► unit, as one that was compiled
+//!   C ── fib(30) ── entry in the image ── exports_call ──► opened once, by the file of the library ──► called in registers
+//!   executable ── main ── image_main(bytes, call) ───────► opened in place, called, status
+//! ```
+//!
+//! **Entries.** `crates/aot/src/image/exports.rs` has the exports of an image in memory: a word that is 0 until the image is open, and the distance
+//! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the
+//! header that is in memory: a file that was replaced since is refused. What was opened stays until the process ends, as the library does.
+//!
+//! **Errors of entries.** An entry has the result that its function has, so what goes wrong is kept for the thread, as `errno` is, and the result
+//! is 0. The first error stays until it is taken: those behind it are mostly its consequences. Nothing unwinds into C: exceptions end in the call
+//! through `UntypedFunc`, and panics in `fenced`.
+//!
+//! **Orderings.**
+//!
+//! | row | operation                   | order   | pairs with | without it                                            |
+//! |-----|-----------------------------|---------|------------|-------------------------------------------------------|
+//! | E1  | entry: load the opened word | Acquire | E2         | a thread would see the address and not what lies there |
+//! | E2  | opening: store the word     | Release | E1         | as E1                                                 |
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brolga::image::{self, Image};
+use brolga::{Engine, Evaluator, UntypedFunc, Word};
+
+use crate::engine::{BrolgaEngine, BrolgaUnit};
+use crate::error::{BrolgaCode, BrolgaError, fenced};
+use crate::options::BrolgaOptions;
+use crate::out::{give, given, place};
+use crate::text::{array, c_text};
+
+/// Up to so many arguments are handed on without memory of the heap.
+const FEW: usize = 8;
+
+/// The exports of an image in memory.
+#[repr(C)]
+struct Exports {
+    /// What was opened; null until then.
+    opened: AtomicPtr<Opened>,
+    /// From the header to here.
+    behind: usize,
+    count: usize,
+}
+
+/// An image whose entries are in use.
+struct Opened {
+    functions: Vec<Exported>,
+    /// They keep the code that the functions run in.
+    _kept: (Engine, Image),
+}
+
+struct Exported {
+    func: UntypedFunc,
+    /// Which arguments are addresses.
+    is_pointer: Vec<bool>,
+}
+
+/// One image is opened at a time.
+static OPENING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// The first error of an entry that nobody has taken.
+    static KEPT: RefCell<Option<Box<BrolgaError>>> = const { RefCell::new(None) };
+}
+
+/// Opens an image that `brolga image build` has written, from a file. It is machine code that runs with all rights of the process.
+///
+/// # Safety
+///
+/// `path` is null or ends in a zero byte.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_engine_open(
+    engine: Option<&BrolgaEngine>,
+    path: *const c_char,
+    unit: Option<&mut MaybeUninit<*mut BrolgaUnit>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (engine, place) = (given(engine, "engine")?, place(unit, "unit")?);
+        // SAFETY: by the contract.
+        let path = unsafe { c_text(path, "path") }?;
+        give(place, engine.opened(&engine.engine().open(path)?));
+        Ok(())
+    })
+}
+
+/// Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
+/// stays as it is.
+///
+/// # Safety
+///
+/// `exports` is null, or the exports of an image that the system's loader has put into memory.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_exports_open(
+    exports: *const c_void,
+    options: Option<&BrolgaOptions>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        // SAFETY: by the contract.
+        unsafe { opened(exports, options) }.map(|_| ())
+    })
+}
+
+/// Calls the exported function of this number; the entries of an image call this. What goes wrong is kept for `brolga_exports_take_error`, and the
+/// result is 0.
+///
+/// # Safety
+///
+/// As `brolga_exports_open`. There are as many words at `args` as the function has arguments, and there is room for one at `result`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn brolga_exports_call(
+    exports: *const c_void,
+    index: usize,
+    args: *const u64,
+    result: *mut u64,
+) {
+    let error = fenced(|| {
+        // SAFETY: by the contract.
+        let opened = unsafe { opened(exports, None) }?;
+        let wrong =
+            || BrolgaError::new(BrolgaCode::Internal, "an entry has a number that its image does not");
+        let Exported { func, is_pointer } = opened.functions.get(index).ok_or_else(wrong)?;
+        // SAFETY: by the contract.
+        let args = unsafe { array(args, is_pointer.len(), "args") }?;
+        let word = |(&bits, &is_pointer): (&u64, &bool)| match is_pointer {
+            true => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
+            false => Word::Bits(u128::from(bits)),
+        };
+        let words = args.iter().zip(is_pointer).map(word);
+        let given = if args.len() <= FEW {
+            let mut few = [Word::Bits(0); FEW];
+            few.iter_mut().zip(words).for_each(|(place, word)| *place = word);
+            func.call_with(&few[..args.len()])?
+        } else {
+            func.call_with(&words.collect::<Vec<_>>())?
+        };
+        if let Some(bits) = given.first() {
+            // SAFETY: there is room by the contract.
+            unsafe { result.write(*bits as u64) };
+        }
+        Ok(())
+    });
+    if let Some(error) = error {
+        // A thread that ends has nobody who asks.
+        let _ = KEPT.try_with(|kept| kept.borrow_mut().get_or_insert(error).code());
+    }
+}
+
+/// Gives the first error that entries of images had on the calling thread since this was asked last; null if there was none. The caller frees it.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_exports_take_error() -> Option<Box<BrolgaError>> {
+    KEPT.try_with(|kept| kept.borrow_mut().take()).ok().flatten()
+}
+
+/// Runs the program of an image, of `length` bytes, by a call such as `main()`, and gives the status of the process; the executables that
+/// `brolga image build --executable` makes call this. The value of the call is printed if `shows` says so.
+///
+/// # Safety
+///
+/// There are `length` bytes at `image`, which do not change; `call` ends in a zero byte. Either may be null, which is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn brolga_image_main(
+    image: *const u8,
+    length: usize,
+    call: *const c_char,
+    shows: bool,
+) -> c_int {
+    let error = fenced(|| {
+        // SAFETY: by the contract.
+        let (bytes, call) = unsafe { (array(image, length, "image")?, c_text(call, "call")?) };
+        run(bytes, call, shows)
+    });
+    let Some(error) = error else { return 0 };
+    // Nobody is there for an error of the error stream.
+    let _ = writeln!(std::io::stderr(), "error: {}", error.text());
+    match error.code() {
+        BrolgaCode::Machine => 4,
+        BrolgaCode::Internal => 101,
+        _ => 1,
+    }
+}
+
+fn run(bytes: &[u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
+    let engine = Engine::new(BrolgaOptions::made(None))?;
+    let image = engine.open_bytes(bytes)?;
+    let call = image.program().call(call)?;
+    let mut evaluator = Evaluator::of_image(&image, &engine);
+    let value = evaluator.call(&call);
+    let unwritten = evaluator.take_output_error();
+    let value = value.map_err(|failure| match failure {
+        brolga::Failure::NotCompiled(error) => BrolgaError::from(error),
+        failure => BrolgaError::new(BrolgaCode::Exception, failure.to_string()),
+    })?;
+    if let Some(error) = unwritten {
+        return Err(BrolgaError::new(BrolgaCode::Machine, format!("cannot write the output: {error}")));
+    }
+    if shows {
+        let told = |error| BrolgaError::new(BrolgaCode::Machine, format!("cannot write the output: {error}"));
+        writeln!(std::io::stdout(), "{value}").map_err(told)?;
+    }
+    Ok(())
+}
+
+/// The image of these exports, opened.
+///
+/// # Safety
+///
+/// As [`brolga_exports_open`].
+unsafe fn opened(
+    exports: *const c_void,
+    options: Option<&BrolgaOptions>,
+) -> Result<&'static Opened, BrolgaError> {
+    // SAFETY: null, or as `Exports` says (`crates/aot/src/image/exports.rs`), and never unloaded.
+    let Some(exports) = (unsafe { exports.cast::<Exports>().as_ref::<'static>() }) else {
+        return Err(BrolgaError::null("exports"));
+    };
+    let known = || {
+        // SAFETY: null, or a leaked box.
+        unsafe { exports.opened.load(Ordering::Acquire).as_ref::<'static>() } // E1
+    };
+    if let Some(opened) = known() {
+        return Ok(opened);
+    }
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(opened) = known() {
+        return Ok(opened);
+    }
+    // SAFETY: by the contract.
+    let path = unsafe { file_of(exports) }?;
+    let bytes = image::read_file(&path).map_err(brolga::Error::from)?;
+    // SAFETY: by the contract the header lies so far in front of the exports, in memory that is not written.
+    let header = unsafe {
+        let header = std::ptr::from_ref(exports).cast::<u8>().wrapping_sub(exports.behind);
+        &*header.cast::<[u8; image::HEADER_BYTES]>()
+    };
+    if !image::is_header_of(header, &bytes) {
+        let text = format!("`{}` was replaced since it was loaded: start the program again", path.display());
+        return Err(BrolgaError::new(BrolgaCode::Machine, text));
+    }
+    let engine = Engine::new(BrolgaOptions::made(options))?;
+    let image = engine.open_bytes(&bytes)?;
+    let function = |export: &image::Export| {
+        let func = image.unit().untyped(&export.function)?;
+        let is_pointer = image::pointers(func.signature());
+        Ok(Exported { func, is_pointer })
+    };
+    let functions = image.exports().iter().map(function).collect::<Result<Vec<_>, BrolgaError>>()?;
+    if functions.len() != exports.count {
+        return Err(BrolgaError::new(BrolgaCode::Machine, "the image has other exports than were loaded"));
+    }
+    // Stays until the process ends, as the library does.
+    let opened: &'static Opened = Box::leak(Box::new(Opened { functions, _kept: (engine, image) }));
+    exports.opened.store(std::ptr::from_ref(opened).cast_mut(), Ordering::Release); // E2
+    Ok(opened)
+}
+
+/// The file that the system's loader has put these exports into memory from.
+///
+/// # Safety
+///
+/// As [`brolga_exports_open`].
+unsafe fn file_of(exports: &Exports) -> Result<PathBuf, BrolgaError> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the address is only compared, and there is room for the answer.
+    let found = unsafe { libc::dladdr(std::ptr::from_ref(exports).cast(), info.as_mut_ptr()) };
+    // SAFETY: zeros are a value, too.
+    let name = unsafe { info.assume_init() }.dli_fname;
+    if found == 0 || name.is_null() {
+        let text = "the system does not know the file of the image";
+        return Err(BrolgaError::new(BrolgaCode::Machine, text));
+    }
+    // SAFETY: the loader's name of a library that is never unloaded.
+    let name = unsafe { CStr::from_ptr(name) };
+    Ok(PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes())))
+}

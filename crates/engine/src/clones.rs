@@ -1,0 +1,106 @@
+//! Which functions of an image have code of their own for a target beyond the first.
+//!
+//! | kind | functions |
+//! |---|---|
+//! | loops | those with a loop: they run long enough for better instructions to count |
+//! | vectors | those with values in lanes, if the target has a feature that its base lacks |
+//! | math | those with an operation that later processors do in one instruction (multiply-add, rounding, counting bits), under the same condition |
+//! | callers | those that call one of these directly, and their callers in turn |
+//!
+//! With callers among them, no code of a target calls a function whose better version it does not know. So versions call each other by distance, and
+//! nothing is looked up at a call. The price is size: what calls a loop from far away is there once for each target.
+//!
+//! `clone_all` takes all functions. Cost: linear in the code, and for callers in the calls, as often as there are functions in the longest chain of calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::func::CalleeData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Context, Func, FuncId, LowType, Op, Value};
+
+/// The kinds of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Kinds {
+    has_loop: bool,
+    has_vectors: bool,
+    has_math: bool,
+}
+
+/// What cloning looks at, for all functions of an image.
+pub(crate) struct Clones {
+    kinds: BTreeMap<FuncId, Kinds>,
+    /// By function: those that it calls.
+    calls: BTreeMap<FuncId, BTreeSet<FuncId>>,
+}
+
+impl Clones {
+    /// Looks at low functions.
+    pub(crate) fn new(cx: &Context, funcs: &BTreeMap<FuncId, Func>) -> Clones {
+        let by_name: BTreeMap<&str, FuncId> =
+            funcs.iter().map(|(&id, func)| (cx.names.text(func.name), id)).collect();
+        let kinds = funcs.iter().map(|(&id, func)| (id, kinds_of(func))).collect();
+        let calls = funcs.iter().map(|(&id, func)| {
+            let insts = func.blocks().flat_map(|block| func.block_insts(block));
+            let callee = |inst| match func.op(inst) {
+                Op::CallSymbol(callee) | Op::CFunction(callee) => match func.callee(callee) {
+                    CalleeData::Symbol { symbol, .. } => by_name.get(cx.names.text(*symbol)).copied(),
+                    _ => None,
+                },
+                _ => None,
+            };
+            (id, insts.filter_map(callee).collect())
+        });
+        Clones { kinds, calls: calls.collect() }
+    }
+
+    /// The functions for a target: all, or those that gain, and their callers. `is_richer` says whether the target has features that its
+    /// base lacks.
+    pub(crate) fn of_target(&self, clone_all: bool, is_richer: bool) -> BTreeSet<FuncId> {
+        let gains = |kinds: &Kinds| kinds.has_loop || is_richer && (kinds.has_vectors || kinds.has_math);
+        let mut cloned: BTreeSet<FuncId> =
+            self.kinds.iter().filter(|(_, kinds)| clone_all || gains(kinds)).map(|(&id, _)| id).collect();
+        loop {
+            let is_caller = |(id, callees): &(&FuncId, &BTreeSet<FuncId>)| {
+                !cloned.contains(id) && !callees.is_disjoint(&cloned)
+            };
+            let callers: Vec<FuncId> = self.calls.iter().filter(is_caller).map(|(&id, _)| id).collect();
+            if callers.is_empty() {
+                return cloned;
+            }
+            cloned.extend(callers);
+        }
+    }
+}
+
+fn kinds_of(func: &Func) -> Kinds {
+    use Intrinsic::{
+        CeilLlvm, CtlzInt, CtpopInt, CttzInt, FloorLlvm, FmaFloat, MuladdFloat, RintLlvm, TruncLlvm,
+    };
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    let goes_back = |(from, block): (usize, &brolga_ir::Block)| {
+        cfg.succs(*block).iter().any(|&to| rpo.position(to).is_some_and(|to| to as usize <= from))
+    };
+    let is_math = |op| {
+        let Op::Intrinsic(op) = op else { return false };
+        matches!(
+            op,
+            CeilLlvm
+                | CtlzInt
+                | CtpopInt
+                | CttzInt
+                | FloorLlvm
+                | FmaFloat
+                | MuladdFloat
+                | RintLlvm
+                | TruncLlvm
+        )
+    };
+    let is_vector = |value| matches!(func.ty(Value::from_u32(value)).as_low(), Some(LowType::V128));
+    Kinds {
+        has_loop: rpo.blocks().iter().enumerate().any(goes_back),
+        has_vectors: (0..func.value_count() as u32).any(is_vector),
+        has_math: func.blocks().flat_map(|block| func.block_insts(block)).any(|inst| is_math(func.op(inst))),
+    }
+}
