@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brolga::image::{self, Image};
-use brolga::{Engine, Evaluator, UntypedFunc, Word};
+use brolga::{Doors, Engine, Evaluator, Options, UntypedFunc, Word};
 
 use crate::engine::{BrolgaEngine, BrolgaUnit};
 use crate::error::{BrolgaCode, BrolgaError, fenced};
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn brolga_image_main(
 }
 
 fn run(bytes: &[u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
-    let engine = Engine::new(BrolgaOptions::made(None))?;
+    let engine = Engine::new(vouched(None))?;
     let image = engine.open_bytes(bytes)?;
     let call = image.program().call(call)?;
     let mut evaluator = Evaluator::of_image(&image, &engine);
@@ -210,6 +210,12 @@ fn run(bytes: &[u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
         writeln!(std::io::stdout(), "{value}").map_err(told)?;
     }
     Ok(())
+}
+
+/// Options for an image that is a part of the process.
+fn vouched(options: Option<&BrolgaOptions>) -> Options {
+    // SAFETY: the image is linked into the executable, or is a library that the system has loaded: its code is the process's own, and who linked it answers for it.
+    BrolgaOptions::made(options).doors(unsafe { Doors::open() })
 }
 
 /// The image of these exports, opened.
@@ -248,7 +254,7 @@ unsafe fn opened(
         let text = format!("`{}` was replaced since it was loaded: start the program again", path.display());
         return Err(BrolgaError::new(BrolgaCode::Machine, text));
     }
-    let engine = Engine::new(BrolgaOptions::made(options))?;
+    let engine = Engine::new(vouched(options))?;
     let image = engine.open_bytes(&bytes)?;
     let function = |export: &image::Export| {
         let func = image.unit().untyped(&export.function)?;

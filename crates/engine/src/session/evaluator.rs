@@ -314,7 +314,7 @@ mod tests {
             let took = evaluator.measure("<test>", text, 100, &clock).unwrap();
             assert_eq!(took.as_secs(), 1, "{text}");
         }
-        for text in ["1", "1 + 1", "Node(1)"] {
+        for text in ["1", "Node(1)"] {
             assert!(evaluator.measure("<test>", text, 1, &clock).is_err(), "{text}");
         }
     }

@@ -362,7 +362,12 @@ impl Oracle<'_> {
                 };
                 self.define(inst, val);
             }
-            Op::Intrinsic(_) => {
+            Op::Intrinsic(_)
+            | Op::Lanes(..)
+            | Op::Splat(_)
+            | Op::ExtractLane(..)
+            | Op::InsertLane(..)
+            | Op::LaneSelect => {
                 self.uses(inst)?;
                 self.define(inst, Val::Other);
             }
