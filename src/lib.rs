@@ -563,7 +563,7 @@ pub use brolga_runtime::Output;
 
 /// The embedder's word for programs that are not checked.
 ///
-/// An engine or session refuses programs with *doors*, ways out of what is checked ([`ir::doors`](crate::ir::doors)), unless it was given this.
+/// An engine or session refuses programs with *doors*, ways out of what is checked ([`ir::doors`]), unless it was given this.
 ///
 /// ```
 /// use brolga::{Doors, Engine, Options, Program};
