@@ -118,7 +118,7 @@ fn main() {
     }
 }
 
-/// What Julia takes: microseconds of a call, milliseconds of the first one.
+/// Times of Julia: microseconds of a call, milliseconds of the first one.
 #[derive(Clone, Copy)]
 struct Julia {
     call: f64,

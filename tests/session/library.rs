@@ -44,7 +44,7 @@ fn read_text(dylib: &Dylib, text: &str) {
     dylib.define(dylib.read("library.jlir", text.as_bytes()).unwrap()).unwrap();
 }
 
-/// What expressions give, as text.
+/// The values of expressions, as text.
 fn values<'t, const N: usize>(dylib: &Dylib, texts: [&'t str; N]) -> [(&'t str, String); N] {
     let names = Module::new(dylib.session().context().view());
     let mut evaluator = Evaluator::new(dylib, &names);

@@ -35,7 +35,7 @@ pub const IMAGE_MAIN: &str = "brolga_image_main";
 /// C compilers, in the order in which they are looked for.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// The options of every link. Nothing of the C library that nobody calls is in the executable.
+/// The options of every link. Functions of the C library without a call are left out.
 const OPTIONS: [&str; 4] = ["-no-pie", "-Wl,--gc-sections", "-Wl,-z,lazy", "-s"];
 
 /// The libraries of the system that the run time needs.
@@ -142,7 +142,7 @@ impl Linker {
         })
     }
 
-    /// Links an object of [`executable_object`] into an executable. Whoever looks finds the old file or the new one, whole.
+    /// Links an object of [`executable_object`] into an executable. A reader finds the old file or the new one, whole.
     ///
     /// # Errors
     /// The linker refuses, or the system does.

@@ -8,7 +8,7 @@
 //!
 //! **Entries.** `crates/aot/src/image/exports.rs` has the exports of an image in memory: a word that is 0 until the image is open, and the distance
 //! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the
-//! header that is in memory: a file that was replaced since is refused. What was opened stays until the process ends, as the library does.
+//! header that is in memory: a file that was replaced since is refused. An opened image stays until the process ends, as the library does.
 //!
 //! **Errors of entries.** An entry has the result that its function has, so what goes wrong is kept for the thread, as `errno` is, and the result
 //! is 0. The first error stays until it is taken: those behind it are mostly its consequences. Nothing unwinds into C: exceptions end in the call
@@ -44,7 +44,7 @@ const FEW: usize = 8;
 /// The exports of an image in memory.
 #[repr(C)]
 struct Exports {
-    /// What was opened; null until then.
+    /// The opened image; null before.
     opened: AtomicPtr<Opened>,
     /// From the header to here.
     behind: usize,
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn brolga_exports_open(
     })
 }
 
-/// Calls the exported function of this number; the entries of an image call this. What goes wrong is kept for `brolga_exports_take_error`, and the
+/// Calls the exported function of this number; the entries of an image call this. The first error is kept for `brolga_exports_take_error`, and the
 /// result is 0.
 ///
 /// # Safety

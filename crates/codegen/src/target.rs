@@ -272,7 +272,7 @@ fn remove(features: &mut Vec<String>, feature: &str) {
     }
 }
 
-/// What can be written, for people.
+/// The help text: all targets and features that can be named.
 ///
 /// # Errors
 /// There is no code generator for the machine.

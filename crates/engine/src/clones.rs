@@ -10,7 +10,7 @@
 //! With callers among them, no code of a target calls a function whose better version it does not know. So versions call each other by distance, and
 //! nothing is looked up at a call. The price is size: what calls a loop from far away is there once for each target.
 //!
-//! `clone_all` takes all functions. Cost: linear in the code, and for callers in the calls, as often as there are functions in the longest chain of calls.
+//! `clone_all` takes all functions. Cost: linear in the code and in the calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,11 +27,11 @@ struct Kinds {
     has_math: bool,
 }
 
-/// What cloning looks at, for all functions of an image.
+/// The kinds and callers of all functions of an image.
 pub(crate) struct Clones {
     kinds: BTreeMap<FuncId, Kinds>,
-    /// By function: those that it calls.
-    calls: BTreeMap<FuncId, BTreeSet<FuncId>>,
+    /// By function: those that call it.
+    callers: BTreeMap<FuncId, BTreeSet<FuncId>>,
 }
 
 impl Clones {
@@ -40,18 +40,17 @@ impl Clones {
         let by_name: BTreeMap<&str, FuncId> =
             funcs.iter().map(|(&id, func)| (cx.names.text(func.name), id)).collect();
         let kinds = funcs.iter().map(|(&id, func)| (id, kinds_of(func))).collect();
-        let calls = funcs.iter().map(|(&id, func)| {
-            let insts = func.blocks().flat_map(|block| func.block_insts(block));
-            let callee = |inst| match func.op(inst) {
-                Op::CallSymbol(callee) | Op::CFunction(callee) => match func.callee(callee) {
-                    CalleeData::Symbol { symbol, .. } => by_name.get(cx.names.text(*symbol)).copied(),
-                    _ => None,
-                },
-                _ => None,
-            };
-            (id, insts.filter_map(callee).collect())
-        });
-        Clones { kinds, calls: calls.collect() }
+        let mut callers: BTreeMap<FuncId, BTreeSet<FuncId>> = BTreeMap::new();
+        for (&id, func) in funcs {
+            for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+                let (Op::CallSymbol(callee) | Op::CFunction(callee)) = func.op(inst) else { continue };
+                let CalleeData::Symbol { symbol, .. } = func.callee(callee) else { continue };
+                if let Some(&callee) = by_name.get(cx.names.text(*symbol)) {
+                    callers.entry(callee).or_default().insert(id);
+                }
+            }
+        }
+        Clones { kinds, callers }
     }
 
     /// The functions for a target: all, or those that gain, and their callers. `is_richer` says whether the target has features that its
@@ -60,16 +59,12 @@ impl Clones {
         let gains = |kinds: &Kinds| kinds.has_loop || is_richer && (kinds.has_vectors || kinds.has_math);
         let mut cloned: BTreeSet<FuncId> =
             self.kinds.iter().filter(|(_, kinds)| clone_all || gains(kinds)).map(|(&id, _)| id).collect();
-        loop {
-            let is_caller = |(id, callees): &(&FuncId, &BTreeSet<FuncId>)| {
-                !cloned.contains(id) && !callees.is_disjoint(&cloned)
-            };
-            let callers: Vec<FuncId> = self.calls.iter().filter(is_caller).map(|(&id, _)| id).collect();
-            if callers.is_empty() {
-                return cloned;
-            }
-            cloned.extend(callers);
+        let mut pending: Vec<FuncId> = cloned.iter().copied().collect();
+        while let Some(callee) = pending.pop() {
+            let callers = self.callers.get(&callee).into_iter().flatten();
+            pending.extend(callers.filter(|&&caller| cloned.insert(caller)));
         }
+        cloned
     }
 }
 

@@ -113,7 +113,7 @@ pub fn build_executable(
     Ok(linker.link(&object, output.as_ref())?)
 }
 
-/// What an executable does.
+/// The call that an executable makes.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The call.
@@ -241,7 +241,7 @@ pub struct Image {
     about: About,
 }
 
-/// What an image is beside its program.
+/// Facts about an opened image beside its program.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     exports: Arc<[Export]>,

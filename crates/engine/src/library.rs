@@ -12,7 +12,7 @@
 //!
 //! Not done: structs by value, strings, arrays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use brolga_aot::image::Export;
@@ -20,10 +20,10 @@ use brolga_codegen::compiled::CompiledFunction;
 use brolga_codegen::export::{compile_export, compile_open, is_of_c};
 use brolga_codegen::isa::HostIsa;
 use brolga_codegen::sig::{FunctionType, Signature, ValueType};
-use brolga_ir::{Func, Level, Module};
+use brolga_ir::{FuncId, Module};
 
 use crate::error::Error;
-use crate::native_type::{declared_type, function_type};
+use crate::native_type::type_of;
 
 /// The types that C has, too.
 const TYPES: &[(&str, &str)] = &[
@@ -218,6 +218,8 @@ pub struct LibraryImage {
 pub(crate) struct Resolved {
     name: String,
     functions: Vec<Exported>,
+    /// The names by which C calls them.
+    names: BTreeSet<String>,
 }
 
 /// A function that C calls.
@@ -235,23 +237,24 @@ impl Resolved {
             let reason = format!("`{}` is no name for a library, because it {fault}", library.name);
             return Err(Error::Export { function: library.name.clone(), reason });
         }
-        let mut resolved = Resolved { name: library.name.clone(), functions: Vec::new() };
+        let mut resolved =
+            Resolved { name: library.name.clone(), functions: Vec::new(), names: BTreeSet::new() };
         for (function, name) in &library.exports {
-            let func = found(module, function)?;
-            let bare = func.spelled_name(&module.cx);
-            resolved.add(module, func, name.as_deref().unwrap_or(&bare))?;
+            let id = found(module, function)?;
+            let bare = module[id].spelled_name(&module.cx);
+            resolved.add(module, id, name.as_deref().unwrap_or(&bare))?;
         }
         if library.all {
-            let named = |wanted: &str| {
-                let all = module.funcs().map(|(_, func)| func);
-                all.filter(|func| func.spelled_name(&module.cx) == wanted).count()
-            };
+            let mut methods: BTreeMap<String, usize> = BTreeMap::new();
             for (_, func) in module.funcs() {
-                let (bare, symbol) = (func.spelled_name(&module.cx), func.symbol(&module.cx));
-                let is_known = resolved.functions.iter().any(|known| known.export.function == symbol);
-                if !is_known && named(&bare) == 1 {
-                    // Whatever C cannot call is left out.
-                    let _ = resolved.add(module, func, &bare);
+                *methods.entry(func.spelled_name(&module.cx)).or_default() += 1;
+            }
+            let known: BTreeSet<String> = resolved.symbols().into_iter().collect();
+            for (id, func) in module.funcs() {
+                let bare = func.spelled_name(&module.cx);
+                if methods.get(&bare) == Some(&1) && !known.contains(&func.symbol(&module.cx)) {
+                    // Functions that C cannot call are left out.
+                    let _ = resolved.add(module, id, &bare);
                 }
             }
         }
@@ -262,8 +265,8 @@ impl Resolved {
         Ok(resolved)
     }
 
-    fn add(&mut self, module: &Module, func: &Func, name: &str) -> Result<(), Error> {
-        let symbol = func.symbol(&module.cx);
+    fn add(&mut self, module: &Module, id: FuncId, name: &str) -> Result<(), Error> {
+        let symbol = module[id].symbol(&module.cx);
         let refused = |reason: String| Error::Export { function: symbol.clone(), reason };
         if let Some(fault) = bad_name(name) {
             let told =
@@ -271,18 +274,12 @@ impl Resolved {
             return Err(refused(told));
         }
         let opens = name.strip_prefix(self.name.as_str()) == Some("_open");
-        if opens || self.functions.iter().any(|known| known.export.name == name) {
+        if opens || self.names.contains(name) {
             return Err(refused(format!(
                 "the library has another function that C calls by the name `{name}`"
             )));
         }
-        let ty = match func.level {
-            Level::High => declared_type(&module.cx, symbol.clone(), &func.sig),
-            Level::Low => module
-                .funcs()
-                .find(|(_, known)| known.symbol(&module.cx) == symbol)
-                .map(|(id, func)| function_type(module, id, func)),
-        };
+        let ty = type_of(module, id);
         let ty = ty.ok_or_else(|| refused("it has no native form".to_owned()))?;
         let (result, params) = c_types(&ty).map_err(|foreign| {
             let takes = format!(
@@ -296,6 +293,7 @@ impl Resolved {
         let declaration = spaced(result, &format!("{name}({params})"));
         let described = format!("{symbol}::{}", ty.result.name);
         let export = Export { function: symbol.clone(), name: name.to_owned() };
+        self.names.insert(name.to_owned());
         self.functions.push(Exported { export, signature: ty.signature, declaration, described });
         Ok(())
     }
@@ -367,21 +365,21 @@ BROLGA_CHECKED BrolgaError *{open}(const BrolgaOptions *options);
 }
 
 /// The function that is called so, by its bare name or its symbol.
-fn found<'m>(module: &'m Module, wanted: &str) -> Result<&'m Func, Error> {
-    let all = || module.funcs().map(|(_, func)| func);
+fn found(module: &Module, wanted: &str) -> Result<FuncId, Error> {
     let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     let symbol = plain(wanted);
-    if let Some(func) = all().find(|func| plain(&func.symbol(&module.cx)) == symbol) {
-        return Ok(func);
+    if let Some((id, _)) = module.funcs().find(|(_, func)| plain(&func.symbol(&module.cx)) == symbol) {
+        return Ok(id);
     }
     let refused = |reason: String| Err(Error::Export { function: wanted.to_owned(), reason });
-    let named: Vec<&Func> = all().filter(|func| func.spelled_name(&module.cx) == wanted).collect();
+    let named = module.funcs().filter(|(_, func)| func.spelled_name(&module.cx) == wanted);
+    let named: Vec<FuncId> = named.map(|(id, _)| id).collect();
     match named.as_slice() {
-        [only] => Ok(only),
+        &[only] => Ok(only),
         [] => refused("the program has no such function".to_owned()),
         several => {
             let symbols: BTreeSet<String> =
-                several.iter().map(|func| format!("`{}`", func.symbol(&module.cx))).collect();
+                several.iter().map(|&id| format!("`{}`", module[id].symbol(&module.cx))).collect();
             refused(format!("it may be any of {}", symbols.into_iter().collect::<Vec<_>>().join(", ")))
         }
     }

@@ -67,17 +67,9 @@ impl Door {
         Door::NativeCode,
     ];
 
-    /// The name in messages: the code of the finding is `door-` and this.
+    /// The name in messages: the code of the finding without `door-`.
     pub fn name(self) -> &'static str {
-        match self {
-            Door::Pointer => "pointer",
-            Door::Foreign => "foreign",
-            Door::Callback => "callback",
-            Door::ArrayParts => "array-parts",
-            Door::LowIr => "low-ir",
-            Door::Bounds => "bounds",
-            Door::NativeCode => "native-code",
-        }
+        self.code().trim_start_matches("door-")
     }
 
     /// The code of a finding.
@@ -93,7 +85,7 @@ impl Door {
         }
     }
 
-    /// What happens there, as a sentence about the statement.
+    /// The danger, as a sentence about the statement.
     pub fn reason(self) -> &'static str {
         match self {
             Door::Pointer => "memory behind a `Ptr` is read or written, and nothing says what lies there",
@@ -114,7 +106,7 @@ impl Door {
         }
     }
 
-    /// What a program that goes through the door has to keep.
+    /// The rule that a program which goes through the door keeps.
     pub fn obligation(self) -> &'static str {
         match self {
             Door::Pointer => {
@@ -263,7 +255,7 @@ pub fn standing(op: Op) -> Standing {
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
         Op::New(_) | Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
-        // What rows claim of types is tested when they run, and an undefined value throws where it is used.
+        // Types that rows claim are tested when they run, and an undefined value throws where it is used.
         Op::Phi
         | Op::Copy
         | Op::Goto

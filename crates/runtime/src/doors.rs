@@ -16,8 +16,8 @@ impl Doors {
     ///
     /// # Safety
     ///
-    /// Whoever opens them answers for all programs and code that the engines and sessions with these options are given, and for what they are
-    /// called with:
+    /// The caller answers for all programs and code that engines and sessions with these options are given, and for the arguments of
+    /// calls:
     ///
     /// | door | what is to be kept |
     /// |---|---|

@@ -42,7 +42,7 @@ pub enum LimitError {
     NoWatch,
 }
 
-/// A token: whoever has it may end the calls that were given it. Clones are one token.
+/// A token by which its holders end the calls that were given it. Clones are one token.
 ///
 /// It is sticky: once cancelled, calls with it end at once, also those that begin later, until it is [cleared](Cancel::clear).
 #[derive(Clone, Default)]
@@ -58,7 +58,7 @@ struct Cancelling {
 }
 
 impl Cancel {
-    /// A token that nobody has cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> Cancel {
         Cancel::default()
     }

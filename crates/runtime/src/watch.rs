@@ -1,4 +1,4 @@
-//! What ends limited calls: the reason of each, and the thread that looks at the clock.
+//! The end of limited calls: its reasons, and the thread that watches the clock.
 //!
 //! ```text
 //!   Watch ── sleeps up to the first deadline ──► EndFrame::end ── writes why ──► sets the end bit of the thread's poll word (`limits.rs`)

@@ -101,7 +101,7 @@ pub struct ImageParts<'a> {
     pub library: Option<&'a Library<'a>>,
 }
 
-/// What makes an image a library for C.
+/// The parts of an image that is a library for C.
 #[derive(Clone, Copy, Debug)]
 pub struct Library<'a> {
     /// The function by which C opens the library.

@@ -157,7 +157,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
     Ok(Placed { code, offsets, imports_at, imports: imports.list, constants })
 }
 
-/// What the first target in a chain has of this name.
+/// The definition of this name in the first target of a chain that has one.
 fn own(named: &BTreeMap<(usize, &str), usize>, chain: &[usize], name: &str) -> Option<usize> {
     chain.iter().find_map(|&version| named.get(&(version, name)).copied())
 }

@@ -10,7 +10,7 @@
 //! front, so the way down ends at target 0.
 //!
 //! **References** are bound when the image is written: code of a version refers to the version of a function that its own target has. No slot and
-//! no word stands between, because whoever calls a function that a target has is among the target's functions, too (the builder sees to that).
+//! no word stands between, because the callers of a target's functions are among its functions, too (the builder ensures it).
 //!
 //! **Choice.** Of the targets that the processor has all features of, the one with most features, and of several the last. If there is none, the error
 //! says for each target which features are missing.

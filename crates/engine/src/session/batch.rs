@@ -9,7 +9,7 @@
 //! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
 //! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
-//! prepared again by whoever defines (`invalidation.rs` says what that is).
+//! prepared again by the defining thread (`invalidation.rs` defines the basis).
 
 use brolga_runtime::events::Event;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
 use super::profile::Profile;
-use super::scope::{self, Seen, import};
+use super::scope::{self, import};
 use super::sync::lock;
 use super::target::Native;
 use super::unit::CodegenUnit;
@@ -242,13 +242,8 @@ impl<'a> Batch<'a> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
         let links = dylib.linking.links()?;
-        let (offers, library) = (std::mem::take(&mut self.offers), session.inner.library.id());
-        let see = |link: &linking::Link| {
-            let scope = session.scopes(&[*link]).pop()?;
-            let is_home = link.dylib == dylib.linking.id();
-            Some(Seen::new(scope, is_home.then_some(&offers), Some(link.dylib) == library))
-        };
-        let scopes: Vec<Seen<'_>> = links.iter().filter_map(see).collect();
+        let offers = std::mem::take(&mut self.offers);
+        let scopes = dylib.seen(&links, Some(&offers));
         for hit in hits {
             let Some(flags) = there.get(&hit.label.symbol) else {
                 // It was removed, by its tracker or by name.

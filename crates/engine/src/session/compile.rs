@@ -212,7 +212,7 @@ pub(crate) fn link_unit(
     let linkage = Linkage {
         visible: &[],
         globals: Some(&input.facts.globals),
-        // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
+        // Programs of one session call each other's functions, whose dynamic calls find the same methods from every caller.
         table: None,
         foreign: Some(&foreign),
         defers_foreign: input.facts.callees == Callees::Late,

@@ -285,7 +285,7 @@ impl Dylib {
 
     /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
-        let scopes = self.seen()?;
+        let scopes = self.seen(&self.linking.links()?, None);
         Ok(declared(&scopes, function, self.session.context()))
     }
 

@@ -6,7 +6,7 @@
 //!      └─► CompilationInput, one for each tier ── its plan (`plan.rs`) ──► low functions, one by one ──► units (`unit.rs`)
 //! ```
 //!
-//! **Who relies on whom.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
+//! **Reliance.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
 //! redefined, so are the bodies that rely on it, in the same step (`invalidation.rs`).
 //!
 //! **Tiers.** A function that is compiled twice has two inputs. The first one is [counting](Counting): it is compiled fast, at `O1` at most, and counts calls and
@@ -110,7 +110,7 @@ impl BodySource {
     }
 }
 
-/// What the code of the first of two tiers counts, beside its calls.
+/// The counters of code of the first of two tiers, beside that of its calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counting {
     /// After how many iterations a loop is left for better code.
@@ -119,7 +119,7 @@ pub(crate) struct Counting {
 
 /// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
 pub(crate) struct CompilationInput {
-    /// What its code counts, if it is of the first of two tiers.
+    /// The counters of its code, if it is of the first of two tiers.
     pub(super) counting: Option<Counting>,
     pub(super) plan: Plan,
     pub(super) facts: Arc<ProgramFacts>,

@@ -243,11 +243,11 @@ impl State {
     #[must_use]
     fn forget(&mut self, label: Label) -> Option<Arc<Caller>> {
         let caller = self.sources.remove(&label)?;
-        for taken in &caller.inlines {
-            if let Some(callers) = self.callers.get_mut(taken) {
+        for inlined in &caller.inlines {
+            if let Some(callers) = self.callers.get_mut(inlined) {
                 callers.remove(&label);
                 if callers.is_empty() {
-                    self.callers.remove(taken);
+                    self.callers.remove(inlined);
                 }
             }
         }
@@ -275,8 +275,8 @@ impl State {
         if let Some(program) = caller.searches {
             self.lookers.entry(program).or_default().insert(label);
         }
-        for taken in &caller.inlines {
-            self.callers.entry(taken.clone()).or_default().insert(label);
+        for inlined in &caller.inlines {
+            self.callers.entry(inlined.clone()).or_default().insert(label);
         }
         self.sources.insert(label, Arc::new(caller));
     }

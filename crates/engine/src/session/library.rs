@@ -6,7 +6,7 @@
 //!      └── its dylib ── linked behind all others ────────────┘
 //! ```
 //!
-//! The library gives way to everybody: it stays the last of a dylib's links, its declarations are imported beside those of other dylibs, not instead, and a
+//! The library gives way to all other definitions: it stays the last of a dylib's links, its declarations are imported beside those of other dylibs, not instead, and a
 //! method of the same signature that a program defines is called instead of the library's, also by calls that are decided at run time
 //! ([`NewMethods::of_library`](brolga_runtime::objects::NewMethods::of_library)).
 //!

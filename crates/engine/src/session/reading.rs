@@ -4,12 +4,13 @@
 //! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.
 
 use brolga_ir::{FunctionName, Module};
+use brolga_linking::Link;
 
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::invalidation::Imported;
-use super::scope::{Seen, declaration, import, with_others};
+use super::scope::{Scope, Seen, declaration, import, with_others};
 use crate::prelude;
 use crate::program::{
     Callees, check_built, check_read, missing_methods, no_doors_built, no_doors_read, read_unit_in,
@@ -83,14 +84,15 @@ impl Dylib {
         self.import(module)
     }
 
-    /// The offers of the dylibs that it sees.
-    pub(super) fn seen(&self) -> Result<Vec<Seen<'static>>, SessionError> {
-        let (links, library) = (self.linking.links()?, self.session.inner.library.id());
-        let scopes = links.iter().filter_map(|link| {
+    /// The offers of the dylibs in a link order; its own with those that it is about to make, if any.
+    pub(super) fn seen<'a>(&self, links: &[Link], soon: Option<&'a Scope>) -> Vec<Seen<'a>> {
+        let library = self.session.inner.library.id();
+        let seen = |link: &Link| {
             let scope = self.session.scopes(&[*link]).pop()?;
-            Some(Seen::new(scope, None, Some(link.dylib) == library))
-        });
-        Ok(scopes.collect())
+            let soon = soon.filter(|_| link.dylib == self.linking.id());
+            Some(Seen::new(scope, soon, Some(link.dylib) == library))
+        };
+        links.iter().filter_map(seen).collect()
     }
 
     /// Imports what the module lacks.
@@ -101,7 +103,7 @@ impl Dylib {
         }
         let seen = self.session.inner.edges.number();
         let links = self.linking.links()?;
-        let looked_for = import(&mut module, &self.seen()?, &|symbol| {
+        let looked_for = import(&mut module, &self.seen(&links, None), &|symbol| {
             self.is_known(self.session.linking().symbol(symbol).symbol(), &links)
         })?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));

@@ -1,4 +1,4 @@
-//! What becomes of code, cells and methods that the linking model lets go of.
+//! Removal: code, cells and methods that the linking model releases.
 //!
 //! | the linking model | here |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Locks of a session: a panic of one holder does not take the others along.
 //!
-//! What a session's locks protect is changed in steps that leave it valid, so a poisoned lock is used on.
+//! The state behind a session's locks is valid after each step of a change, so a poisoned lock stays in use.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -28,7 +28,7 @@ const HEAP: usize = 32 << 20;
 /// Tests of a program that are called.
 const CALLS: usize = 4;
 
-/// What became of an input.
+/// The outcome of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It is no program.
@@ -140,7 +140,7 @@ fn exchanged(rng: &mut Rng, text: &str) -> String {
     format!("{}{new}{}", &text[..from], &text[to..])
 }
 
-/// What a word may be exchanged for. An operand is exchanged for one that is near.
+/// The words that one may be exchanged for; an operand, for one that is near.
 fn others(word: &str) -> &'static [&'static str] {
     let bare = word.rsplit('.').next().unwrap_or(word);
     match word.strip_prefix('%') {

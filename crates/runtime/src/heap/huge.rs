@@ -40,7 +40,7 @@ pub(super) struct HugeObjects {
     mapped: usize,
 }
 
-/// What is left of huge objects, and what has gone.
+/// The huge objects that a sweep has left, and the bytes that it freed.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Swept {
     pub(super) live_objects: usize,

@@ -75,7 +75,7 @@ pub(super) struct Prover<'a> {
     by_value: Vec<u32>,
     /// By block: what calls in it prove about their operands.
     calls: FxHashMap<Block, Vec<Test>>,
-    /// What calls in the present block have proved so far.
+    /// Facts that calls in the present block have proved so far.
     here: Vec<Test>,
     /// Goals that are being proved for φ.
     assumed: Vec<(Option<Value>, Option<Value>, i128)>,

@@ -1,4 +1,4 @@
-//! What the ways of branches, and calls that return, tell about values.
+//! Facts about values that follow from the ways of branches and from calls that return.
 //!
 //! ```text
 //! goto #3 if not slt_int(a, b)             to 2: a ≤ b - 1      to 3: b ≤ a
@@ -57,7 +57,7 @@ pub(super) fn term(func: &Func, value: Value) -> Term {
     Term { value: Some(value), plus: 0 }
 }
 
-/// What is known about an operand of a call behind it.
+/// A fact about an operand of a call, behind the call.
 pub(super) fn call_test(func: &Func, inst: Inst) -> Option<Test> {
     let (Op::CallRuntime(RuntimeFn::GcMemory), &[_, length]) = (func.op(inst), func.args(inst)) else {
         return None;

@@ -1,4 +1,4 @@
-//! What an instruction does to memory, as far as looking for the values of loads needs it.
+//! The effects of an instruction on memory, as far as the search for the values of loads needs them.
 
 use crate::alias::Location;
 use brolga_ir::effects::Effects;
