@@ -1,0 +1,77 @@
+//! A store that fails again and again is left alone for a while: each failure may take until a time-out.
+//!
+//! ```text
+//!   errors in a row     1  2  3                4                5 …
+//!   left alone                1/2 s ─── try ─── 1 s ─── try ─── 2 s …     at most a minute; one success forgets it all
+//! ```
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So many errors in a row are borne.
+const BORNE: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// See the file's header.
+#[derive(Default)]
+pub(crate) struct Breaker {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Errors in a row.
+    errors: u32,
+    closed_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Does what asks the store; none if the store is left alone.
+    pub(crate) fn try_now<T, E>(&self, ask: impl FnOnce() -> Result<T, E>) -> Option<Result<T, E>> {
+        if self.state().closed_until.is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let answer = ask();
+        let mut state = self.state();
+        match answer {
+            Ok(_) => *state = State::default(),
+            Err(_) => {
+                state.errors = state.errors.saturating_add(1);
+                if let Some(beyond) = state.errors.checked_sub(BORNE) {
+                    let pause = FIRST_PAUSE.saturating_mul(1 << beyond.min(16)).min(LONGEST_PAUSE);
+                    state.closed_until = Instant::now().checked_add(pause);
+                }
+            }
+        }
+        drop(state);
+        Some(answer)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_in_a_row_close_it_and_success_opens_it() {
+        let breaker = Breaker::default();
+        let fail = || Err::<(), ()>(());
+        for _ in 0..BORNE - 1 {
+            assert_eq!(breaker.try_now(fail), Some(Err(())));
+        }
+        assert_eq!(breaker.try_now(|| Ok::<_, ()>(())), Some(Ok(())), "these are forgotten");
+        for _ in 0..BORNE {
+            assert_eq!(breaker.try_now(fail), Some(Err(())));
+        }
+        assert_eq!(breaker.try_now(fail), None, "it is left alone");
+        // As if the pause were over.
+        breaker.state().closed_until = Some(Instant::now());
+        assert_eq!(breaker.try_now(fail), Some(Err(())));
+        assert!(breaker.state().closed_until.unwrap() > Instant::now() + FIRST_PAUSE, "the pauses grow");
+    }
+}

@@ -1,0 +1,222 @@
+//! The cache: entries sealed and opened, counted, and the store's failures kept away from those who compile.
+//!
+//! | found | is |
+//! |---|---|
+//! | an entry with its seal | a hit |
+//! | nothing, or nothing yet because the store is left alone | a miss |
+//! | an entry that does not open: damaged, cut, of another key or name | refused, and a miss; the next [`Cache::keep`] writes over it |
+//! | an error | counted, and a miss |
+//!
+//! Cost of a hit: the store's, and the hash of the entry, about a microsecond for each kilobyte.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::breaker::Breaker;
+use crate::digest::Fingerprint;
+use crate::key::CacheKey;
+use crate::sealed::Sealer;
+use crate::store::{CacheStore, EntryName};
+
+const NAMES: &str = "brolga-cache 2026-11 names of entries";
+const SEALS: &str = "brolga-cache 2026-11 seals of entries";
+
+/// Larger payloads are not kept.
+const MAX_PAYLOAD: usize = 256 << 20;
+
+/// Entries of one store, sealed with one key. Engines and sessions share it.
+///
+/// ```
+/// use brolga_cache::{Cache, CacheKey, Digest, DirectoryStore};
+/// use std::time::Duration;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path();
+/// let key = CacheKey::from_file(path.join("key"))?;
+/// let cache = Cache::new(DirectoryStore::open(path.join("entries"), 64 << 20)?, &key);
+/// let mut facts = Digest::new("squares");
+/// facts.word(12);
+/// let facts = facts.finish();
+/// assert!(cache.find(&facts).is_none());
+/// cache.keep(&facts, b"144", Duration::from_millis(3));
+/// let found = cache.find(&facts).map(|found| found.payload);
+/// assert_eq!(found.as_deref(), Some(&b"144"[..]));
+/// assert_eq!((cache.stats().hits, cache.stats().misses), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Cache {
+    store: Box<dyn CacheStore>,
+    breaker: Breaker,
+    names: [u8; 32],
+    sealer: Sealer,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    refused: AtomicU64,
+    read: AtomicU64,
+    kept: AtomicU64,
+    written: AtomicU64,
+    errors: AtomicU64,
+    left_alone: AtomicU64,
+    saved: AtomicU64,
+}
+
+/// What a cache has done since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheStats {
+    /// Entries that were found and opened.
+    pub hits: u64,
+    /// Look-ups that found nothing, or nothing that opened.
+    pub misses: u64,
+    /// Entries that were found and did not open, or were not of the form that their name promised: damaged ones, or somebody else's.
+    pub refused: u64,
+    /// The bytes of the entries that were found.
+    pub read: u64,
+    /// Entries that were written.
+    pub kept: u64,
+    /// Their bytes.
+    pub written: u64,
+    /// Errors of the store.
+    pub errors: u64,
+    /// Requests that were not made because the store had failed again and again.
+    pub left_alone: u64,
+    /// The time that making the entries took which were found, less the time that finding them took.
+    pub saved: Duration,
+}
+
+impl fmt::Display for CacheStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CacheStats { hits, misses, refused, read, kept, written, errors, left_alone, saved } = self;
+        write!(f, "{hits} hits, {misses} misses, {refused} refused, {read} bytes read, ")?;
+        write!(f, "{kept} kept, {written} bytes written, {errors} errors, ")?;
+        write!(f, "{left_alone} requests left out, {:.3} s saved", saved.as_secs_f64())
+    }
+}
+
+/// An entry that was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The bytes that were kept.
+    pub payload: Vec<u8>,
+    /// The time that it saves.
+    saved: Duration,
+}
+
+impl Cache {
+    /// A cache of a store, for those who have this key.
+    pub fn new(store: impl CacheStore + 'static, key: &CacheKey) -> Cache {
+        Cache {
+            store: Box::new(store),
+            breaker: Breaker::default(),
+            names: key.derive(NAMES),
+            sealer: Sealer::new(key.derive(SEALS)),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The name under which an entry lies that depends on these facts.
+    pub fn name(&self, facts: &Fingerprint) -> EntryName {
+        EntryName::new(*blake3::keyed_hash(&self.names, facts.as_bytes()).as_bytes())
+    }
+
+    /// The entry that depends on these facts; none if there is none that opens.
+    pub fn find(&self, facts: &Fingerprint) -> Option<Found> {
+        let start = Instant::now();
+        let name = self.name(facts);
+        let found = self.ask(|| self.store.get(&name)).flatten().and_then(|entry| {
+            let bytes = entry.len() as u64;
+            match self.sealer.open(&name, entry) {
+                Some(opened) => Some((bytes, opened)),
+                None => {
+                    add(&self.counts.refused, 1);
+                    None
+                }
+            }
+        });
+        let Some((bytes, opened)) = found else {
+            add(&self.counts.misses, 1);
+            return None;
+        };
+        add(&self.counts.hits, 1);
+        add(&self.counts.read, bytes);
+        let saved = Duration::from_micros(opened.cost).saturating_sub(start.elapsed());
+        add(&self.counts.saved, micros(saved));
+        Some(Found { payload: opened.payload, saved })
+    }
+
+    /// Takes back that an entry was found: it is not of the form that its name promised.
+    pub fn refuse(&self, found: &Found) {
+        let counts = &self.counts;
+        counts.hits.fetch_sub(1, Ordering::Relaxed);
+        counts.saved.fetch_sub(micros(found.saved), Ordering::Relaxed);
+        add(&counts.refused, 1);
+        add(&counts.misses, 1);
+    }
+
+    /// Keeps what depends on these facts, and took so long to make.
+    pub fn keep(&self, facts: &Fingerprint, payload: &[u8], cost: Duration) {
+        if payload.len() > MAX_PAYLOAD {
+            return;
+        }
+        let name = self.name(facts);
+        let entry = self.sealer.seal(&name, micros(cost), payload);
+        if self.ask(|| self.store.put(&name, &entry)).is_some() {
+            add(&self.counts.kept, 1);
+            add(&self.counts.written, entry.len() as u64);
+        }
+    }
+
+    /// What it has done so far. Threads that work meanwhile may be seen half.
+    pub fn stats(&self) -> CacheStats {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.counts;
+        CacheStats {
+            hits: of(&counts.hits),
+            misses: of(&counts.misses),
+            refused: of(&counts.refused),
+            read: of(&counts.read),
+            kept: of(&counts.kept),
+            written: of(&counts.written),
+            errors: of(&counts.errors) + self.store.hidden_errors(),
+            left_alone: of(&counts.left_alone),
+            saved: Duration::from_micros(of(&counts.saved)),
+        }
+    }
+
+    /// The name of its store in messages.
+    pub fn describe(&self) -> String {
+        self.store.describe()
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce() -> Result<T, crate::StoreError>) -> Option<T> {
+        match self.breaker.try_now(ask) {
+            Some(Ok(answer)) => Some(answer),
+            Some(Err(_)) => {
+                add(&self.counts.errors, 1);
+                None
+            }
+            None => {
+                add(&self.counts.left_alone, 1);
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("store", &self.describe()).field("stats", &self.stats()).finish()
+    }
+}
+
+fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

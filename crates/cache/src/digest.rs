@@ -1,0 +1,84 @@
+//! The facts that an entry depends on, as one number.
+//!
+//! Texts and lists go in with their lengths, so that two different rows of facts never give the same bytes to the hash.
+
+use std::fmt;
+
+/// Collects facts.
+#[derive(Clone)]
+pub struct Digest(blake3::Hasher);
+
+/// The facts as one number: two rows of facts that differ have different ones, as far as anybody can compute.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 32]);
+
+impl Digest {
+    /// No facts yet. The purpose keeps apart digests of different things.
+    pub fn new(purpose: &str) -> Digest {
+        let mut digest = Digest(blake3::Hasher::new());
+        digest.text(purpose);
+        digest
+    }
+
+    /// A number.
+    pub fn word(&mut self, word: u64) {
+        self.0.update(&word.to_le_bytes());
+    }
+
+    /// Bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        self.0.update(bytes);
+    }
+
+    /// A text.
+    pub fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// Facts that were collected before.
+    pub fn facts(&mut self, facts: &Fingerprint) {
+        self.0.update(&facts.0);
+    }
+
+    /// All facts.
+    pub fn finish(&self) -> Fingerprint {
+        Fingerprint(*self.0.finalize().as_bytes())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.finish().fmt(f)
+    }
+}
+
+impl Fingerprint {
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn borders_between_facts_are_facts() {
+        let of = |texts: &[&str]| {
+            let mut digest = Digest::new("test");
+            texts.iter().for_each(|text| digest.text(text));
+            digest.finish()
+        };
+        assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["abc"]), of(&["abc", ""]));
+        assert_ne!(Digest::new("test").finish(), Digest::new("tests").finish());
+    }
+}

@@ -1,0 +1,191 @@
+//! The key of a user or a fleet: entries that were sealed with it are run.
+//!
+//! ```text
+//!   key file (64 digits, readable by its owner alone) ──► CacheKey ──┬─ derive ──► names of entries
+//!                                                                    └─ derive ──► seals of entries
+//! ```
+//!
+//! Whoever has the key can have code run by all who use it, so it is as secret as a password: it does not belong into the directory or store of the entries, which
+//! others may be able to write to. A fleet that shares a store gives all its machines the same file.
+//!
+//! Names come from the key, too: users of one store with different keys do not meet each other's entries.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Digits of a key file.
+const DIGITS: usize = 64;
+
+/// The key that entries are sealed with.
+#[derive(Clone)]
+pub struct CacheKey([u8; 32]);
+
+/// Why there is no key.
+#[derive(thiserror::Error, Debug)]
+pub enum KeyError {
+    /// The system refuses the file.
+    #[error("cannot {what} the key `{path}`: {source}")]
+    File {
+        /// The requested one.
+        what: &'static str,
+        /// The file.
+        path: String,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The file is no key.
+    #[error("`{path}` is no key: {reason}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// How that shows.
+        reason: &'static str,
+    },
+    /// The system has no random numbers.
+    #[error("there are no random numbers for a key: {0}")]
+    Random(String),
+}
+
+impl CacheKey {
+    /// A key that the embedder keeps somewhere.
+    pub fn new(bytes: [u8; 32]) -> CacheKey {
+        CacheKey(bytes)
+    }
+
+    /// A random key, for a cache that one process makes for itself.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn random() -> Result<CacheKey, KeyError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| KeyError::Random(error.to_string()))?;
+        Ok(CacheKey(bytes))
+    }
+
+    /// The key in a file, which is made with a random one if it is not there. Of several processes that make it at once, all have the
+    /// same key.
+    ///
+    /// # Errors
+    /// The system refuses the file; it is no key; others than its owner may read or write it.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<CacheKey, KeyError> {
+        let path = path.as_ref();
+        match read(path) {
+            Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                make(path)?;
+                read(path)
+            }
+            found => found,
+        }
+    }
+
+    /// A key for one purpose.
+    pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
+        blake3::derive_key(purpose, &self.0)
+    }
+}
+
+impl fmt::Debug for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CacheKey(..)")
+    }
+}
+
+fn failed(what: &'static str, path: &Path, source: io::Error) -> KeyError {
+    KeyError::File { what, path: path.display().to_string(), source }
+}
+
+fn malformed(path: &Path, reason: &'static str) -> KeyError {
+    KeyError::Malformed { path: path.display().to_string(), reason }
+}
+
+fn read(path: &Path) -> Result<CacheKey, KeyError> {
+    let text = fs::read_to_string(path).map_err(|error| failed("read", path, error))?;
+    if is_open_to_others(path).map_err(|error| failed("read", path, error))? {
+        return Err(malformed(path, "others than its owner may read or write it"));
+    }
+    let digits = text.trim_end().as_bytes();
+    if digits.len() != DIGITS {
+        return Err(malformed(path, "it has not 64 hexadecimal digits"));
+    }
+    let mut key = [0; 32];
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let value = |digit: u8| char::from(digit).to_digit(16);
+        let (Some(high), Some(low)) = (value(pair[0]), value(pair[1])) else {
+            return Err(malformed(path, "it has something else than hexadecimal digits"));
+        };
+        *byte = (high << 4 | low) as u8;
+    }
+    Ok(CacheKey(key))
+}
+
+/// Writes a new key under another name and links it to its own, unless somebody has been faster.
+fn make(path: &Path) -> Result<(), KeyError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|error| failed("make", path, error))?;
+    let CacheKey(bytes) = CacheKey::random()?;
+    // Its owner alone can read such a file.
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed("make", path, error))?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let written = writeln!(file, "{digits}").and_then(|()| file.as_file().sync_all());
+    written.map_err(|error| failed("write", path, error))?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed("make", path, error.error)),
+    }
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_once_and_read_by_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config/cache.key");
+        let keys: Vec<CacheKey> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| CacheKey::from_file(&path))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| key.0 == keys[0].0));
+        assert_ne!(keys[0].0, [0; 32]);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left over");
+        assert_eq!(format!("{:?}", keys[0]), "CacheKey(..)");
+    }
+
+    #[test]
+    fn another_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        CacheKey::from_file(&path).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            let refused = CacheKey::from_file(&path).unwrap_err().to_string();
+            assert!(refused.contains("others than its owner"), "{refused}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        for (text, reason) in
+            [("abc\n".to_owned(), "64"), ("z".repeat(64), "digits"), ("é".repeat(32), "digits")]
+        {
+            fs::write(&path, text).unwrap();
+            let refused = CacheKey::from_file(&path).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        assert!(matches!(CacheKey::from_file(folder.path()), Err(KeyError::File { .. })));
+    }
+}

@@ -1,0 +1,138 @@
+//! Entries in a Redis server, over the crate `redis`.
+//!
+//! An entry is a string under the store's prefix and the entry's name. How much the server keeps, and what goes when that is too much, are its settings: `maxmemory` and
+//! `maxmemory-policy allkeys-lru`.
+//!
+//! Each request has a connection of its own from a list of open ones, so threads do not wait for each other. A connection that failed is dropped. Connecting, sending and waiting
+//! for an answer have a time limit each, so a server that is gone or silent costs that time, a few times over (`breaker.rs`).
+//!
+//! Cost: a round trip for each request.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::{Client, Connection, FromRedisValue, RedisResult};
+
+use crate::store::{CacheStore, EntryName, StoreError};
+
+/// Open connections beyond these are closed after use.
+const IDLE: usize = 16;
+
+/// See the file's header.
+pub struct RedisStore {
+    client: Client,
+    /// Without its password.
+    address: String,
+    prefix: String,
+    timeout: Duration,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl RedisStore {
+    /// The entries of a server: `redis://host:port/database`, or `redis+unix:///path`. Their keys begin with the prefix. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub fn new(url: &str, prefix: &str, timeout: Duration) -> Result<RedisStore, StoreError> {
+        let client = Client::open(url).map_err(|error| StoreError::new("redis", error))?;
+        let address = format!("redis {}", client.get_connection_info().addr());
+        // The system takes zero for no limit.
+        let timeout = timeout.max(Duration::from_millis(1));
+        Ok(RedisStore { client, address, prefix: prefix.to_owned(), timeout, idle: Mutex::default() })
+    }
+
+    fn connect(&self) -> RedisResult<Connection> {
+        let connection = self.client.get_connection_with_timeout(self.timeout)?;
+        connection.set_read_timeout(Some(self.timeout))?;
+        connection.set_write_timeout(Some(self.timeout))?;
+        Ok(connection)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, StoreError> {
+        let failed = |error: redis::RedisError| StoreError::new(self.describe(), error);
+        let kept = self.idle().pop();
+        let was_kept = kept.is_some();
+        let mut connection = kept.map_or_else(|| self.connect(), Ok).map_err(failed)?;
+        let mut answer = command.query(&mut connection);
+        if was_kept && answer.as_ref().is_err_and(|error: &redis::RedisError| error.is_connection_dropped()) {
+            // The server has closed it since it was used; the others are as old.
+            self.idle().clear();
+            connection = self.connect().map_err(failed)?;
+            answer = command.query(&mut connection);
+        }
+        let answer = answer.map_err(failed)?;
+        let mut idle = self.idle();
+        if idle.len() < IDLE {
+            idle.push(connection);
+        }
+        Ok(answer)
+    }
+
+    fn key(&self, name: &EntryName) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}
+
+impl CacheStore for RedisStore {
+    fn describe(&self) -> String {
+        self.address.clone()
+    }
+
+    fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+        self.ask(redis::cmd("GET").arg(self.key(name)))
+    }
+
+    fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
+        self.ask(redis::cmd("SET").arg(self.key(name)).arg(entry))
+    }
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RedisStore").field(&self.address).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_there_is_an_error_in_time() {
+        // Nobody listens at a port that was free a moment ago.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("redis://:secret@127.0.0.1:{port}/");
+        let store = RedisStore::new(&url, "test:", Duration::from_millis(200)).unwrap();
+        let name = EntryName::new([1; 32]);
+        let error = store.get(&name).unwrap_err().to_string();
+        assert!(error.contains("127.0.0.1") && !error.contains("secret"), "{error}");
+        assert!(store.put(&name, b"code").is_err());
+        assert!(RedisStore::new("no address", "", Duration::ZERO).is_err());
+    }
+
+    /// Run by `tests/cache_redis.sh`, which starts the server.
+    #[test]
+    #[ignore = "needs a server: tests/cache_redis.sh"]
+    fn a_server_keeps_entries() {
+        let url = std::env::var("BROLGA_TEST_REDIS").unwrap();
+        let store = RedisStore::new(&url, "test:", Duration::from_secs(2)).unwrap();
+        let entry: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..8u8 {
+                let (store, entry) = (&store, &entry);
+                scope.spawn(move || {
+                    for round in 0..20u8 {
+                        let name = EntryName::new([thread.wrapping_mul(20).wrapping_add(round); 32]);
+                        assert_eq!(store.get(&name).unwrap(), None);
+                        store.put(&name, entry).unwrap();
+                        assert_eq!(store.get(&name).unwrap().as_ref(), Some(entry));
+                    }
+                });
+            }
+        });
+    }
+}
