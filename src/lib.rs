@@ -11,6 +11,7 @@
 //! | [`Unit`], [`TypedFunc`] | compiled functions, and the typed way to call them |
 //! | [`Evaluator`] | calls and tests by their text, natively or by the interpreter |
 //! | [`image`], [`Image`] | programs built ahead of time and opened by path |
+//! | [`cache`] | code that outlives the process, in a directory, Redis or an object store |
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
 //! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
 //! | `explore`, with the feature of that name | a program from its source to machine code, as a page for a browser |
@@ -237,6 +238,8 @@ pub use brolga_engine::SessionError;
 #[doc(inline)]
 pub use brolga_engine::Workers;
 
+#[doc(inline)]
+pub use brolga_cache as cache;
 pub use brolga_engine::{
     Broken, Counted, CpuTarget, Failure, Fault, Verdict, emit, image, read_unit, session,
 };

@@ -12,6 +12,8 @@
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
 mod bench;
+mod cache;
+mod caching;
 mod compile;
 mod completions;
 mod diff;
@@ -34,8 +36,10 @@ mod verify;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use brolga::OptLevel;
+use brolga::cache::Cache;
 use clap::{Parser, Subcommand};
 
 use report::Stop;
@@ -63,6 +67,7 @@ enum Command {
     Opt(opt::Args),
     Compile(compile::Args),
     Image(image::Args),
+    Cache(cache::Args),
     Explore(explore::Args),
     Repl(repl::Args),
     Top(top::Args),
@@ -82,6 +87,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Opt(args) => opt::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Image(args) => image::run(&args),
+        Command::Cache(args) => cache::run(&args),
         Command::Explore(args) => explore::run(&args),
         Command::Repl(args) => repl::run(&args),
         Command::Top(args) => top::run(&args),
@@ -172,12 +178,12 @@ fn linker(text: &str) -> Result<brolga::LinkerKind, String> {
 }
 
 impl How {
-    /// The engine to compile with; none for the interpreter.
-    fn engine(self) -> Result<Option<brolga::Engine>, Stop> {
+    /// The engine to compile with, and its cache of code, if there is one; none for the interpreter.
+    fn engine(self, cache: Option<&Arc<Cache>>) -> Result<Option<brolga::Engine>, Stop> {
         if self.interp {
             return Ok(None);
         }
-        Ok(Some(brolga::Engine::new(self.options())?))
+        Ok(Some(brolga::Engine::new(cached(self.options(), cache))?))
     }
 
     /// The options of engines and sessions.
@@ -185,6 +191,14 @@ impl How {
         let options = doors::options(self.checked).opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
         options.linker(self.linker.unwrap_or_default())
+    }
+}
+
+/// The same options, with a cache of code.
+fn cached(options: brolga::Options, cache: Option<&Arc<Cache>>) -> brolga::Options {
+    match cache {
+        Some(cache) => options.cache(cache.clone()),
+        None => options,
     }
 }
 

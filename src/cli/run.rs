@@ -4,20 +4,23 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use brolga::cache::Cache;
 use brolga::events::EventListener;
 use brolga::ir::Module;
 use brolga::observe::{self, Live, Several, Trace};
 use brolga::session::{self, Session, Workers};
 use brolga::{Evaluator, Failure, Program, Runtime};
 
+use super::caching::Caching;
 use super::report::{Stop, err, out};
-use super::{Done, How, evaluator, input};
+use super::{Done, How, cached, evaluator, input};
 
 /// Runs a program: its `main()`, or a call whose value is printed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  brolga run examples/fib.jlir\n  brolga run examples/fib.jlir --call 'fib(35)' -O3\n  \
-                        brolga run - --interp < examples/fib.jlir"
+                        brolga run - --interp < examples/fib.jlir\n  \
+                        brolga run examples/fib.jlir --call 'fib(35)' --cache ~/.cache/brolga --cache-stats"
 )]
 pub(crate) struct Args {
     /// The program, in the text form or as a dump of Julia's typed IR; `-` reads the standard input
@@ -44,14 +47,18 @@ pub(crate) struct Args {
     top: Option<PathBuf>,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    caching: Caching,
 }
 
 pub(crate) fn run(args: &Args) -> Done {
     let trace = (args.stats || args.trace.is_some()).then(|| Arc::new(Trace::new()));
+    let cache = args.caching.open()?;
     let done = match args.tiered {
-        Some(calls) => run_tiered(args, calls, trace.as_ref()),
-        None => run_engine(args, trace.as_ref()),
+        Some(calls) => run_tiered(args, calls, trace.as_ref(), cache.as_ref()),
+        None => run_engine(args, trace.as_ref(), cache.as_ref()),
     };
+    args.caching.report(cache.as_ref());
     if let Some(trace) = trace {
         if args.stats {
             err(trace.table());
@@ -72,8 +79,8 @@ fn listen(runtime: &Runtime, trace: Option<&Arc<Trace>>) {
     }
 }
 
-fn run_engine(args: &Args, trace: Option<&Arc<Trace>>) -> Done {
-    let engine = args.how.engine()?;
+fn run_engine(args: &Args, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>>) -> Done {
+    let engine = args.how.engine(cache)?;
     if let Some(engine) = &engine {
         listen(engine.runtime(), trace);
     }
@@ -86,9 +93,14 @@ fn run_engine(args: &Args, trace: Option<&Arc<Trace>>) -> Done {
 }
 
 /// Runs the program in a session.
-fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>) -> Done {
+fn run_tiered(
+    args: &Args,
+    calls: u32,
+    trace: Option<&Arc<Trace>>,
+    cache: Option<&Arc<Cache>>,
+) -> Done {
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
-    let session = Session::new(args.how.options(), Workers::Pool(1))?;
+    let session = Session::new(cached(args.how.options(), cache), Workers::Pool(1))?;
     let served = match &args.top {
         Some(path) => {
             let live = Arc::new(Live::new());

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use brolga::{Engine, Evaluator, Program, Verdict};
 
+use super::caching::Caching;
 use super::progress::{Bars, Progress};
 use super::report::{Stop, err, out};
 use super::{Done, How, evaluator, input, limited};
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     bars: Bars,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    caching: Caching,
 }
 
 /// The results of the tests so far.
@@ -39,7 +42,8 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let engine = args.how.engine()?;
+    let cache = args.caching.open()?;
+    let engine = args.how.engine(cache.as_ref())?;
     let mut count = Count::default();
     let progress = args.bars.begin("test", args.files.len());
     for file in &args.files {
@@ -62,6 +66,7 @@ pub(crate) fn run(args: &Args) -> Done {
         let _ = write!(line, ", {} skipped", count.skipped);
     }
     out(line)?;
+    args.caching.report(cache.as_ref());
     if count.failed > 0 || count.passed == 0 { Err(Stop::Failed) } else { Ok(()) }
 }
 

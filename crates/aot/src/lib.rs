@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `executable.rs` | images as executables, by the system's linker |
 //! | `image/` | programs as images: shared libraries that an engine loads |
+//! | `unit.rs` | units of code for a cache: the tables of images, with relocations |
 //! | `object.rs` | compiled functions and their data as a relocatable object file |
 #![forbid(unsafe_code)]
 
 pub mod executable;
 pub mod image;
 mod object;
+pub mod unit;
 
 pub use object::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};

@@ -9,7 +9,11 @@
 //!
 //! Code generators produce it; linkers, object files and images consume it. It names no Cranelift type.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use cranelift_codegen::binemit::Reloc;
+
+use crate::sig::Signature;
 
 /// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
 /// needs a guard in front of it.
@@ -256,4 +260,23 @@ pub struct CompiledFunction {
     pub made_by: MadeBy,
     /// The listing of the machine code, when it was asked for.
     pub listing: Option<String>,
+}
+
+/// Functions that were compiled together, with all that linking them takes: what is kept of them when the process ends.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct UnitCode {
+    /// The functions.
+    pub functions: Vec<CompiledFunction>,
+    /// Constant bytes that they refer to, by name.
+    pub constants: Vec<(String, Vec<u8>)>,
+    /// The signatures of those that were asked for.
+    pub signatures: BTreeMap<String, Option<Signature>>,
+    /// The signatures that calls assume of functions elsewhere.
+    pub calls: BTreeSet<(String, Signature)>,
+    /// The words of the functions whose C entries they take the addresses of.
+    pub c_callees: BTreeSet<Symbol>,
+    /// Whether they handle objects.
+    pub needs_heap: bool,
+    /// How many cells of a profile they count in.
+    pub cells: usize,
 }

@@ -21,3 +21,6 @@ pub mod target;
 pub mod thread;
 pub mod translate;
 pub mod ways;
+
+/// The version of Cranelift, on which code depends.
+pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;

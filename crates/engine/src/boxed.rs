@@ -11,6 +11,7 @@
 //! Cost: a row of some hundred bytes for each function; one small function for each method that is called so.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::Route;
@@ -22,6 +23,7 @@ use brolga_opt::lower::{boxed_entry, boxed_symbol};
 use brolga_opt::{Cx, OptLevel, optimize};
 use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, MethodRow, NewMethods};
 
+use crate::cached::{CodeCache, alone};
 use crate::error::Error;
 use crate::native_type::declared_type;
 use crate::options::tier;
@@ -33,6 +35,8 @@ pub(crate) struct Recipe {
     pub(crate) level: OptLevel,
     pub(crate) opt: brolga_opt::Options,
     pub(crate) roots: Roots,
+    /// Where they are looked for before they are compiled.
+    pub(crate) cache: Option<CodeCache>,
 }
 
 /// The source of an entry: the declaration of its function.
@@ -65,6 +69,18 @@ impl Declared {
         let mut module = Module::new(self.cx.clone());
         let func = Func::new(self.name, Level::High, self.sig.clone());
         let symbol = boxed_symbol(&func.symbol(&self.cx));
+        let facts = recipe.cache.as_ref().map(|cache| {
+            let mut facts = cache.facts("boxed entry");
+            facts.text(&format!("{route:?} {:?} {:?}", recipe.level, recipe.opt));
+            facts.bytes(&alone(&module, &func));
+            (cache, facts.finish())
+        });
+        if let Some((cache, facts)) = &facts
+            && let Some(kept) = cache.find(facts, &self.cx, |_| Some(Vec::new()))
+        {
+            return Ok((kept.compiled, symbol));
+        }
+        let start = Instant::now();
         // The only function of a module is no duplicate, and the first one.
         let _ = module.add_func(func);
         let entry = boxed_entry(&module, FuncId::from_u32(0))?;
@@ -73,6 +89,9 @@ impl Declared {
         let others = |_: &str| route;
         let style = Style { others: &others, ..Style::from(tier(recipe.level)) };
         let compiled = jit.compile(&self.cx, &[Source { func: &low, ty: None }], style)?;
+        if let Some((cache, facts)) = facts {
+            cache.keep(&facts, &compiled, (&Module::new(self.cx.clone()), &[]), start.elapsed());
+        }
         Ok((compiled, symbol))
     }
 }

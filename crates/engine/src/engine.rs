@@ -17,7 +17,7 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{
-    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError, Params,
+    BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError, Params,
     Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::{Cx, OptLevel};
@@ -25,6 +25,7 @@ use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
 use crate::bridge;
+use crate::cached::{CodeCache, How, compile_program};
 use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
@@ -46,6 +47,8 @@ struct Shared {
     doors: Option<Doors>,
     /// Features of the processor that code of images may not use.
     masked: Vec<(String, bool)>,
+    /// Where code is looked for.
+    cache: Option<CodeCache>,
 }
 
 impl Engine {
@@ -63,11 +66,12 @@ impl Engine {
     }
 
     fn make(runtime: Arc<Runtime>, options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit: options, doors, masked, .. } = options;
+        let Options { level, roots, opt, jit: options, doors, masked, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked }) })
+        let cache = cache.map(|cache| CodeCache::new(cache, &jit, &options, level, &opt, roots));
+        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked, cache }) })
     }
 
     /// The run time of the compiled code: its constants, C symbols and output.
@@ -95,6 +99,11 @@ impl Engine {
     /// Refuses a program with doors while they are closed.
     pub(crate) fn admit(&self, program: &Program) -> Result<(), Error> {
         if self.has_open_doors() { Ok(()) } else { program.check_doors() }
+    }
+
+    /// Where code is looked for before it is compiled.
+    pub(crate) fn cache(&self) -> Option<&CodeCache> {
+        self.shared.cache.as_ref()
     }
 
     pub(crate) fn jit(&self) -> &Jit {
@@ -159,26 +168,50 @@ impl Engine {
         self.admit(program)?;
         self.runtime().free_unused_types();
         let module = program.module();
-        let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
-        let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
         let events = self.runtime().events();
-        let span = events.span(Stage::Optimise, || program.source().name().to_owned());
-        let linked = stages.linked(roots)?;
-        drop(span);
-        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for &id in linked.funcs.keys() {
-            names.entry(module[id].spelled_name(&module.cx)).or_default().push(module[id].symbol(&module.cx));
-        }
         for global in module.globals() {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
-        let unit = build(&self.shared.jit, module, &linked, tier(self.shared.level), Some(globals))?;
+        let (unit, ids) = match self.cache() {
+            Some(cache) => self.build_cached(cache, module, roots, globals)?,
+            None => {
+                let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
+                let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
+                let span = events.span(Stage::Optimise, || program.source().name().to_owned());
+                let linked = stages.linked(roots)?;
+                drop(span);
+                let jit = &self.shared.jit;
+                let unit = build(jit, module, &linked, tier(self.shared.level), Some(globals))?;
+                (unit, linked.funcs.into_keys().collect())
+            }
+        };
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for id in ids {
+            names.entry(module[id].spelled_name(&module.cx)).or_default().push(module[id].symbol(&module.cx));
+        }
         if events.is_on() {
             for function in names.values().flatten() {
                 events.tell(Event::Published { function, tier: 2 });
             }
         }
         Ok(Unit::new(unit, names))
+    }
+
+    /// Links functions and what they call, from the cache as far as it has them, and says which they are.
+    fn build_cached(
+        &self,
+        cache: &CodeCache,
+        module: &Module,
+        roots: impl IntoIterator<Item = FuncId>,
+        globals: &Globals,
+    ) -> Result<(brolga_jit::Unit, Vec<FuncId>), Error> {
+        let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
+        let heap = self.runtime().heap().abi();
+        let how = How { jit, level: *level, opt, roots: *lowering, heap };
+        let (compiled, ids) = compile_program(cache, &how, module, roots)?;
+        let recipe = recipe_of(tier(*level), *lowering, Some(cache.clone()));
+        let unit = link(jit, module, &compiled, &ids, recipe, Some(globals))?;
+        Ok((unit, ids))
     }
 }
 
@@ -248,14 +281,32 @@ pub fn build(
     for (&id, low) in &linked.funcs {
         sources.push(Source { func: low, ty: Some(function_type(module, id, low).into()) });
     }
+    let compiled = jit.compile(&module.cx, &sources, tier)?;
+    let ids: Vec<FuncId> = linked.funcs.keys().copied().collect();
+    link(jit, module, &compiled, &ids, recipe_of(tier, linked.roots, None), globals)
+}
+
+/// How boxed entries are compiled beside code of a tier.
+fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
+    let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
+    Recipe { level, opt: brolga_opt::Options::default(), roots, cache }
+}
+
+/// Links the code of these functions as one unit, with a method for each.
+fn link(
+    jit: &Jit,
+    module: &Module,
+    compiled: &Compiled,
+    ids: &[FuncId],
+    recipe: Recipe,
+    globals: Option<&Globals>,
+) -> Result<brolga_jit::Unit, BuildError> {
     // Other programs, and other units of this one, have methods of their own.
     let runtime = jit.runtime();
     let table = runtime.method_table();
     let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };
-    let unit = jit.build_program(&module.cx, &sources, tier, &linkage)?;
-    let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
-    let recipe = Recipe { level, opt: brolga_opt::Options::default(), roots: linked.roots };
-    let rows = boxed::rows(&unit, module, linked.funcs.keys().copied(), recipe);
+    let unit = jit.link(compiled, &linkage)?;
+    let rows = boxed::rows(&unit, module, ids.iter().copied(), recipe);
     // The table is one of this runtime's.
     unit.keep_methods(runtime.change_methods_of(&table, rows).unwrap_or_default());
     Ok(unit)

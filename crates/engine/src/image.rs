@@ -61,6 +61,11 @@ pub use brolga_codegen::target::help as targets_help;
 const OBJECTS: [usize; 8] =
     [LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, ARRAY_DATA, ARRAY_MEMORY, ARRAY_DIMS, TAG_BYTES];
 
+/// The number of all layouts and calls that code on this heap takes for granted.
+pub(crate) fn abi_of(heap: &HeapAbi) -> u64 {
+    abi_id(heap, &OBJECTS)
+}
+
 /// How an image is made.
 pub(crate) struct Making<'a> {
     pub(crate) level: OptLevel,
@@ -189,7 +194,7 @@ impl<'a> Making<'a> {
             constants: &constants,
             module,
             needs_heap: compiled.iter().any(Compiled::needs_heap),
-            abi: abi_id(self.heap, &OBJECTS),
+            abi: abi_of(self.heap),
             targets: &targets,
             library: library.as_ref(),
         })?)
@@ -318,7 +323,7 @@ impl Engine {
         cx: Arc<Context>,
         globals: &Globals,
     ) -> Result<(Module, Unit, About), Error> {
-        let (abi, features) = (abi_id(self.runtime().heap().abi(), &OBJECTS), self.image_features()?);
+        let (abi, features) = (abi_of(self.runtime().heap().abi()), self.image_features()?);
         let image = image::read(bytes, cx, &Expected { abi, features: &features })?;
         let image::Image {
             module,
@@ -367,7 +372,7 @@ impl Engine {
         let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
         let unit = jit.load_image(&code, types, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
-        let recipe = Recipe { level, opt: opt.clone(), roots };
+        let recipe = Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned() };
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());

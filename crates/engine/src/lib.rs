@@ -10,6 +10,7 @@
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
 //! | `format` | the normal form of a text, with its comments |
+//! | `cached` | code that outlives the process: looked for in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
 //! | [`image`], `library`, `clones` | programs built ahead of time and opened by path; their functions for C; which of them have several versions |
 //!
@@ -19,6 +20,7 @@
 
 mod boxed;
 pub mod bridge;
+mod cached;
 mod clones;
 pub mod emit;
 mod engine;

@@ -1,5 +1,8 @@
 //! Options of an [`Engine`](crate::Engine).
 
+use std::sync::Arc;
+
+use brolga_cache::Cache;
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
@@ -36,6 +39,8 @@ pub struct Options {
     pub(crate) targets: Vec<Target>,
     /// Features of the processor that code of images may not use, by Cranelift's names without `has_`.
     pub(crate) masked: Vec<(String, bool)>,
+    /// Where code is looked for before it is compiled.
+    pub(crate) cache: Option<Arc<Cache>>,
 }
 
 impl Options {
@@ -103,6 +108,14 @@ impl Options {
             self.masked.extend(target.features);
         }
         Ok(self)
+    }
+
+    /// Looks for code in a cache before it is compiled, and keeps there what is compiled: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes its store.
+    /// [`Cache::stats`] says what it was good for. What is found is run, so the cache's key says whose code that may be.
+    #[must_use]
+    pub fn cache(mut self, cache: Arc<Cache>) -> Options {
+        self.cache = Some(cache);
+        self
     }
 
     /// Whether every function is verified after every pass: slow, for finding bugs.

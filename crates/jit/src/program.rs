@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use brolga_codegen::callback::compile_callback;
 use brolga_codegen::compile::{CompileOptions, Limits};
-use brolga_codegen::compiled::Symbol;
+use brolga_codegen::compiled::{Symbol, UnitCode};
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::{HostIsa, Tier};
@@ -204,6 +204,75 @@ impl Compiled {
     /// Whether its code handles objects.
     pub fn needs_heap(&self) -> bool {
         self.needs_heap
+    }
+
+    /// All that linking it takes, in a form without addresses.
+    pub fn code(&self) -> UnitCode {
+        UnitCode {
+            functions: self.unit.functions.clone(),
+            constants: self.unit.data.iter().map(|data| (data.name.clone(), data.bytes.clone())).collect(),
+            signatures: self.signatures.clone(),
+            calls: self.calls.clone(),
+            c_callees: self.c_callees.clone(),
+            needs_heap: self.needs_heap,
+            cells: self.cells,
+        }
+    }
+
+    /// The unit that [`Compiled::code`] was taken from, in a process that need not be the same. `types` are the functions that can be looked up. Nobody can check what machine
+    /// code does: the code has to be what a code generator of this version has made, by the word of whoever calls.
+    ///
+    /// # Errors
+    /// The type of a function is not that of its code.
+    pub fn of_code(
+        cx: &Arc<Context>,
+        code: UnitCode,
+        types: Vec<Arc<FunctionType>>,
+    ) -> Result<Compiled, BuildError> {
+        let UnitCode { functions, constants, signatures, calls, c_callees, needs_heap, cells } = code;
+        for ty in &types {
+            let actual = signatures.get(&ty.symbol).cloned().flatten().unwrap_or_default();
+            if actual != ty.signature {
+                let (name, recorded) = (ty.symbol.clone(), ty.signature.clone());
+                return Err(BuildError::Signature { name, recorded, actual });
+            }
+        }
+        let data = constants.into_iter().map(|(name, bytes)| DataObject {
+            name,
+            bytes,
+            align: CONSTANT_ALIGN,
+            writable: false,
+            relocs: Vec::new(),
+        });
+        let unit = LinkUnit { functions, data: data.collect() };
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls, c_callees })
+    }
+
+    /// One unit of several, which are of one context. They may have the same constants and entries for C; of these one stays.
+    pub fn joined(cx: &Arc<Context>, units: impl IntoIterator<Item = Compiled>) -> Compiled {
+        let mut all = Compiled {
+            unit: LinkUnit::default(),
+            types: Vec::new(),
+            cx: cx.clone(),
+            needs_heap: false,
+            cells: 0,
+            signatures: BTreeMap::new(),
+            calls: BTreeSet::new(),
+            c_callees: BTreeSet::new(),
+        };
+        let (mut functions, mut data) = (BTreeSet::new(), BTreeSet::new());
+        for one in units {
+            let LinkUnit { functions: own, data: own_data } = one.unit;
+            all.unit.functions.extend(own.into_iter().filter(|own| functions.insert(own.name.clone())));
+            all.unit.data.extend(own_data.into_iter().filter(|own| data.insert(own.name.clone())));
+            all.types.extend(one.types);
+            all.needs_heap |= one.needs_heap;
+            all.cells = all.cells.max(one.cells);
+            all.signatures.extend(one.signatures);
+            all.calls.extend(one.calls);
+            all.c_callees.extend(one.c_callees);
+        }
+        all
     }
 
     /// The bytes of machine code in it.

@@ -68,10 +68,19 @@ impl SelfCallees {
 
 /// The high functions of a module in components: every function comes after what it calls, except for what calls it back.
 pub fn bottom_up(module: &Module) -> Vec<Vec<FuncId>> {
+    let high = module.funcs().filter(|(_, func)| func.level == Level::High).map(|(id, _)| id);
+    components(high, &|id| callees(module, &module[id]))
+}
+
+/// Functions and what they lead to in components, as [`bottom_up`] has them, for calls that the caller knows.
+pub fn components(
+    roots: impl IntoIterator<Item = FuncId>,
+    callees: &dyn Fn(FuncId) -> Vec<FuncId>,
+) -> Vec<Vec<FuncId>> {
     let mut walk = Walk::default();
-    for (id, func) in module.funcs() {
-        if func.level == Level::High && walk.number[id] == 0 {
-            walk.from(module, id);
+    for id in roots {
+        if walk.number[id] == 0 {
+            walk.from(callees, id);
         }
     }
     walk.components
@@ -91,12 +100,12 @@ struct Walk {
 }
 
 impl Walk {
-    fn from(&mut self, module: &Module, root: FuncId) {
-        let mut open = vec![self.enter(module, root)];
-        while let Some((id, callees)) = open.last_mut() {
+    fn from(&mut self, callees: &dyn Fn(FuncId) -> Vec<FuncId>, root: FuncId) {
+        let mut open = vec![self.enter(callees, root)];
+        while let Some((id, called)) = open.last_mut() {
             let id = *id;
-            match callees.pop() {
-                Some(callee) if self.number[callee] == 0 => open.push(self.enter(module, callee)),
+            match called.pop() {
+                Some(callee) if self.number[callee] == 0 => open.push(self.enter(callees, callee)),
                 Some(callee) => {
                     if !self.has_component[callee] {
                         self.low[id] = self.low[id].min(self.number[callee]);
@@ -113,12 +122,12 @@ impl Walk {
         }
     }
 
-    fn enter(&mut self, module: &Module, id: FuncId) -> (FuncId, Vec<FuncId>) {
+    fn enter(&mut self, callees: &dyn Fn(FuncId) -> Vec<FuncId>, id: FuncId) -> (FuncId, Vec<FuncId>) {
         self.met += 1;
         self.number[id] = self.met;
         self.low[id] = self.met;
         self.waiting.push(id);
-        (id, callees(module, &module[id]))
+        (id, callees(id))
     }
 
     /// Makes a component of what was met since `id`, if nothing of it reaches further back.

@@ -249,6 +249,11 @@ impl Exit {
         cx.names.text(self.entry_symbol)
     }
 
+    /// What tells the function that was given to [`leave_loops`] from others in which the same names stand for another exit: the head, and what lives there.
+    pub fn mark(&self) -> Vec<u32> {
+        std::iter::once(self.head.as_u32()).chain(self.live.iter().map(|value| value.as_u32())).collect()
+    }
+
     /// The question as a function that always answers the same, for programs in which nobody compiles.
     pub fn answer(&self, cx: &Context, answer: bool) -> Func {
         let mut out = self.question.clone();

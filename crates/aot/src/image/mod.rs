@@ -64,7 +64,7 @@ mod exports;
 mod header;
 mod place;
 mod read;
-mod tables;
+pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 mod versions;

@@ -24,21 +24,22 @@ use brolga_ir::Type;
 use super::{Export, Function};
 
 /// The tables of an image, in the order of the header.
-pub(super) const TABLES: usize = 12;
-pub(super) const CODE: usize = 0;
-pub(super) const CONSTANTS: usize = 1;
-pub(super) const FUNCTIONS: usize = 2;
-pub(super) const LINES: usize = 3;
-pub(super) const MAPS: usize = 4;
-pub(super) const WORDS: usize = 5;
-pub(super) const SIGNATURES: usize = 6;
-pub(super) const IMPORTS: usize = 7;
-pub(super) const STRINGS: usize = 8;
-pub(super) const TARGETS: usize = 9;
-pub(super) const MODULE: usize = 10;
-pub(super) const EXPORTS: usize = 11;
+pub(crate) const TABLES: usize = 12;
+pub(crate) const CODE: usize = 0;
+pub(crate) const CONSTANTS: usize = 1;
+pub(crate) const FUNCTIONS: usize = 2;
+pub(crate) const LINES: usize = 3;
+pub(crate) const MAPS: usize = 4;
+pub(crate) const WORDS: usize = 5;
+pub(crate) const SIGNATURES: usize = 6;
+pub(crate) const IMPORTS: usize = 7;
+pub(crate) const STRINGS: usize = 8;
+pub(crate) const TARGETS: usize = 9;
+pub(crate) const MODULE: usize = 10;
+pub(crate) const EXPORTS: usize = 11;
 
-const NONE: u32 = u32::MAX;
+/// No place.
+pub(crate) const NONE: u32 = u32::MAX;
 const FUNCTION_WORDS: usize = 9;
 const LINE_WORDS: usize = 2;
 const MAP_WORDS: usize = 2;
@@ -56,6 +57,12 @@ const KIND_TYPE: u32 = 7;
 const KIND_INSTANCE: u32 = 8;
 const KIND_BOXED: u32 = 9;
 const KIND_METHODS: u32 = 10;
+// In units of a cache alone.
+const KIND_FUNCTION: u32 = 11;
+const KIND_DATA: u32 = 12;
+const KIND_SLOT: u32 = 13;
+const KIND_COUNTER: u32 = 14;
+const KIND_CELLS: u32 = 15;
 
 const ABIS: [Abi; 11] = [
     Abi::I8,
@@ -75,31 +82,31 @@ const ABIS: [Abi; 11] = [
 
 /// Tables being written.
 #[derive(Default)]
-pub(super) struct Writer {
-    pub(super) functions: Vec<u8>,
-    pub(super) lines: Vec<u8>,
-    pub(super) maps: Vec<u8>,
-    pub(super) words: Vec<u8>,
-    pub(super) signatures: Vec<u8>,
-    pub(super) imports: Vec<u8>,
-    pub(super) strings: Vec<u8>,
-    pub(super) exports: Vec<u8>,
+pub(crate) struct Writer {
+    pub(crate) functions: Vec<u8>,
+    pub(crate) lines: Vec<u8>,
+    pub(crate) maps: Vec<u8>,
+    pub(crate) words: Vec<u8>,
+    pub(crate) signatures: Vec<u8>,
+    pub(crate) imports: Vec<u8>,
+    pub(crate) strings: Vec<u8>,
+    pub(crate) exports: Vec<u8>,
     /// The types that imports name, by number.
-    pub(super) types: Vec<Type>,
+    pub(crate) types: Vec<Type>,
 }
 
-fn put(table: &mut Vec<u8>, words: &[u32]) {
+pub(crate) fn put(table: &mut Vec<u8>, words: &[u32]) {
     words.iter().for_each(|word| table.extend(word.to_le_bytes()));
 }
 
 impl Writer {
-    fn string(&mut self, bytes: &[u8]) -> [u32; 2] {
+    pub(crate) fn string(&mut self, bytes: &[u8]) -> [u32; 2] {
         let at = self.strings.len() as u32;
         self.strings.extend_from_slice(bytes);
         [at, bytes.len() as u32]
     }
 
-    pub(super) fn function(&mut self, function: &Function, version: usize) {
+    pub(crate) fn function(&mut self, function: &Function, version: usize) {
         let [name, length] = self.string(function.name.as_bytes());
         let (line, map) = (self.lines.len() / (4 * LINE_WORDS), self.maps.len() / (4 * MAP_WORDS));
         for &(offset, line) in &function.lines {
@@ -120,7 +127,7 @@ impl Writer {
         );
     }
 
-    fn signature(&mut self, signature: &Signature) -> u32 {
+    pub(crate) fn signature(&mut self, signature: &Signature) -> u32 {
         let at = self.signatures.len() as u32;
         let Signature { params, results } = signature;
         for count in [params.len(), results.len()] {
@@ -131,8 +138,8 @@ impl Writer {
         at
     }
 
-    /// An import. Those that an image does not hold were refused in front of this (`place.rs`).
-    pub(super) fn import(&mut self, symbol: &Symbol) {
+    /// A symbol. Those that an image does not hold were refused in front of this (`place.rs`).
+    pub(crate) fn import(&mut self, symbol: &Symbol) {
         let none = [NONE, 0];
         let mut bits = [0; 4];
         let mut ty = NONE;
@@ -153,19 +160,19 @@ impl Writer {
                 bits = [*low as u32, (*low >> 32) as u32, *high as u32, (*high >> 32) as u32];
                 (KIND_BOXED, self.named(named, &mut ty), none)
             }
-            Symbol::Methods
-            | Symbol::Function(_)
-            | Symbol::Data(_)
-            | Symbol::Slot(_)
-            | Symbol::Counter(_)
-            | Symbol::Cells => (KIND_METHODS, none, none),
+            Symbol::Methods => (KIND_METHODS, none, none),
+            Symbol::Function(name) => (KIND_FUNCTION, self.string(name.as_bytes()), none),
+            Symbol::Data(name) => (KIND_DATA, self.string(name.as_bytes()), none),
+            Symbol::Slot(name) => (KIND_SLOT, self.string(name.as_bytes()), none),
+            Symbol::Counter(name) => (KIND_COUNTER, self.string(name.as_bytes()), none),
+            Symbol::Cells => (KIND_CELLS, none, none),
         };
         put(&mut self.imports, &[kind, first[0], first[1], second[0], second[1], ty]);
         put(&mut self.imports, &bits);
     }
 
     /// A function that C calls, and its name there.
-    pub(super) fn export(&mut self, export: &Export) {
+    pub(crate) fn export(&mut self, export: &Export) {
         let (function, name) = (self.string(export.function.as_bytes()), self.string(export.name.as_bytes()));
         put(&mut self.exports, &[function[0], function[1], name[0], name[1]]);
     }
@@ -181,8 +188,8 @@ impl Writer {
 
 /// Tables being read.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
-    pub(super) tables: [&'a [u8]; TABLES],
+pub(crate) struct Reader<'a> {
+    pub(crate) tables: [&'a [u8]; TABLES],
 }
 
 fn word(table: &[u8], at: usize) -> Option<u32> {
@@ -190,7 +197,7 @@ fn word(table: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*table.get(start..)?.first_chunk()?))
 }
 
-fn row<const N: usize>(table: &[u8], at: usize) -> Option<[u32; N]> {
+pub(crate) fn row<const N: usize>(table: &[u8], at: usize) -> Option<[u32; N]> {
     let start = at.checked_mul(N)?;
     let mut words = [0; N];
     for (index, out) in words.iter_mut().enumerate() {
@@ -200,7 +207,7 @@ fn row<const N: usize>(table: &[u8], at: usize) -> Option<[u32; N]> {
 }
 
 /// How many rows a table has, which holds no half rows.
-fn rows(table: &[u8], words: usize) -> Option<usize> {
+pub(crate) fn rows(table: &[u8], words: usize) -> Option<usize> {
     table.len().is_multiple_of(4 * words).then_some(table.len() / (4 * words))
 }
 
@@ -209,12 +216,12 @@ impl<'a> Reader<'a> {
         self.tables[STRINGS].get(at as usize..)?.get(..length as usize)
     }
 
-    fn text(&self, at: u32, length: u32) -> Option<String> {
+    pub(crate) fn text(&self, at: u32, length: u32) -> Option<String> {
         String::from_utf8(self.string(at, length)?.to_vec()).ok()
     }
 
     /// The functions, by rising offset, each with the number of its target, of which there are so many.
-    pub(super) fn functions(&self, targets: usize) -> Option<Vec<(usize, Function)>> {
+    pub(crate) fn functions(&self, targets: usize) -> Option<Vec<(usize, Function)>> {
         let table = self.tables[FUNCTIONS];
         let count = rows(table, FUNCTION_WORDS)?;
         let (lines, maps) = (rows(self.tables[LINES], LINE_WORDS)?, rows(self.tables[MAPS], MAP_WORDS)?);
@@ -258,7 +265,7 @@ impl<'a> Reader<'a> {
         Some(functions)
     }
 
-    fn signature(&self, at: u32) -> Option<Signature> {
+    pub(crate) fn signature(&self, at: u32) -> Option<Signature> {
         let bytes = self.tables[SIGNATURES].get(at as usize..)?;
         let (params, results) = (word(bytes, 0)? as usize, word(bytes, 1)? as usize);
         let bytes = bytes.get(8..)?.get(..params.checked_add(results)?)?;
@@ -269,7 +276,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The functions that C calls, in the order of their numbers.
-    pub(super) fn exports(&self) -> Option<Vec<Export>> {
+    pub(crate) fn exports(&self) -> Option<Vec<Export>> {
         let table = self.tables[EXPORTS];
         let export = |at| {
             let [function, function_length, name, name_length]: [u32; EXPORT_WORDS] = row(table, at)?;
@@ -282,7 +289,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The imports, with these types.
-    pub(super) fn imports(&self, types: &[Type]) -> Option<Vec<Symbol>> {
+    pub(crate) fn imports(&self, types: &[Type]) -> Option<Vec<Symbol>> {
         let table = self.tables[IMPORTS];
         (0..rows(table, IMPORT_WORDS)?).map(|at| self.import(row(table, at)?, types)).collect()
     }
@@ -311,6 +318,11 @@ impl<'a> Reader<'a> {
                 Symbol::Boxed { ty: named()?, low: half(bits[0], bits[1]), high: half(bits[2], bits[3]) }
             }
             KIND_METHODS => Symbol::Methods,
+            KIND_FUNCTION => Symbol::Function(name()?),
+            KIND_DATA => Symbol::Data(name()?),
+            KIND_SLOT => Symbol::Slot(name()?),
+            KIND_COUNTER => Symbol::Counter(name()?),
+            KIND_CELLS => Symbol::Cells,
             _ => return None,
         })
     }

@@ -18,7 +18,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use brolga_cache::Fingerprint;
 use brolga_codegen::compiled::Symbol as Import;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
@@ -38,6 +40,7 @@ use super::profile::Profile;
 use super::shared::Shared;
 use super::sync::lock;
 use super::target::{Native, Place};
+use crate::cached::{CodeCache, Continuation, KeptLoop};
 use crate::error::Error;
 use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
@@ -47,7 +50,8 @@ use crate::program::Callees;
 pub(crate) struct FoundLoop {
     /// The function.
     pub(crate) func: FuncId,
-    pub(crate) exit: Arc<Exit>,
+    /// How it is left.
+    pub(crate) exit: Continuation,
     /// The type of what continues.
     pub(crate) ty: Arc<FunctionType>,
     pub(crate) question: Arc<str>,
@@ -58,7 +62,23 @@ impl FoundLoop {
         let cx = &module.cx;
         let ty = declared_type(cx, exit.entry_symbol(cx).to_owned(), &exit.entry.sig)?;
         let question = exit.question_symbol(cx).into();
-        Some(FoundLoop { func, exit: Arc::new(exit), ty: Arc::new(ty), question })
+        Some(FoundLoop { func, exit: Continuation::Found(Arc::new(exit)), ty: Arc::new(ty), question })
+    }
+
+    /// A loop of a unit of these functions that comes from a cache.
+    fn of_kept(module: &Module, ids: &[FuncId], kept: KeptLoop) -> Option<FoundLoop> {
+        let cx = &module.cx;
+        let ty = declared_type(cx, kept.entry.symbol(cx), &kept.entry.sig)?;
+        let question = kept.question.symbol(cx).into();
+        let exit = Continuation::Marked(kept.mark.into());
+        Some(FoundLoop { func: *ids.get(kept.func)?, exit, ty: Arc::new(ty), question })
+    }
+
+    /// What a cache keeps of it; nothing if that is where it comes from.
+    fn kept(&self, ids: &[FuncId]) -> Option<KeptLoop> {
+        let Continuation::Found(exit) = &self.exit else { return None };
+        let func = ids.iter().position(|&id| id == self.func)?;
+        Some(KeptLoop { func, entry: exit.entry.clone(), question: exit.question.clone(), mark: exit.mark() })
     }
 
     /// The name by which the loop calls what continues.
@@ -100,6 +120,8 @@ pub(super) struct Lowered {
     /// Theirs, in this order.
     funcs: Vec<Func>,
     loops: Vec<FoundLoop>,
+    /// How long it took.
+    cost: Duration,
 }
 
 impl Lowered {
@@ -110,13 +132,29 @@ impl Lowered {
     }
 }
 
-/// Machine code of functions, and what is to be known about it.
+/// Machine code of functions, and what is to be known about it. It is kept under these facts.
 pub(crate) fn compile(
     shared: &Shared,
     input: &CompilationInput,
     ids: &[FuncId],
+    facts: Option<&Fingerprint>,
 ) -> Result<Output, Arc<Error>> {
-    generate(shared, input, make_low(shared.jit.runtime(), input, ids)?)
+    generate(shared, input, make_low(shared.jit.runtime(), input, ids)?, facts)
+}
+
+/// The unit of these functions from the cache.
+pub(super) fn find(
+    cache: &CodeCache,
+    input: &CompilationInput,
+    ids: &[FuncId],
+    facts: &Fingerprint,
+) -> Option<Output> {
+    let module = input.plan.module();
+    let (compiled, kept) = cache.find_unit(facts, module, input.types_of(ids))?;
+    let loops = kept.into_iter().map(|kept| FoundLoop::of_kept(module, ids, kept));
+    let loops = loops.collect::<Option<Vec<_>>>()?;
+    let weight = u32::try_from(compiled.code_bytes()).unwrap_or(u32::MAX);
+    Some(Output { compiled, loops, ids: ids.to_vec(), weight })
 }
 
 /// Optimised and lowered functions, with their roots placed.
@@ -125,6 +163,7 @@ pub(super) fn make_low(
     input: &CompilationInput,
     ids: &[FuncId],
 ) -> Result<Lowered, Arc<Error>> {
+    let start = Instant::now();
     let plan = &input.plan;
     let is_first = input.counting.is_some();
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
@@ -139,17 +178,19 @@ pub(super) fn make_low(
             funcs.push(plan.placed(id)?);
         }
     }
-    Ok(Lowered { ids: ids.to_vec(), funcs, loops })
+    Ok(Lowered { ids: ids.to_vec(), funcs, loops, cost: start.elapsed() })
 }
 
-/// Machine code.
+/// Machine code, which is kept under these facts.
 pub(super) fn generate(
     shared: &Shared,
     input: &CompilationInput,
     low: Lowered,
+    facts: Option<&Fingerprint>,
 ) -> Result<Output, Arc<Error>> {
+    let start = Instant::now();
     let weight = low.weight();
-    let Lowered { ids, funcs, loops } = low;
+    let Lowered { ids, funcs, loops, cost } = low;
     let module = input.plan.module();
     let is_first = input.counting.is_some();
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len());
@@ -175,6 +216,12 @@ pub(super) fn generate(
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
+    if let (Some(facts), Some(cache)) = (facts, &shared.recipe.cache) {
+        let kept: Option<Vec<KeptLoop>> = loops.iter().map(|found| found.kept(&ids)).collect();
+        if let Some(kept) = kept {
+            cache.keep_unit(facts, module, &compiled, &kept, cost + start.elapsed());
+        }
+    }
     Ok(Output { compiled, loops, ids, weight })
 }
 

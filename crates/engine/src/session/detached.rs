@@ -13,30 +13,62 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use brolga_cache::Fingerprint;
+use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::Target;
 use brolga_linking::{DylibId, LookupKind, Priority, Until};
 
-use super::compile::{compile as compile_low, link_unit, wants};
+use super::compile::{Output, compile as compile_low, link_unit, wants};
 use super::input::CompilationInput;
 use super::linking;
 use super::shared::Shared;
 use super::target::Native;
 
-/// Compiles one function of `module`, which is a copy of the program of `input`, and links it.
+/// Compiles one function of `module`, which is a copy of the program of `input`, and links it. It is kept in the cache under these facts.
 pub(super) fn compile(
     shared: &Arc<Shared>,
     session: &linking::Session<Native>,
     dylib: DylibId,
     input: &Arc<CompilationInput>,
-    module: Module,
-    only: FuncId,
-) -> Result<Target, Box<dyn Error + Send + Sync>> {
+    (module, only): (Module, FuncId),
+    facts: Option<&Fingerprint>,
+) -> Result<Target, Failed> {
     let symbol = module[only].symbol(&module.cx);
     let input = shared.input(module, &[only], input.facts(), None, input.profile());
-    let output = compile_low(shared, &input, &[only])?;
+    let output = compile_low(shared, &input, &[only], facts)?;
+    link(shared, session, dylib, &input, &output, &symbol)
+}
+
+/// Links a function of this type that the cache has under these facts; nothing if it has none. It calls functions of the program of `input`.
+pub(super) fn find(
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    dylib: DylibId,
+    input: &CompilationInput,
+    ty: &Arc<FunctionType>,
+    facts: &Fingerprint,
+) -> Result<Option<Target>, Failed> {
+    let Some(cache) = &shared.recipe.cache else { return Ok(None) };
+    let Some((compiled, _)) = cache.find_unit(facts, input.module(), Some(vec![ty.clone()])) else {
+        return Ok(None);
+    };
+    let output = Output { compiled, loops: Vec::new(), ids: Vec::new(), weight: 0 };
+    link(shared, session, dylib, input, &output, &ty.symbol).map(Some)
+}
+
+type Failed = Box<dyn Error + Send + Sync>;
+
+fn link(
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    dylib: DylibId,
+    input: &CompilationInput,
+    output: &Output,
+    symbol: &str,
+) -> Result<Target, Failed> {
     let names = session.scope();
-    let wants = wants(&names, &output);
+    let wants = wants(&names, output);
     let unit = loop {
         let mut found = Vec::new();
         if !wants.is_empty() {
@@ -44,9 +76,9 @@ pub(super) fn compile(
             found = session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
         }
         // If not, somebody has redefined meanwhile what was found.
-        if let Some(unit) = link_unit(shared, session, &input, &output, &found, &[], None)? {
+        if let Some(unit) = link_unit(shared, session, input, output, &found, &[], None)? {
             break unit;
         }
     };
-    unit.target(&symbol).ok_or_else(|| "its code has no such function".into())
+    unit.target(symbol).ok_or_else(|| "its code has no such function".into())
 }

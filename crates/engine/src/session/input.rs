@@ -17,6 +17,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use brolga_cache::Fingerprint;
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{FuncId, Level, Module};
@@ -27,6 +28,7 @@ use brolga_runtime::Runtime;
 use super::plan::Plan;
 use super::profile::Profile;
 use crate::boxed::Recipe;
+use crate::cached::{CodeCache, Keys};
 use crate::error::Error;
 use crate::native_type::{is_type_of, type_of};
 use crate::program::Callees;
@@ -129,6 +131,8 @@ pub(crate) struct CompilationInput {
     pub(super) profile: Option<Arc<Profile>>,
     /// The types of those of its functions that lie behind cells, by symbol.
     pub(super) types: BTreeMap<String, Arc<FunctionType>>,
+    /// What the code of its functions depends on; nothing of that where there is no cache.
+    keys: OnceLock<Keys>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
 }
@@ -162,6 +166,7 @@ impl CompilationInput {
             names,
             profile,
             types: BTreeMap::new(),
+            keys: OnceLock::new(),
             known: OnceLock::new(),
         }
     }
@@ -199,6 +204,40 @@ impl CompilationInput {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// What the code of a unit of these functions depends on.
+    pub(super) fn facts_of(&self, cache: &CodeCache, ids: &[FuncId]) -> Option<Fingerprint> {
+        let module = self.plan.module();
+        let has_sites = self.counting.is_some() && self.profile.is_some();
+        let keys = self.keys.get_or_init(|| {
+            // How functions are called follows from these two.
+            let note = |id: FuncId| {
+                let is_own = self.names.contains_key(&id);
+                let is_behind = self.facts.behind_cells.contains(&module[id].symbol(&module.cx));
+                u64::from(is_own) << 1 | u64::from(is_behind)
+            };
+            Keys::new(module, note, has_sites)
+        });
+        let mut facts = cache.facts("unit of a session");
+        for flag in [self.facts.is_eager, self.counting.is_some(), has_sites] {
+            facts.word(u64::from(flag));
+        }
+        ids.iter().try_for_each(|&id| {
+            facts.facts(keys.get(id)?);
+            Some(())
+        })?;
+        Some(facts.finish())
+    }
+
+    /// The types of a unit's functions for typed calls; none if one of them has no native form.
+    pub(super) fn types_of(&self, ids: &[FuncId]) -> Option<Vec<Arc<FunctionType>>> {
+        let module = self.plan.module();
+        let ty = |&id: &FuncId| {
+            let known = self.types.get(&module[id].symbol(&module.cx)).cloned();
+            known.or_else(|| type_of(module, id).map(Arc::new))
+        };
+        ids.iter().map(ty).collect()
     }
 
     /// The functions, in their final forms as far as they were asked for.

@@ -240,7 +240,7 @@ impl Body {
             only = if other == id { Some(copy) } else { only };
         }
         let only = only.ok_or("its program has no such function")?;
-        detached::compile(&shared, &session, self.home.dylib, input, module, only)
+        detached::compile(&shared, &session, self.home.dylib, input, (module, only), None)
     }
 }
 

@@ -143,6 +143,7 @@ pub use brolga_jit::{CellError, ObjectFileError};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::boxed::Recipe;
+use crate::cached::CodeCache;
 use crate::error::Error;
 use crate::options::Options;
 use invalidation::Edges;
@@ -268,11 +269,12 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit, doors, .. } = options;
+        let Options { level, roots, opt, jit: made, doors, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
-        let limit = jit.memory.limit;
-        let jit = Jit::new(runtime, jit)?;
+        let limit = made.memory.limit;
+        let jit = Jit::new(runtime, made)?;
+        let cache = cache.map(|cache| CodeCache::new(cache, &jit, &made, level, &opt, roots));
         let (dispatcher, background) = workers.dispatcher(jit.runtime());
         let in_background = background.is_some();
         if let Some(background) = background {
@@ -280,7 +282,8 @@ impl Session {
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
-        let shared = Arc::new(Shared::new(jit, Recipe { level, opt, roots }, methods, in_background));
+        let recipe = Recipe { level, opt, roots, cache };
+        let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {
             evict::set_limit(&shared, &linking, limit);
         }

@@ -18,6 +18,8 @@
 use std::error::Error as AnyError;
 use std::sync::{Arc, Weak};
 
+use brolga_cache::Fingerprint;
+use brolga_codegen::sig::FunctionType;
 use brolga_ir::FuncId;
 use brolga_jit::{LoopEntry, Materialize, Target};
 use brolga_linking::{DylibId, WeakSession};
@@ -28,6 +30,7 @@ use super::input::CompilationInput;
 use super::shared::Shared;
 use super::target::Native;
 use super::{detached, linking};
+use crate::cached::Continuation;
 use crate::error::Error;
 
 /// The entry of a loop's continuation, which the loop's unit is linked with.
@@ -46,6 +49,7 @@ pub(crate) fn loop_entry(
         input: input.clone(),
         func: found.func,
         exit: found.exit.clone(),
+        ty: found.ty.clone(),
     };
     let (ty, question) = (found.ty.clone(), found.question.clone());
     LoopEntry { ty, question, source: Arc::new(source), rounds }
@@ -58,21 +62,56 @@ struct LoopBody {
     dylib: DylibId,
     input: Arc<CompilationInput>,
     func: FuncId,
-    exit: Arc<Exit>,
+    exit: Continuation,
+    /// Its type.
+    ty: Arc<FunctionType>,
 }
 
+impl LoopBody {
+    /// How the loop is left. That of code from a cache is found again in the function that it was made from.
+    fn exit(&self) -> Result<Arc<Exit>, Failed> {
+        let mark = match &self.exit {
+            Continuation::Found(exit) => return Ok(exit.clone()),
+            Continuation::Marked(mark) => mark,
+        };
+        let cx = &self.input.module().cx;
+        let is_own =
+            |exit: &Exit| exit.entry_symbol(cx) == self.ty.symbol && exit.mark().as_slice() == &**mark;
+        let exits = self.input.plan.leaving(self.func)?.1;
+        let found = exits.into_iter().find(is_own).ok_or("its loop was made from another function")?;
+        Ok(Arc::new(found))
+    }
+
+    /// What its code depends on.
+    fn facts(&self, shared: &Shared) -> Option<Fingerprint> {
+        let cache = shared.recipe.cache.as_ref()?;
+        let unit = self.input.facts_of(cache, &[self.func])?;
+        Some(cache.facts_of_loop(&unit, &self.ty.symbol, &self.exit.mark()))
+    }
+}
+
+type Failed = Box<dyn AnyError + Send + Sync>;
+
 impl Materialize for LoopBody {
-    fn materialize(&self) -> Result<Target, Box<dyn AnyError + Send + Sync>> {
+    fn materialize(&self) -> Result<Target, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let facts = self.facts(&shared);
+        if let Some(facts) = &facts {
+            let found = detached::find(&shared, &session, self.dylib, &self.input, &self.ty, facts)?;
+            if let Some(target) = found {
+                return Ok(target);
+            }
+        }
+        let exit = self.exit()?;
         let seen = self.input.module();
         let mut module = seen.without_functions();
         for (id, _) in seen.funcs() {
             module.add_func(seen[id].clone()).map_err(|error| format!("{error:?}"))?;
         }
-        let body = self.exit.body(&seen.cx, &seen[self.func]);
+        let body = exit.body(&seen.cx, &seen[self.func]);
         let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
-        detached::compile(&shared, &session, self.dylib, &self.input, module, entry)
+        detached::compile(&shared, &session, self.dylib, &self.input, (module, entry), facts.as_ref())
     }
 
     fn may_pass(&self, error: &(dyn AnyError + Send + Sync + 'static)) -> bool {

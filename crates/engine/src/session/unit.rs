@@ -6,7 +6,7 @@
 //!                                                                     └── what was found has moved ──────┘
 //! ```
 //!
-//! Between two stages a worker may take other units through the first (`continue_with`). The references of the code are looked up in the dylib's link order until they have
+//! What a cache has is looked up and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the code are looked up in the dylib's link order until they have
 //! an address, and recorded as the needs of the unit: it is ready when all that it may call is ready.
 //!
 //! A callee of a unit may be redefined before the unit is in the tables. Then nothing of it comes there, and it is linked again.
@@ -20,7 +20,7 @@ use brolga_linking::{
 };
 use brolga_runtime::events::Event;
 
-use super::compile::{Output, generate, link_unit, make_low, wants};
+use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
@@ -74,12 +74,19 @@ pub(crate) fn compile_and_link(
     ids: &[FuncId],
     responsibility: Responsibility<Native>,
 ) {
+    let cache = shared.recipe.cache.as_ref();
+    let facts = cache.and_then(|cache| input.facts_of(cache, ids));
+    if let (Some(cache), Some(facts)) = (cache, &facts)
+        && let Some(output) = find(cache, &input, ids, facts)
+    {
+        return look_up_and_link(shared, input, output, responsibility);
+    }
     let low = match make_low(shared.jit.runtime(), &input, ids) {
         Ok(low) => low,
         Err(error) => return responsibility.fail(error),
     };
     responsibility.continue_with(low.weight(), move |responsibility| {
-        let output = match generate(&shared, &input, low) {
+        let output = match generate(&shared, &input, low, facts.as_ref()) {
             Ok(output) => output,
             Err(error) => return responsibility.fail(error),
         };

@@ -1,0 +1,253 @@
+//! What the code of a function depends on beside the settings, as one number for each function of a module.
+//!
+//! ```text
+//!   own form ────────────────────┐
+//!   what its calls may lead to ──┼─ hashed callees first ──► number of the function
+//!   globals, facts of the program ┘        (functions that call each other in a circle are hashed together)
+//! ```
+//!
+//! | seen by the optimiser | in the number |
+//! |---|---|
+//! | the function | its binary form, with all types that it names and their declarations; sites of a profile where they are in the code |
+//! | callees that are inlined, their effects and results | the numbers of *all* methods of the function objects that it has in its hands, in order of definition: which of them a call leads to may change in between |
+//! | a call that only running decides | the forms of all functions of the module |
+//! | global variables: types, first values, whether somebody assigns them | of all, for every function |
+//!
+//! So the number says more than what was inlined, and never less: a change of something that was not looked at costs a compilation, and no change is overlooked. It is the rule of
+//! `session/invalidation.rs`, by which a redefinition finds those that it concerns.
+//!
+//! Cost: each function is copied, written in binary form and hashed once.
+
+use std::collections::BTreeMap;
+
+use brolga_cache::{Digest, Fingerprint};
+use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
+use brolga_ir::func::CalleeData;
+use brolga_opt::callgraph::components;
+
+/// A function object with more methods counts as a call of anything, so that the graph stays small.
+const MOST_METHODS: usize = 64;
+
+/// The numbers of a module's functions.
+pub(crate) struct Keys {
+    by_func: BTreeMap<FuncId, Fingerprint>,
+}
+
+/// A function, and what its calls may lead to.
+struct Node {
+    own: Fingerprint,
+    /// In the order of the function objects that it names, and of their methods.
+    callees: Vec<FuncId>,
+    calls_anything: bool,
+}
+
+impl Keys {
+    /// The numbers of all functions of a verified module, in the forms in which they were defined. `note` is what else the code of a function and of those that see it depends on;
+    /// `has_sites` says whether its code names sites of a profile.
+    pub(crate) fn new(module: &Module, note: impl Fn(FuncId) -> u64, has_sites: bool) -> Keys {
+        let node = |(id, func): (FuncId, &Func)| {
+            let (callees, calls_anything) = reached(module, func);
+            (id, Node { own: own(module, func, note(id), has_sites), callees, calls_anything })
+        };
+        let nodes: BTreeMap<FuncId, Node> = module.funcs().map(node).collect();
+        let mut all = Digest::new("functions");
+        nodes.values().for_each(|node| all.facts(&node.own));
+        let (all, program) = (all.finish(), program(module));
+
+        let mut of_component: BTreeMap<FuncId, Fingerprint> = BTreeMap::new();
+        let callees = |id: FuncId| nodes.get(&id).map_or(Vec::new(), |node| node.callees.clone());
+        for component in components(nodes.keys().copied(), &callees) {
+            let mut facts = Digest::new("component");
+            for node in component.iter().filter_map(|id| nodes.get(id)) {
+                facts.facts(&node.own);
+                facts.word(node.callees.len() as u64);
+                if node.calls_anything {
+                    facts.facts(&all);
+                }
+                for callee in &node.callees {
+                    // One of the same component is known by its own form, which is part of it.
+                    match of_component.get(callee) {
+                        Some(known) => facts.facts(known),
+                        None => facts.word(component.iter().position(|id| id == callee).unwrap_or(0) as u64),
+                    }
+                    if let Some(callee) = nodes.get(callee) {
+                        facts.facts(&callee.own);
+                    }
+                }
+            }
+            let facts = facts.finish();
+            of_component.extend(component.into_iter().map(|id| (id, facts)));
+        }
+        let number = |(&id, node): (&FuncId, &Node)| {
+            let mut facts = Digest::new("function");
+            facts.facts(&program);
+            facts.facts(&node.own);
+            of_component.get(&id).into_iter().for_each(|component| facts.facts(component));
+            (id, facts.finish())
+        };
+        Keys { by_func: nodes.iter().map(number).collect() }
+    }
+
+    /// The number of a function; none if it is not of this module.
+    pub(crate) fn get(&self, id: FuncId) -> Option<&Fingerprint> {
+        self.by_func.get(&id)
+    }
+}
+
+/// The global variables, and what all functions have to know of each other.
+fn program(module: &Module) -> Fingerprint {
+    let mut digest = Digest::new("program");
+    digest.bytes(&binary::write(&module.without_functions()));
+    let facts = module.facts();
+    digest.word(u64::from(facts.gives_to_c()));
+    for global in module.globals() {
+        digest.word(u64::from(facts.is_assigned(global.name)));
+    }
+    digest.finish()
+}
+
+/// The function by itself.
+fn own(module: &Module, func: &Func, note: u64, has_sites: bool) -> Fingerprint {
+    let mut digest = Digest::new("own");
+    digest.word(note);
+    digest.bytes(&alone(module, func));
+    digest.text(&format!("{:?}", func.summary));
+    for (number, inst) in func.blocks().flat_map(|block| func.block_insts(block)).enumerate() {
+        let Some(hint) = func.hint(inst) else { continue };
+        if let Some(site) = hint.site.filter(|_| has_sites) {
+            digest.word(number as u64);
+            digest.word(u64::from(site.cell) << 1 | u64::from(site.swapped));
+        }
+        for seen in &hint.seen {
+            digest.word(number as u64);
+            seen.types.iter().for_each(|&ty| digest.text(&module.cx.types.display(ty).to_string()));
+        }
+    }
+    digest.finish()
+}
+
+/// The binary form of one function, with the declarations of its types.
+pub(crate) fn alone(module: &Module, func: &Func) -> Vec<u8> {
+    let mut only = Module::new(module.cx.clone());
+    // The only function of a module is no duplicate, and a module has given it its object.
+    let _ = only.add_func(func.clone());
+    binary::write(&only)
+}
+
+/// What the calls of a function may lead to, and whether that may be anything.
+fn reached(module: &Module, func: &Func) -> (Vec<FuncId>, bool) {
+    let mut objects: Vec<Type> = Vec::new();
+    for (_, callee) in func.callees() {
+        if let CalleeData::Method { function, .. } = callee {
+            objects.push(*function);
+        }
+    }
+    // Its own object, which is its first argument, it can only call as one of its callees, or by what may call anything.
+    let own = func.sig.params.first().map(|object| object.ty);
+    let values = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
+    objects.extend(values.filter(|&ty| Some(ty) != own));
+    let (mut found, mut seen) = (Vec::new(), rustc_hash::FxHashSet::default());
+    let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
+    let mut calls_anything = insts.any(|inst| match func.op(inst) {
+        Op::Call | Op::CallRuntime(_) => true,
+        Op::Builtin(builtin) => builtin.calls(),
+        _ => false,
+    });
+    for object in objects {
+        let methods = module.methods(object);
+        if !methods.is_empty() && seen.insert(object) {
+            calls_anything |= methods.len() > MOST_METHODS;
+            found.extend_from_slice(methods);
+        }
+    }
+    if calls_anything {
+        found.clear();
+    }
+    (found, calls_anything)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+
+    const PROGRAM: &str = "
+mutable struct Couple
+    a::Int64
+    b::Int64
+end
+global limit::Int64 = 10
+
+function leaf(n::Int64)::Int64
+1 ─ %1 = Base.add_int(n, 1)::Int64
+└──      return %1
+end
+function leaf(x::Float64)::Float64
+1 ─ %1 = Base.add_float(x, 1.0)::Float64
+└──      return %1
+end
+function middle(n::Int64)::Int64
+1 ─ %1 = invoke Main.leaf(n::Int64)::Int64
+└──      return %1
+end
+function even(n::Int64)::Int64
+1 ─ %1 = invoke Main.odd(n::Int64)::Int64
+└──      return %1
+end
+function odd(n::Int64)::Int64
+1 ─ %1 = invoke Main.even(n::Int64)::Int64
+└──      return %1
+end
+function pair(n::Int64)::Couple
+1 ─ %1 = %new(Couple, n, n)::Couple
+└──      return %1
+end
+function open(f::Any)::Any
+1 ─ %1 = (f)(1)::Any
+└──      return %1
+end
+function alone(n::Int64)::Int64
+1 ─      return n
+end
+";
+
+    /// The functions whose numbers differ between the program and a changed one.
+    fn changed(from: &str, to: &str) -> Vec<String> {
+        assert!(PROGRAM.contains(from), "{from}");
+        let keys = |text: &str| -> BTreeMap<String, Fingerprint> {
+            let program = Program::read("keys.jlir", text.as_bytes()).unwrap();
+            let module = program.module();
+            let keys = Keys::new(module, |_| 0, false);
+            module.funcs().map(|(id, f)| (f.symbol(&module.cx), *keys.get(id).unwrap())).collect()
+        };
+        let (before, after) = (keys(PROGRAM), keys(&PROGRAM.replacen(from, to, 1)));
+        assert_eq!(before, keys(PROGRAM), "the numbers are those of every process");
+        before.into_iter().filter(|(name, key)| after.get(name) != Some(key)).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn a_change_reaches_those_who_may_see_it_and_no_others() {
+        // Another method of the same function may come to be the one that is called.
+        let leaf = ["leaf(Float64)", "leaf(Int64)", "middle(Int64)", "open(Any)"];
+        assert_eq!(changed("add_int(n, 1)", "add_int(n, 2)"), [leaf[1], leaf[2], leaf[3]]);
+        assert_eq!(changed("add_float(x, 1.0)", "add_float(x, 2.0)"), [leaf[0], leaf[2], leaf[3]]);
+        let circle = ["even(Int64)", "odd(Int64)", "open(Any)"];
+        assert_eq!(changed("invoke Main.even(n::Int64)", "invoke Main.leaf(n::Int64)"), circle);
+        assert_eq!(changed("function alone(n::Int64)::Int64\n1 ─      return n", "function alone(n::Int64)::Int64\n1 ─      return 1"), [
+            "alone(Int64)",
+            "open(Any)"
+        ]);
+    }
+
+    #[test]
+    fn a_changed_type_reaches_those_who_name_it() {
+        assert_eq!(changed("    b::Int64", "    c::Int64"), ["open(Any)", "pair(Int64)"]);
+    }
+
+    #[test]
+    fn a_changed_global_reaches_all() {
+        assert_eq!(changed("= 10", "= 11").len(), 8);
+        let setter = "function set()::Int64\n1 ─      Base.setglobal!(Main, :limit, 3)::Int64\n└──      return 3\nend\nfunction alone";
+        assert_eq!(changed("function alone", setter).len(), 8);
+    }
+}

@@ -1,0 +1,410 @@
+//! Code that outlives the process: what is found is what would be compiled, and nothing that happens to a cache is seen by those who compile.
+
+#[path = "support/doors.rs"]
+mod doors;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use brolga::cache::{Cache, CacheKey, CacheStats, CacheStore, DirectoryStore, EntryName, StoreError, TwoLevelStore};
+use brolga::{CallError, Engine, Evaluator, Exception, OptLevel, Options, Program, Roots, Session, Traces, Verdict, Workers};
+use brolga_fuzz::rng::Rng;
+
+const SOURCE: &str = r#"
+abstract type Shape end
+mutable struct Square <: Shape
+    side::Int64
+end
+mutable struct Line <: Shape
+    from::Int64
+    to::Int64
+end
+global STEPS::Int64 = 40
+function area(s::Square)::Int64
+1 ─ %1 = Base.getfield(s, :side)::Int64
+│   %2 = Base.mul_int(%1, %1)::Int64
+└──      return %2
+end
+function area(l::Line)::Int64
+1 ─      return 0
+end
+# check: total(3) == 9
+function total(n::Int64)::Any
+1 ─ %1 = %new(Square, n)::Square
+│   %2 = dynamic Main.area(%1)::Any
+└──      return %2
+end
+# throws: inverse(0) DivideError
+function inverse(d::Int64)::Int64
+1 ─ %1 = Base.checked_sdiv_int(1000, d)::Int64
+└──      return %1
+end
+function outer(d::Int64)::Int64
+1 ─ %1 = invoke Main.inverse(d::Int64)::Int64
+│   %2 = Base.add_int(%1, 1)::Int64
+└──      return %2
+end
+# check: guarded(0) == -1
+function guarded(d::Int64)::Int64
+1 ─ %1 = enter #3
+2 ─ %2 = invoke Main.outer(d::Int64)::Int64
+│        $(Expr(:leave, :(%1)))
+└──      return %2
+3 ─      $(Expr(:pop_exception, :(%1)))::Nothing
+└──      return -1
+end
+# check: step(2) == 42
+function step(n::Int64)::Int64
+1 ─ %1 = Main.STEPS::Int64
+│   %2 = Base.add_int(%1, n)::Int64
+│        Core.setglobal!(Main, :STEPS, %2)::Int64
+└──      return %2
+end
+# check: chain(100) == 5050
+function chain(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
+│   %3 = φ (#1 => n, #3 => %8)::Int64
+│   %4 = Base.slt_int(0, %3)::Bool
+└──      goto #4 if not %4
+3 ─ %6 = Base.add_int(%2, %3)::Int64
+│   %7 = %new(Square, %6)::Square
+│   %8 = Base.sub_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+"#;
+
+/// Bytes under names; what is read may be damaged, and requests may fail.
+#[derive(Default)]
+struct InMemory {
+    entries: Mutex<BTreeMap<EntryName, Vec<u8>>>,
+    damage: Mutex<Option<Rng>>,
+    requests: AtomicU64,
+    /// Requests from this one on fail.
+    fails_from: AtomicU64,
+}
+
+impl InMemory {
+    fn new() -> Arc<InMemory> {
+        Arc::new(InMemory { fails_from: AtomicU64::new(u64::MAX), ..InMemory::default() })
+    }
+
+    fn ask(&self) -> Result<(), StoreError> {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        match request < self.fails_from.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(StoreError::new("memory", "it has gone away")),
+        }
+    }
+}
+
+impl CacheStore for InMemory {
+    fn describe(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+        self.ask()?;
+        let mut entry = self.entries.lock().unwrap().get(name).cloned();
+        if let (Some(entry), Some(rng)) = (&mut entry, &mut *self.damage.lock().unwrap()) {
+            let at = rng.below(entry.len());
+            match rng.below(4) {
+                0 => entry.truncate(at),
+                _ => entry[at] ^= 1 << rng.below(8),
+            }
+        }
+        Ok(entry)
+    }
+
+    fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
+        self.ask()?;
+        self.entries.lock().unwrap().insert(*name, entry.to_vec());
+        Ok(())
+    }
+}
+
+fn cache_of(store: &Arc<InMemory>) -> Arc<Cache> {
+    Arc::new(Cache::new(store.clone(), &CacheKey::new([7; 32])))
+}
+
+fn options(cache: &Arc<Cache>) -> Options {
+    crate::doors::open(Options::new()).cache(cache.clone())
+}
+
+fn program(source: &str) -> Program {
+    Program::read("cache.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The values of calls and the verdicts of tests of a program.
+fn seen(program: &Program, options: Options, calls: &[&str]) -> Vec<String> {
+    let engine = Engine::new(options).unwrap();
+    let mut evaluator = Evaluator::native(program, &engine);
+    let mut seen = Vec::new();
+    for check in program.checks() {
+        match evaluator.check(check) {
+            Verdict::Passed => seen.push("passed".to_owned()),
+            verdict => seen.push(format!("{verdict:?}")),
+        }
+    }
+    let values = calls.iter().map(|call| match evaluator.call(&program.call(call).unwrap()) {
+        Ok(value) => value.to_string(),
+        Err(failure) => failure.to_string(),
+    });
+    seen.extend(values.collect::<Vec<_>>());
+    seen
+}
+
+const CALLS: [&str; 5] = ["total(4)", "guarded(5)", "area(Square(7))", "chain(1000)", "inverse(0)"];
+
+#[test]
+fn the_second_run_compiles_nothing_and_sees_the_same() {
+    let program = program(SOURCE);
+    for level in [OptLevel::O0, OptLevel::O2] {
+        for roots in [Roots::Maps, Roots::Linked] {
+            for stress in [false, true] {
+                let (store, how) = (InMemory::new(), |cache: &Arc<Cache>| {
+                    options(cache).opt_level(level).roots(roots).gc_stress(stress)
+                });
+                let expected = seen(
+                    &program,
+                    crate::doors::open(Options::new()).opt_level(level).roots(roots),
+                    &CALLS,
+                );
+                let first = cache_of(&store);
+                assert_eq!(seen(&program, how(&first), &CALLS), expected);
+                let stats = first.stats();
+                assert!(stats.kept > 0 && stats.kept == stats.misses, "{stats}");
+                let second = cache_of(&store);
+                assert_eq!(seen(&program, how(&second), &CALLS), expected);
+                let stats = second.stats();
+                assert!(stats.hits > 0 && stats.misses == 0 && stats.kept == 0, "{level:?} {roots:?}: {stats}");
+                assert!(stats.saved.as_micros() > 0);
+                // Other settings are other code.
+                let other = cache_of(&store);
+                seen(&program, how(&other).opt_level(OptLevel::O1), &[]);
+                assert!(other.stats().misses > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn exceptions_leave_code_from_the_cache_with_their_lines() {
+    let store = InMemory::new();
+    let thrown = |options: Options| -> Exception {
+        let engine = Engine::new(options.traces(Traces::default())).unwrap();
+        let outer = engine.compile(&program(SOURCE)).unwrap().func::<(i64,), i64>("outer").unwrap();
+        match outer.call((0,)) {
+            Err(CallError::Exception(exception)) => *exception,
+            other => panic!("{other:?}"),
+        }
+    };
+    let frames = |exception: &Exception| -> Vec<_> {
+        exception.trace().iter().map(|frame| (frame.function.clone(), frame.line)).collect()
+    };
+    let compiled = frames(&thrown(crate::doors::open(Options::new())));
+    assert!(!compiled.is_empty());
+    assert_eq!(frames(&thrown(options(&cache_of(&store)))), compiled);
+    let cache = cache_of(&store);
+    assert_eq!(frames(&thrown(options(&cache))), compiled);
+    assert_eq!(cache.stats().misses, 0);
+}
+
+#[test]
+fn a_changed_function_is_compiled_again_with_those_that_have_seen_it() {
+    let store = InMemory::new();
+    seen(&program(SOURCE), options(&cache_of(&store)), &[]);
+    let changed = SOURCE.replace("Base.checked_sdiv_int(1000, d)", "Base.checked_sdiv_int(2000, d)");
+    let cache = cache_of(&store);
+    assert_eq!(seen(&program(&changed), options(&cache), &["outer(2)"]).last().unwrap(), "1001");
+    let stats = cache.stats();
+    // `inverse`, `outer` and `guarded`; and `total`, which calls by dispatch.
+    assert_eq!(stats.misses, 4, "{stats}");
+    assert!(stats.hits >= 4, "{stats}");
+}
+
+#[test]
+fn damaged_entries_are_compiled_again() {
+    let (store, program) = (InMemory::new(), program(SOURCE));
+    let expected = seen(&program, options(&cache_of(&store)), &CALLS);
+    let mut refused = 0;
+    for seed in 0..60 {
+        *store.damage.lock().unwrap() = Some(Rng::new(seed));
+        let cache = cache_of(&store);
+        assert_eq!(seen(&program, options(&cache), &CALLS), expected, "seed {seed}");
+        let stats = cache.stats();
+        assert_eq!((stats.hits, stats.refused), (0, stats.misses), "seed {seed}: {stats}");
+        refused += stats.refused;
+    }
+    assert!(refused > 500);
+}
+
+#[test]
+fn a_store_that_goes_away_costs_time_alone() {
+    let program = program(SOURCE);
+    let filled = InMemory::new();
+    let expected = seen(&program, options(&cache_of(&filled)), &CALLS);
+    let requests = filled.requests.load(Ordering::Relaxed);
+    for fails_from in 0..requests {
+        for store in [InMemory::new(), filled.clone()] {
+            store.requests.store(0, Ordering::Relaxed);
+            store.fails_from.store(fails_from, Ordering::Relaxed);
+            let cache = cache_of(&store);
+            assert_eq!(seen(&program, options(&cache), &CALLS), expected, "{fails_from}");
+            assert!(cache.stats().errors <= 3, "{}", cache.stats());
+        }
+    }
+}
+
+/// What calls give in a session, and how many functions were compiled.
+fn in_session(
+    cache: &Arc<Cache>,
+    define: impl Fn(brolga::session::Definitions<'_>) -> brolga::session::Definitions<'_>,
+    stress: bool,
+) -> (Vec<i64>, u64) {
+    let session = Session::new(options(cache).gc_stress(stress), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    dylib.define(define(dylib.read("cache.jlir", SOURCE.as_bytes()).unwrap())).unwrap();
+    let mut given = Vec::new();
+    for (name, arg) in [("guarded", 0), ("guarded", 7), ("chain", 20), ("step", 1)] {
+        let function = dylib.func::<(i64,), i64>(name).unwrap();
+        for round in 0..6 {
+            given.push(function.call((arg + round,)).unwrap());
+            session.optimize_hot();
+        }
+    }
+    // The loop is left for better code in the middle.
+    let chain = dylib.func::<(i64,), i64>("chain").unwrap();
+    given.push(chain.call((3_000,)).unwrap());
+    session.optimize_hot();
+    given.push(chain.call((3_000,)).unwrap());
+    let compiled = session.stats().compiled_functions;
+    session.end();
+    (given, compiled)
+}
+
+type Define = for<'a> fn(brolga::session::Definitions<'a>) -> brolga::session::Definitions<'a>;
+
+#[test]
+fn sessions_find_their_functions_in_all_tiers() {
+    let kinds: [(&str, Define); 5] = [
+        ("eager", |program| program),
+        ("lazy", |program| program.lazy()),
+        ("replaceable", |program| program.replaceable()),
+        ("tiered", |program| program.tiered(3).rounds(100)),
+        ("without profile", |program| program.tiered(3).rounds(100).profiled(false)),
+    ];
+    for (kind, define) in kinds {
+        for stress in [false, true] {
+            let store = InMemory::new();
+            let (given, compiled) = in_session(&cache_of(&store), define, stress);
+            assert!(compiled > 0, "{kind}");
+            let cache = cache_of(&store);
+            let (again, compiled) = in_session(&cache, define, stress);
+            assert_eq!(again, given, "{kind}");
+            let stats = cache.stats();
+            assert_eq!((compiled, stats.misses), (0, 0), "{kind}: {stats}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_takes_what_several_processes_write_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("program.jlir"), SOURCE).unwrap();
+    let run = |extra: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brolga"));
+        command.arg("run").arg(path("program.jlir")).args(["--call", "chain(100)", "--cache-stats"]);
+        command.arg("--cache").arg(path("cache")).arg("--cache-key").arg(path("key")).args(extra);
+        command
+    };
+    for extra in [&[][..], &["--tiered", "2"][..], &["-O0"][..]] {
+        let processes: Vec<_> = (0..4)
+            .map(|_| {
+                let mut command = run(extra);
+                command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+                command.spawn().unwrap()
+            })
+            .collect();
+        for process in processes {
+            let output = process.wait_with_output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "5050\n");
+        }
+        let output = run(extra).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(" 0 misses, 0 refused,") && !said.contains("cache: 0 hits"), "{extra:?}: {said}");
+    }
+    // Another key, another user: nothing is found, and nothing is refused.
+    let mut other = run(&[]);
+    other.arg("--cache-key").arg(path("other"));
+    let show = |extra: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_brolga")).arg("cache").arg(path("cache")).args(extra).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    assert!(!show(&[]).contains(" 0 entries"));
+    assert!(show(&["--clear"]).ends_with(": 0 entries, 0 bytes\n"));
+}
+
+fn directory(path: &Path) -> DirectoryStore {
+    DirectoryStore::open(path, 64 << 20).unwrap()
+}
+
+#[test]
+fn a_near_directory_stands_in_front_of_a_far_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [near, far] = ["near", "far"].map(|name| folder.path().join(name));
+    let (program, key) = (program(SOURCE), CacheKey::random().unwrap());
+    let run = |cache: Cache| -> CacheStats {
+        let cache = Arc::new(cache);
+        seen(&program, options(&cache), &CALLS);
+        cache.stats()
+    };
+    run(Cache::new(directory(&far), &key));
+    let both = || Cache::new(TwoLevelStore::new(directory(&near), directory(&far)), &key);
+    assert_eq!(run(both()).misses, 0);
+    std::fs::remove_dir_all(&far).unwrap();
+    assert_eq!(run(Cache::new(directory(&near), &key)).misses, 0, "all of it has come near");
+    let other = run(Cache::new(directory(&near), &CacheKey::random().unwrap()));
+    assert_eq!((other.hits, other.refused), (0, 0), "who has another key has other names");
+}
+
+/// Run by `tests/cache_redis.sh`, which starts the server and ends it in the middle.
+#[cfg(feature = "redis")]
+#[test]
+#[ignore = "needs a server: tests/cache_redis.sh"]
+fn a_redis_server_is_shared_and_may_go_away() {
+    use brolga::cache::RedisStore;
+    use std::time::Duration;
+    let url = std::env::var("BROLGA_TEST_REDIS").unwrap();
+    let (program, key) = (program(SOURCE), CacheKey::random().unwrap());
+    let redis = || RedisStore::new(&url, "test:", Duration::from_secs(2)).unwrap();
+    let expected = seen(&program, crate::doors::open(Options::new()), &CALLS);
+    for misses_some in [true, false] {
+        let cache = Arc::new(Cache::new(redis(), &key));
+        assert_eq!(seen(&program, options(&cache), &CALLS), expected);
+        let stats = cache.stats();
+        assert_eq!((stats.misses > 0, stats.errors), (misses_some, 0), "{stats}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let near = || TwoLevelStore::new(directory(folder.path()), redis());
+    let cache = Arc::new(Cache::new(near(), &key));
+    assert_eq!(seen(&program, options(&cache), &CALLS), expected);
+    assert_eq!(cache.stats().misses, 0, "{}", cache.stats());
+    // The server goes away.
+    let pid = std::env::var("BROLGA_TEST_REDIS_PID").unwrap();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    std::thread::sleep(Duration::from_millis(500));
+    for changed in ["2000", "3000"] {
+        let program = self::program(&SOURCE.replace("checked_sdiv_int(1000", &format!("checked_sdiv_int({changed}")));
+        assert_eq!(seen(&program, options(&cache), &CALLS[..4]).len(), expected.len() - 1);
+    }
+    assert!(cache.stats().errors > 0, "{}", cache.stats());
+    let alone = Arc::new(Cache::new(redis(), &key));
+    assert_eq!(seen(&program, options(&alone), &CALLS), expected);
+    assert!(alone.stats().hits == 0 && alone.stats().errors > 0, "{}", alone.stats());
+}
