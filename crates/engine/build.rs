@@ -6,8 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that what a compilation gives depends on.
-const CRATES: [&str; 9] =
-    ["aot", "codegen", "engine", "gcroots", "instances", "ir", "jit", "opt", "runtime"];
+const CRATES: [&str; 9] = ["aot", "codegen", "engine", "gcroots", "instances", "ir", "jit", "opt", "runtime"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

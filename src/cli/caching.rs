@@ -53,7 +53,9 @@ fn default_key() -> Result<PathBuf, Stop> {
     let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
     let settings = settings.ok_or_else(|| {
-        Stop::Usage("there is no home directory for the key of the cache; name a file with `--cache-key`".to_owned())
+        Stop::Usage(
+            "there is no home directory for the key of the cache; name a file with `--cache-key`".to_owned(),
+        )
     })?;
     Ok(settings.join("brolga/cache.key"))
 }

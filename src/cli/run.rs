@@ -93,12 +93,7 @@ fn run_engine(args: &Args, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>
 }
 
 /// Runs the program in a session.
-fn run_tiered(
-    args: &Args,
-    calls: u32,
-    trace: Option<&Arc<Trace>>,
-    cache: Option<&Arc<Cache>>,
-) -> Done {
+fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>>) -> Done {
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
     let session = Session::new(cached(args.how.options(), cache), Workers::Pool(1))?;
     let served = match &args.top {

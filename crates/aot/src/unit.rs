@@ -1,7 +1,7 @@
 //! A unit of compiled functions as bytes, for a cache that outlives the process.
 //!
 //! ```text
-//!   UnitCode, declarations, words ── write ──► lengths of the tables │ tables of images (image/tables.rs) │ tables of units
+//!   UnitCode, types, words ── write ──► lengths of the tables │ tables of images (image/tables.rs) │ tables of units
 //!                                 ◄── read ──
 //! ```
 //!
@@ -15,23 +15,25 @@
 //! | constants | name (offset, length), bytes (offset, length) |
 //! | known | name (offset, length), signature or none: of the functions that were asked for |
 //! | calls | name (offset, length), signature: of functions elsewhere |
-//! | facts | number of symbols of functions, flags, cells of the profile |
+//! | facts | number of symbols of functions, flags, cells of the profile, number of types that symbols name |
 //! | words | whatever the writer wants to know again |
 //!
-//! The module holds declarations that the writer wants to know again, beside the list of types. It is left out where there is neither.
+//! The list of types ends with those that the writer wants to know again. It is left out where there are none; the module in front of it is empty.
 //!
 //! **Reading** is bounds-checked like that of images, and gives an error for whatever is not as it was written. It cannot tell what machine code does: whoever reads has to know that the bytes are those that
 //! were written (the seal of a cache's entry).
 
 use std::sync::Arc;
 
-use brolga_codegen::compiled::{CompiledFunction, MadeBy, RelocKind, RelocTarget, Relocation, Symbol, UnitCode};
-use brolga_ir::{Context, Module, binary};
+use brolga_codegen::compiled::{
+    CompiledFunction, MadeBy, RelocKind, RelocTarget, Relocation, Symbol, UnitCode,
+};
+use brolga_ir::{Context, Module, Type, binary};
 
 use crate::image::Function;
 use crate::image::tables::{
-    CODE, CONSTANTS, FUNCTIONS, IMPORTS, LINES, MAPS, MODULE, NONE, Reader, SIGNATURES, STRINGS, TABLES, WORDS,
-    Writer, put, row, rows,
+    CODE, CONSTANTS, FUNCTIONS, IMPORTS, LINES, MAPS, MODULE, NONE, Reader, SIGNATURES, STRINGS, TABLES,
+    WORDS, Writer, put, row, rows,
 };
 
 /// The form of units; it goes into the facts that an entry depends on.
@@ -50,7 +52,7 @@ const PART_WORDS: usize = 4;
 const RELOCATION_WORDS: usize = 6;
 const DATA_WORDS: usize = 4;
 const KNOWN_WORDS: usize = 3;
-const FACT_WORDS: usize = 3;
+const FACT_WORDS: usize = 4;
 
 const NEEDS_HEAP: u32 = 1;
 
@@ -75,8 +77,8 @@ const MAKERS: [MadeBy; 4] =
 pub struct StoredUnit {
     /// The code.
     pub code: UnitCode,
-    /// The declarations, in the order in which they were written; none if there were none.
-    pub declared: Option<Module>,
+    /// The writer's types.
+    pub types: Vec<Type>,
     /// The writer's words.
     pub words: Vec<u32>,
 }
@@ -86,8 +88,8 @@ pub struct StoredUnit {
 #[error("this is no unit of code: {0} cannot be read")]
 pub struct UnitError(&'static str);
 
-/// A unit as bytes, with declarations and words that the writer wants to know again. Nothing if it is too large for its tables.
-pub fn write(code: &UnitCode, declared: &Module, words: &[u32]) -> Option<Vec<u8>> {
+/// A unit as bytes, with types and words that the writer wants to know again. Types are those of `cx`. Nothing if it is too large for its tables.
+pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) -> Option<Vec<u8>> {
     let mut tables = Writer::default();
     let (mut text, mut parts, mut relocations): (Vec<u8>, Vec<u8>, Vec<u8>) = Default::default();
     let mut symbols = 0;
@@ -142,12 +144,14 @@ pub fn write(code: &UnitCode, declared: &Module, words: &[u32]) -> Option<Vec<u8
     }
     let mut facts = Vec::new();
     let flags = if code.needs_heap { NEEDS_HEAP } else { 0 };
-    put(&mut facts, &[symbols, flags, u32::try_from(code.cells).ok()?]);
+    let named = u32::try_from(tables.types.len()).ok()?;
+    put(&mut facts, &[symbols, flags, u32::try_from(code.cells).ok()?, named]);
+    tables.types.extend_from_slice(types);
     let mut extra = Vec::new();
     put(&mut extra, words);
-    let module = match tables.types.is_empty() && declared.func_count() == 0 {
+    let module = match tables.types.is_empty() {
         true => Vec::new(),
-        false => binary::write_with_types(declared, &tables.types),
+        false => binary::write_with_types(&Module::new(cx.clone()), &tables.types),
     };
     let mut all: [&[u8]; ALL] = [&[]; ALL];
     for (at, table) in [
@@ -188,16 +192,13 @@ pub fn read(bytes: &[u8], cx: &Arc<Context>) -> Result<StoredUnit, UnitError> {
     let mut own: [&[u8]; TABLES] = [&[]; TABLES];
     own.copy_from_slice(&tables[..TABLES]);
     let reader = Reader { tables: own };
-    let (declared, types) = match own[MODULE] {
-        [] => (None, Vec::new()),
-        module => {
-            let read = binary::read_with_types(module, cx.clone());
-            let (module, types) = read.map_err(|_| UnitError("the list of types"))?;
-            (Some(module), types)
-        }
+    let types = match own[MODULE] {
+        [] => Vec::new(),
+        module => binary::read_with_types(module, cx.clone()).map_err(|_| UnitError("the list of types"))?.1,
     };
-    let symbols = reader.imports(&types).ok_or(UnitError("the table of symbols"))?;
-    let [count, flags, cells] = single(tables[FACTS]).ok_or(UnitError("the table of facts"))?;
+    let [count, flags, cells, named] = single(tables[FACTS]).ok_or(UnitError("the table of facts"))?;
+    let (named, types) = types.split_at_checked(named as usize).ok_or(UnitError("the number of types"))?;
+    let symbols = reader.imports(named).ok_or(UnitError("the table of symbols"))?;
     let (symbols, c_callees) =
         symbols.split_at_checked(count as usize).ok_or(UnitError("the number of symbols"))?;
     let functions = functions(&reader, &tables, symbols).ok_or(UnitError("the table of functions"))?;
@@ -215,7 +216,7 @@ pub fn read(bytes: &[u8], cx: &Arc<Context>) -> Result<StoredUnit, UnitError> {
     };
     let count = rows(tables[EXTRA], 1).ok_or(UnitError("the words"))?;
     let words = (0..count).filter_map(|at| row::<1>(tables[EXTRA], at)).map(|[word]| word).collect();
-    Ok(StoredUnit { code, declared, words })
+    Ok(StoredUnit { code, types: types.to_vec(), words })
 }
 
 /// The tables, which take all of the bytes.
@@ -234,7 +235,11 @@ fn single<const N: usize>(table: &[u8]) -> Option<[u32; N]> {
     if rows(table, N)? == 1 { row(table, 0) } else { None }
 }
 
-fn functions(reader: &Reader<'_>, tables: &[&[u8]; ALL], symbols: &[Symbol]) -> Option<Vec<CompiledFunction>> {
+fn functions(
+    reader: &Reader<'_>,
+    tables: &[&[u8]; ALL],
+    symbols: &[Symbol],
+) -> Option<Vec<CompiledFunction>> {
     let placed = reader.functions(1)?;
     let relocations = rows(tables[RELOCATIONS], RELOCATION_WORDS)?;
     if rows(tables[PARTS], PART_WORDS)? != placed.len() || rows(tables[FACTS], FACT_WORDS)? != 1 {
@@ -254,8 +259,7 @@ fn functions(reader: &Reader<'_>, tables: &[&[u8]; ALL], symbols: &[Symbol]) -> 
             return None;
         }
         let relocs = (reloc as usize..last_reloc).map(|at| {
-            let [offset, kind, symbol, place, low, high] =
-                row::<RELOCATION_WORDS>(tables[RELOCATIONS], at)?;
+            let [offset, kind, symbol, place, low, high] = row::<RELOCATION_WORDS>(tables[RELOCATIONS], at)?;
             let kind = *KINDS.get(kind as usize)?;
             let target = match symbol {
                 NONE => RelocTarget::Offset(place),
@@ -312,7 +316,6 @@ mod tests {
     use super::*;
     use brolga_codegen::compiled::{FrameMap, NamedType};
     use brolga_codegen::sig::{Abi, Signature};
-    use brolga_ir::Type;
 
     fn function(name: &str) -> CompiledFunction {
         let reloc = |offset, kind, target, addend| Relocation { offset, kind, target, addend };
@@ -349,7 +352,8 @@ mod tests {
         UnitCode {
             functions: vec![function("f(Int64)"), function("f(Float64)"), last],
             constants: vec![("h()#data0".into(), vec![1, 2, 3]), ("none".into(), Vec::new())],
-            signatures: [("f(Int64)".to_owned(), Some(signature.clone())), ("f(Any)".to_owned(), None)].into(),
+            signatures: [("f(Int64)".to_owned(), Some(signature.clone())), ("f(Any)".to_owned(), None)]
+                .into(),
             calls: [("g(Int64)".to_owned(), signature)].into(),
             c_callees: [Symbol::Slot("called_back(Int64)".into())].into(),
             needs_heap: true,
@@ -360,18 +364,19 @@ mod tests {
     #[test]
     fn a_unit_is_read_as_it_was_written() {
         let cx = Context::new();
-        let bytes = write(&code(), &Module::new(cx.clone()), &[5, 6]).unwrap();
+        let own = [Type::FLOAT64, cx.types.function_of("f")];
+        let bytes = write(&cx, &code(), &own, &[5, 6]).unwrap();
         let read = read(&bytes, &cx).unwrap();
         assert_eq!(read.code, code());
-        assert_eq!(read.words, [5, 6]);
-        let empty = write(&UnitCode::default(), &Module::new(cx.clone()), &[]).unwrap();
+        assert_eq!((&*read.types, &*read.words), (&own[..], &[5, 6][..]));
+        let empty = write(&cx, &UnitCode::default(), &[], &[]).unwrap();
         assert_eq!(super::read(&empty, &cx).unwrap().code, UnitCode::default());
     }
 
     #[test]
     fn changed_bytes_are_an_error_or_another_unit_and_never_a_panic() {
         let cx = Context::new();
-        let bytes = write(&code(), &Module::new(cx.clone()), &[5, 6]).unwrap();
+        let bytes = write(&cx, &code(), &[Type::FLOAT64], &[5, 6]).unwrap();
         for length in 0..bytes.len() {
             assert!(read(&bytes[..length], &cx).is_err(), "cut at {length}");
         }

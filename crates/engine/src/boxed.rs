@@ -90,7 +90,7 @@ impl Declared {
         let style = Style { others: &others, ..Style::from(tier(recipe.level)) };
         let compiled = jit.compile(&self.cx, &[Source { func: &low, ty: None }], style)?;
         if let Some((cache, facts)) = facts {
-            cache.keep(&facts, &compiled, (&Module::new(self.cx.clone()), &[]), start.elapsed());
+            cache.keep(&facts, &self.cx, &compiled, (&[], &[]), start.elapsed());
         }
         Ok((compiled, symbol))
     }

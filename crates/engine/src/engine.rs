@@ -17,8 +17,8 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{
-    BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError, Params,
-    Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
+    BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError,
+    Params, Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::{Doors, Runtime};

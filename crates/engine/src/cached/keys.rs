@@ -21,8 +21,8 @@
 use std::collections::BTreeMap;
 
 use brolga_cache::{Digest, Fingerprint};
-use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
 use brolga_ir::func::CalleeData;
+use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
 use brolga_opt::callgraph::components;
 
 /// A function object with more methods counts as a call of anything, so that the graph stays small.
@@ -233,10 +233,13 @@ end
         assert_eq!(changed("add_float(x, 1.0)", "add_float(x, 2.0)"), [leaf[0], leaf[2], leaf[3]]);
         let circle = ["even(Int64)", "odd(Int64)", "open(Any)"];
         assert_eq!(changed("invoke Main.even(n::Int64)", "invoke Main.leaf(n::Int64)"), circle);
-        assert_eq!(changed("function alone(n::Int64)::Int64\n1 ─      return n", "function alone(n::Int64)::Int64\n1 ─      return 1"), [
-            "alone(Int64)",
-            "open(Any)"
-        ]);
+        assert_eq!(
+            changed(
+                "function alone(n::Int64)::Int64\n1 ─      return n",
+                "function alone(n::Int64)::Int64\n1 ─      return 1"
+            ),
+            ["alone(Int64)", "open(Any)"]
+        );
     }
 
     #[test]

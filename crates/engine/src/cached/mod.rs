@@ -40,7 +40,7 @@ use brolga_codegen::CRANELIFT_VERSION;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
-use brolga_ir::{Context, Module};
+use brolga_ir::{Context, Type};
 use brolga_jit::{Compiled, Jit, JitOptions};
 use brolga_opt::{OptLevel, PassFilter};
 
@@ -105,9 +105,9 @@ impl CodeCache {
         let found = self.cache.find(facts)?;
         let stored = unit::read(&found.payload, cx).ok().and_then(|stored| {
             let types = types(&stored)?;
-            let StoredUnit { code, declared, words } = stored;
+            let StoredUnit { code, types: own, words } = stored;
             let compiled = Compiled::of_code(cx, code, types).ok()?;
-            Some(Kept { compiled, declared, words })
+            Some(Kept { compiled, types: own, words })
         });
         if stored.is_none() {
             self.cache.refuse(&found);
@@ -115,15 +115,16 @@ impl CodeCache {
         stored
     }
 
-    /// Keeps a unit, with declarations and words that are wanted again when it is found.
+    /// Keeps a unit, with types of `cx` and words that are wanted again when it is found.
     pub(crate) fn keep(
         &self,
         facts: &Fingerprint,
+        cx: &Arc<Context>,
         compiled: &Compiled,
-        (declared, words): (&Module, &[u32]),
+        (types, words): (&[Type], &[u32]),
         cost: Duration,
     ) {
-        if let Some(bytes) = unit::write(&compiled.code(), declared, words) {
+        if let Some(bytes) = unit::write(cx, &compiled.code(), types, words) {
             self.cache.keep(facts, &bytes, cost);
         }
     }
@@ -132,6 +133,6 @@ impl CodeCache {
 /// A unit that was found.
 pub(crate) struct Kept {
     pub(crate) compiled: Compiled,
-    pub(crate) declared: Option<Module>,
+    pub(crate) types: Vec<Type>,
     pub(crate) words: Vec<u32>,
 }

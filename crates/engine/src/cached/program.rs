@@ -75,8 +75,8 @@ pub(crate) fn compile_program(
                 let compiled = how.jit.compile(&module.cx, &[source], style)?;
                 let opens = dispatches(&low);
                 if let Some(facts) = &facts {
-                    let none = Module::new(module.cx.clone());
-                    cache.keep(facts, &compiled, (&none, &[u32::from(opens)]), start.elapsed());
+                    let notes = (&[][..], &[u32::from(opens)][..]);
+                    cache.keep(facts, &module.cx, &compiled, notes, start.elapsed());
                 }
                 (compiled, opens)
             }

@@ -1,6 +1,6 @@
 //! Units of a session: what is kept of them, beside the code, and how it comes back.
 //!
-//! A unit of the first tier knows the loops that may be left for better code. A loop is kept as the declarations of the function that continues and of the question, and a *mark*: the values that are live at
+//! A unit of the first tier knows the loops that may be left for better code. A loop is kept as the signatures of the function that continues and of the question, and a *mark*: the values that are live at
 //! its head. The function itself is made when somebody wants it, from the optimised function, as without a cache; the mark says whether that is the one that the code was made from. So is its code kept: under
 //! the facts of the unit and the number of the loop, and found without optimising anything.
 
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use brolga_cache::Fingerprint;
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{Func, Module};
+use brolga_ir::func::Param;
+use brolga_ir::{Module, Signature, Type};
 use brolga_jit::Compiled;
 use brolga_opt::osr::Exit;
 
@@ -38,10 +39,10 @@ impl Continuation {
 pub(crate) struct KeptLoop {
     /// The place of its function in the unit.
     pub(crate) func: usize,
-    /// The declaration of the function that continues.
-    pub(crate) entry: Func,
+    /// The signature of the function that continues.
+    pub(crate) entry: Signature,
     /// That of the question.
-    pub(crate) question: Func,
+    pub(crate) question: Signature,
     pub(crate) mark: Vec<u32>,
 }
 
@@ -64,18 +65,17 @@ impl CodeCache {
         loops: &[KeptLoop],
         cost: Duration,
     ) {
-        let mut declared = Module::new(module.cx.clone());
-        let mut words = Vec::new();
+        let (mut types, mut words) = (Vec::new(), Vec::new());
         for kept in loops {
-            for func in [&kept.entry, &kept.question] {
-                if declared.add_func(func.clone()).is_err() {
-                    return;
-                }
+            words.push(kept.func as u32);
+            for sig in [&kept.entry, &kept.question] {
+                words.extend([sig.params.len() as u32, sig.results.len() as u32]);
+                types.extend(sig.params.iter().map(|param| param.ty).chain(sig.results.iter().copied()));
             }
-            words.extend([kept.func as u32, kept.mark.len() as u32]);
+            words.push(kept.mark.len() as u32);
             words.extend_from_slice(&kept.mark);
         }
-        self.keep(facts, compiled, (&declared, &words), cost);
+        self.keep(facts, &module.cx, compiled, (&types, &words), cost);
     }
 
     /// A unit of functions of these types, with its loops.
@@ -85,18 +85,26 @@ impl CodeCache {
         module: &Module,
         types: Option<Vec<Arc<FunctionType>>>,
     ) -> Option<(Compiled, Vec<KeptLoop>)> {
-        let Kept { compiled, declared, words } = self.find(facts, &module.cx, |_| types)?;
-        let funcs = declared.iter().flat_map(|declared| declared.funcs());
-        let funcs: Vec<Func> = funcs.map(|(_, func)| func.clone()).collect();
-        let (mut loops, mut rest) = (Vec::new(), words.as_slice());
-        for pair in funcs.chunks_exact(2) {
-            let [entry, question] = pair else { return None };
-            let (&[func, length], more) = rest.split_first_chunk()?;
-            let (mark, more) = more.split_at_checked(length as usize)?;
-            rest = more;
-            let (entry, question) = (entry.clone(), question.clone());
+        let Kept { compiled, types, words } = self.find(facts, &module.cx, |_| types)?;
+        let (mut types, mut words, mut loops) = (types.as_slice(), words.as_slice(), Vec::new());
+        while let Some((&func, rest)) = words.split_first() {
+            words = rest;
+            let (entry, question) = (signature(&mut types, &mut words)?, signature(&mut types, &mut words)?);
+            let (&length, rest) = words.split_first()?;
+            let (mark, rest) = rest.split_at_checked(length as usize)?;
+            words = rest;
             loops.push(KeptLoop { func: func as usize, entry, question, mark: mark.to_vec() });
         }
         Some((compiled, loops))
     }
+}
+
+/// The signature of a function without a body, whose first parameter is its object.
+fn signature(types: &mut &[Type], words: &mut &[u32]) -> Option<Signature> {
+    let (&[params, results], rest) = words.split_first_chunk()?;
+    let (own, others) = types.split_at_checked((params as usize).checked_add(results as usize)?)?;
+    (*words, *types) = (rest, others);
+    let (params, results) = own.split_at(params as usize);
+    let params = params.iter().map(|&ty| Param { name: None, ty }).collect();
+    Some(Signature { params, results: results.to_vec(), ..Signature::default() })
 }

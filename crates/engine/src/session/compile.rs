@@ -25,6 +25,7 @@ use brolga_codegen::compiled::Symbol as Import;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::Route;
+use brolga_ir::signature::func_symbol;
 use brolga_ir::{Func, FuncId, Module};
 use brolga_jit::{
     Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Unit,
@@ -68,8 +69,8 @@ impl FoundLoop {
     /// A loop of a unit of these functions that comes from a cache.
     fn of_kept(module: &Module, ids: &[FuncId], kept: KeptLoop) -> Option<FoundLoop> {
         let cx = &module.cx;
-        let ty = declared_type(cx, kept.entry.symbol(cx), &kept.entry.sig)?;
-        let question = kept.question.symbol(cx).into();
+        let ty = declared_type(cx, func_symbol(cx, &kept.entry), &kept.entry)?;
+        let question = func_symbol(cx, &kept.question).into();
         let exit = Continuation::Marked(kept.mark.into());
         Some(FoundLoop { func: *ids.get(kept.func)?, exit, ty: Arc::new(ty), question })
     }
@@ -78,7 +79,8 @@ impl FoundLoop {
     fn kept(&self, ids: &[FuncId]) -> Option<KeptLoop> {
         let Continuation::Found(exit) = &self.exit else { return None };
         let func = ids.iter().position(|&id| id == self.func)?;
-        Some(KeptLoop { func, entry: exit.entry.clone(), question: exit.question.clone(), mark: exit.mark() })
+        let (entry, question) = (exit.entry.sig.clone(), exit.question.sig.clone());
+        Some(KeptLoop { func, entry, question, mark: exit.mark() })
     }
 
     /// The name by which the loop calls what continues.
