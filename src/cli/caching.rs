@@ -49,6 +49,7 @@ impl Caching {
 }
 
 /// The place of the user's key, which is not in the directory of the entries: others may be able to write there.
+#[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
 fn default_key() -> Result<PathBuf, Stop> {
     let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));

@@ -129,7 +129,7 @@ impl DirectoryStore {
         let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or(0));
         // A file that grows meanwhile is no entry; it is not read for ever.
         (&file).take(MAX_BYTES).read_to_end(&mut bytes)?;
-        let now = SystemTime::now();
+        let now = now();
         let is_stale =
             facts.modified().is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > USED_AGAIN));
         if is_stale {
@@ -179,7 +179,7 @@ impl DirectoryStore {
             // Another process does so.
             return Ok(());
         }
-        let now = SystemTime::now();
+        let now = now();
         for entry in files(&self.path.join("tmp"))? {
             if now.duration_since(entry.used).is_ok_and(|age| age > LEFT_OVER) {
                 remove(&entry.path)?;
@@ -231,6 +231,11 @@ impl CacheStore for DirectoryStore {
         let written = self.write(name, entry).and_then(|()| self.note_written(entry.len() as u64));
         written.map_err(|error| self.failed(error))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "ages of files say what goes, and nothing of results")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 fn is_digits(name: &std::ffi::OsStr, count: usize) -> bool {
@@ -300,7 +305,7 @@ mod tests {
         fs::write(&left_over, b"half an entry").unwrap();
         let age = |path: &Path, seconds: u64| {
             let file = File::options().write(true).open(path).unwrap();
-            file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+            file.set_modified(now() - Duration::from_secs(seconds)).unwrap();
         };
         age(&left_over, 2 * LEFT_OVER.as_secs());
         for number in 0..16 {
