@@ -30,6 +30,8 @@ pub enum Stage {
     Task,
     /// Passes, lowering and root placement.
     Optimise,
+    /// One pass of them, by its name in the pipeline; or lowering, or root placement.
+    Pass,
     /// Machine code from low IR.
     Generate,
     /// Code into memory, its references resolved.
@@ -38,6 +40,11 @@ pub enum Stage {
     Upgrade,
     /// A collection, with the time that it takes to stop the other threads.
     Collect,
+    /// A part of a collection, by its name: `stop threads`, `mark`, `weak references`, `verify`, `sweep`. Parts but the first are told while the other threads
+    /// are stopped.
+    Phase,
+    /// Finalizers after a collection.
+    Finalize,
 }
 
 impl Stage {
@@ -46,10 +53,13 @@ impl Stage {
         match self {
             Stage::Task => "task",
             Stage::Optimise => "optimise",
+            Stage::Pass => "pass",
             Stage::Generate => "generate code",
             Stage::Link => "link",
             Stage::Upgrade => "upgrade",
             Stage::Collect => "collect",
+            Stage::Phase => "phase",
+            Stage::Finalize => "finalizers",
         }
     }
 }
