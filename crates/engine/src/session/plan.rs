@@ -160,11 +160,7 @@ impl Plan {
     }
 
     /// As [`Plan::placed`], with loops that can be left, and these.
-    pub(crate) fn leaving(
-        &self,
-        events: &Events,
-        id: FuncId,
-    ) -> Result<(Func, Vec<Exit>), Arc<Error>> {
+    pub(crate) fn leaving(&self, events: &Events, id: FuncId) -> Result<(Func, Vec<Exit>), Arc<Error>> {
         let cx = &self.module.cx;
         if self.module[id].level == Level::Low {
             return Ok((self.placed(events, id)?, Vec::new()));
