@@ -73,8 +73,8 @@ fn frame(svg: &mut Svg) {
     svg.text("title", (20.0, 150.0), "A frame: each call has a map of the words that hold references");
     svg.text(
         "small",
-        (460.0, 150.0),
-        &format!("`make(Int64)` of {EXAMPLE} at -O0: {} bytes", function.frame_bytes),
+        (510.0, 150.0),
+        &format!("make(Int64) of {EXAMPLE} at -O0: {} bytes", function.frame_bytes),
     );
     for (at, word) in words.iter().enumerate() {
         svg.centred("mono", (260.0 + at as f64 * WORD.0, 176.0), &format!("fp{word:+}"));
