@@ -53,7 +53,7 @@ impl Trace {
 
 fn meta(kind: &str, thread: usize, name: &str) -> String {
     format!(
-        "{{\"ph\":\"M\",\"name\":{},\"pid\":{PROCESS},\"tid\":{},\"ts\":0,\"args\":{{\"name\":{}}}}}",
+        "{{\"ph\":\"M\",\"name\":{},\"cat\":\"__metadata\",\"pid\":{PROCESS},\"tid\":{},\"ts\":0,\"args\":{{\"name\":{}}}}}",
         string(kind),
         thread + 1,
         string(name)
