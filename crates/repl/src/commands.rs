@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use brolga_engine::session::{Dylib, Session};
 use brolga_engine::{Program, Stages, emit};
@@ -14,7 +13,8 @@ use brolga_ir::text::show_func;
 use brolga_opt::Cx;
 
 use crate::options::Options;
-use crate::prompt::{Prompt, Reply, shown};
+use crate::prompt::Prompt;
+use crate::tongue::{Reply, shown};
 
 /// A command: its name, its arguments, and what it does.
 pub(crate) struct Command {
@@ -202,15 +202,6 @@ pub(crate) fn stats(session: &Session) -> String {
     ];
     let lines: Vec<String> = rows.iter().map(|(name, value)| format!("{name:28} {value:>12}")).collect();
     lines.join("\n")
-}
-
-/// A time, with how many functions were compiled in it.
-pub(crate) fn took(time: Duration, compiled: u64) -> String {
-    match compiled {
-        0 => format!("{time:.2?}"),
-        1 => format!("{time:.2?}, 1 function compiled"),
-        n => format!("{time:.2?}, {n} functions compiled"),
-    }
 }
 
 /// The error for a command that is none.

@@ -18,7 +18,7 @@ use brolga_engine::session::{Dylib, Session};
 use crate::commands::{self, Command};
 use crate::input;
 use crate::options::Options;
-use crate::prompt::{Reply, shown};
+use crate::tongue::{Reply, Tongue, shown, took};
 
 /// A language that a prompt can take.
 pub trait Language {
@@ -45,15 +45,6 @@ pub trait Language {
     /// # Errors
     /// The language does not know, or its IR is refused.
     fn program(&self) -> Result<Program, String>;
-}
-
-/// Something that takes inputs.
-pub(crate) trait Tongue {
-    fn submit(&mut self, text: &str) -> Reply;
-    fn session(&self) -> &Session;
-    fn names(&self) -> BTreeSet<String>;
-    fn prompt(&self) -> String;
-    fn is_complete(&self) -> fn(&str) -> bool;
 }
 
 /// A prompt for a [`Language`].
@@ -93,9 +84,8 @@ impl<'l> Foreign<'l> {
         let compiled = self.session().stats().compiled_functions;
         let start = Instant::now();
         let reply = self.evaluate(text);
-        let took = start.elapsed();
-        let compiled = self.session().stats().compiled_functions - compiled;
-        let took = commands::took(took, compiled);
+        let time = start.elapsed();
+        let took = took(time, self.session().stats().compiled_functions - compiled);
         match reply {
             Reply::Shown(text) => shown(format!("{text}\n{took}")),
             Reply::Nothing => shown(took),

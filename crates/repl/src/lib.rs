@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `input` | what an input is, and whether it is complete |
 //! | `definitions` | the text of everything that is defined, as one program |
+//! | `tongue` | [`Reply`], and what takes inputs, as the terminal and pipes see it |
 //! | `options` | [`Options`], and how a prompt ends |
 //! | `prompt` | [`Prompt`]: takes inputs, gives replies; knows no terminal |
 //! | `commands` | the commands that begin with `:` |
@@ -28,10 +29,12 @@ mod lines;
 mod options;
 mod prompt;
 mod terminal;
+mod tongue;
 
 pub use input::is_complete;
 pub use language::Language;
 pub use lines::{run as run_lines, run_in as run_lines_in};
 pub use options::{Ended, Options};
-pub use prompt::{Prompt, Reply, start};
+pub use prompt::{Prompt, start};
 pub use terminal::{run as run_terminal, run_in as run_terminal_in};
+pub use tongue::Reply;

@@ -2,9 +2,10 @@
 
 use std::io::{self, BufRead, Write};
 
-use crate::language::{Foreign, Language, Tongue};
+use crate::language::{Foreign, Language};
 use crate::options::{Ended, Options};
-use crate::prompt::{Reply, start};
+use crate::prompt::start;
+use crate::tongue::{Reply, Tongue};
 
 /// Takes inputs from `input` until it ends. Results go to `out`, errors to `err`; the inputs behind an error are still taken.
 ///

@@ -9,30 +9,16 @@ use brolga_engine::{Error, Failure, Options as EngineOptions};
 use brolga_ir::Module;
 use brolga_ir::diag::SourceFile;
 
-use crate::commands;
 use crate::definitions::Definitions;
 use crate::input::{self, Input, is_complete};
-use crate::language::Tongue;
 use crate::options::Options;
+use crate::tongue::{Reply, Tongue, shown, took};
 
 /// How messages call what is typed.
 pub(crate) const NAME: &str = "<prompt>";
 
 /// The variable that holds the last value.
 const LAST: &str = "ans";
-
-/// The outcome of an input.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reply {
-    /// There is nothing to show.
-    Nothing,
-    /// A result.
-    Shown(String),
-    /// An error, rendered.
-    Failed(String),
-    /// The prompt is to end.
-    Quit,
-}
 
 /// A session that takes inputs as text.
 pub struct Prompt<'m> {
@@ -101,9 +87,9 @@ impl Prompt<'_> {
         let compiled = self.session().stats().compiled_functions;
         let start = Instant::now();
         let value = self.evaluate(text, None)?;
-        let took = start.elapsed();
+        let time = start.elapsed();
         let compiled = self.session().stats().compiled_functions - compiled;
-        Ok(shown(format!("{value}\n{}", commands::took(took, compiled))))
+        Ok(shown(format!("{value}\n{}", took(time, compiled))))
     }
 
     /// Loads a program.
@@ -177,8 +163,4 @@ impl Tongue for Prompt<'_> {
     fn is_complete(&self) -> fn(&str) -> bool {
         is_complete
     }
-}
-
-pub(crate) fn shown(text: String) -> Reply {
-    Reply::Shown(text)
 }

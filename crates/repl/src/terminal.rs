@@ -24,9 +24,10 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use crate::complete::complete;
-use crate::language::{Foreign, Language, Tongue};
+use crate::language::{Foreign, Language};
 use crate::options::{Ended, Options};
-use crate::prompt::{Reply, start};
+use crate::prompt::start;
+use crate::tongue::{Reply, Tongue};
 
 /// As often as this, Control-C ends the process.
 const PATIENCE: u32 = 3;

@@ -90,11 +90,12 @@ fn measure(args: &Args, command: &Path, samples: u32, build: &mut Build) -> Resu
         build.samples.push(sample.trim().parse().map_err(|_| wrong())?);
     }
     build.calls = number(&text, "calls_per_sample").ok_or_else(wrong)? as u32;
-    let heap = || {
-        let [bytes, collections, pauses] = ["bytes", "collections", "pauses"].map(|name| number(&text, name));
-        Some(Heap { bytes: bytes?, collections: collections?, pauses: pauses? })
-    };
-    build.heap = heap();
+    let [bytes, collections, pauses] = ["bytes", "collections", "pauses"].map(|name| number(&text, name));
+    build.heap = bytes.zip(collections).zip(pauses).map(|((bytes, collections), pauses)| Heap {
+        bytes,
+        collections,
+        pauses,
+    });
     Ok(())
 }
 
