@@ -8,6 +8,7 @@
 //!
 //! **What a listener may do.** It is told in the middle of compiling and of collections, with locks of the run time held by its thread or others, and where compiled
 //! code holds references that nobody keeps. So it must not enter the heap, call compiled code, or ask the engine or session anything. Its panics end at the call.
+//! Parts of a collection are told while the other threads are stopped, so it must not wait for a lock that a thread may hold at a safepoint either.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
