@@ -20,7 +20,7 @@ use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError, Params,
     Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
-use brolga_opt::{Cx, OptLevel};
+use brolga_opt::OptLevel;
 use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
 use crate::program::Program;
-use crate::stages::{Linked, Stages};
+use crate::stages::{Linked, Stages, watched};
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]
@@ -159,9 +159,9 @@ impl Engine {
         self.admit(program)?;
         self.runtime().free_unused_types();
         let module = program.module();
-        let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
-        let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
         let events = self.runtime().events();
+        let stages = Stages::new(module, self.shared.level, &self.shared.opt, watched(events));
+        let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
         let span = events.span(Stage::Optimise, || program.source().name().to_owned());
         let linked = stages.linked(roots)?;
         drop(span);
