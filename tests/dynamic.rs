@@ -18,8 +18,8 @@ fn agree(seeds: std::ops::Range<u64>, levels: &[OptLevel], stress: bool) {
     let mut values = 0;
     for seed in seeds {
         let text = dynamic::program(seed);
-        let program =
-            Program::read("dynamic", text.as_bytes()).unwrap_or_else(|error| panic!("{seed}: {error}\n{text}"));
+        let program = Program::read("dynamic", text.as_bytes())
+            .unwrap_or_else(|error| panic!("{seed}: {error}\n{text}"));
         let mut interpreted = Evaluator::interpreted(&program);
         let mut native: Vec<Evaluator<'_>> = engines.iter().map(|e| Evaluator::native(&program, e)).collect();
         for call in dynamic::calls(seed, ROUNDS) {

@@ -124,13 +124,16 @@ pub fn program(seed: u64) -> String {
     if asserted {
         text.push_str("│   %51 = Core.typeassert(%50, Int64)::Int64\n");
     }
-    text.push_str("│   %52 = (%10 === change)::Bool\n└──      goto #7 if not %52\n6 ─      goto #8\n7 ─      goto #8\n");
+    text.push_str(
+        "│   %52 = (%10 === change)::Bool\n└──      goto #7 if not %52\n6 ─      goto #8\n7 ─      goto #8\n",
+    );
     let _ = writeln!(text, "8 ┄ %60 = φ (#6 => {changed}, #7 => {kept})::Any\n└──      goto #2");
     let fields: Vec<String> = (1..=values).map(|n| format!("%{n}")).collect();
-    let _ =
-        writeln!(text, "9 ─ %70 = Core.tuple({})::Any\n└──      return %70\nend", fields.join(", "));
+    let _ = writeln!(text, "9 ─ %70 = Core.tuple({})::Any\n└──      return %70\nend", fields.join(", "));
     if text.starts_with("\nstruct") {
-        text.push_str("\nfunction meters(v::Int64, n::Int64, change::Int64)::Any\n1 ─ %1 = %new(Meters, v)::Meters\n");
+        text.push_str(
+            "\nfunction meters(v::Int64, n::Int64, change::Int64)::Any\n1 ─ %1 = %new(Meters, v)::Meters\n",
+        );
         text.push_str("│   %2 = invoke Main.f(%1::Any, 2::Any, n::Int64, change::Int64)::Any\n└──      return %2\nend\n");
     }
     text
