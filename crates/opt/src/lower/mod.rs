@@ -44,6 +44,7 @@
 //! | `statics` | static parameters |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
+//! | `mixed` | φs of objects that are numbers on some ways |
 //! | `walk` | blocks, φs, terminators, safepoints |
 //! | `entry_reads` | reads that prove to loop passes what parameters are |
 //! | `build` | emitting |
