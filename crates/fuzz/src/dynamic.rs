@@ -81,13 +81,11 @@ pub fn program(seed: u64) -> String {
         true => CONSTANTS[rng.below(6)].to_owned(),
         false => at_hand[rng.below(at_hand.len())].clone(),
     };
-    let mut label = 20;
-    for _ in 0..rng.between(1, 4) {
+    for label in (20..).take(rng.between(1, 4)) {
         let operator = NUMBERS[rng.below(NUMBERS.len())];
         let (x, y) = (pick(&mut rng, &at_hand), pick(&mut rng, &at_hand));
         let _ = writeln!(round, "│   %{label} = Base.:{operator}({x}, {y})::Any");
         at_hand.push(format!("%{label}"));
-        label += 1;
     }
     let operator = TRUTHS[rng.below(TRUTHS.len())];
     let (x, y) = (pick(&mut rng, &at_hand), pick(&mut rng, &at_hand));
