@@ -168,11 +168,14 @@ fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     }
     let all = objects(args, count);
     if let (Some(Ok(None)), &[_, a, b]) = (found, all)
-        && let Some((ty, bits)) = thread.dispatch().operator(all).and_then(|operator| operator.value(a, b))
+        && let Some((ty, bits)) = thread.dispatch().operator(all).and_then(|operator| {
+            let usual = operator.value(a, b).map(|(ty, bits)| (ty, u128::from(bits)));
+            usual.or_else(|| operator.of_numbers(a, b))
+        })
     {
         return in_scope(thread, |scope, runtime| {
             let base = runtime.heap().types().base().clone();
-            scope.box_bits(&base, ty, bits.into())
+            scope.box_bits(&base, ty, bits)
         });
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
