@@ -18,6 +18,13 @@
 //! | `compiled/loop` | the same loop without a call |
 //! | `dynamic/ints`, `dynamic/floats`, `dynamic/mixed` | 1,000 additions that are decided at run time, each with a box for its sum |
 //! | `dynamic/less` | 1,000 comparisons that are decided at run time |
+//! | `dynamic/decay` | 1,000 products and sums of a `Float64` that goes round as an `Any`, two operators a round |
+//! | `dynamic/typed` | the same with types |
+//! | `dynamic/changing` | 1,000 sums of which every second one is of another type than the one before |
+//! | `dynamic/bytes` | 1,000 sums of `UInt8`, which the code makes no test for |
+//! | `dynamic/elements` | 1,000 elements of a `Vector{Any}`, and their sum |
+//!
+//! `+` has a method for a type of the program as well, so it has more methods than are tried one by one.
 
 use brolga::{Engine, OptLevel, Options, Program};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -163,6 +170,118 @@ function less(n::Int64)::Int64
 end
 "#;
 
+/// Loops over values of any type, behind [`DYNAMIC`].
+const OPERATORS: &str = r#"
+struct Meters
+    v::Float64
+end
+
+function Base.:+(x::Meters, y::Meters)::Meters
+1 ─ %1 = Base.getfield(x, :v)::Float64
+│   %2 = Base.getfield(y, :v)::Float64
+│   %3 = Base.add_float(%1, %2)::Float64
+│   %4 = %new(Meters, %3)::Meters
+└──      return %4
+end
+
+function round(x::Any, by::Any, n::Int64)::Any
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => x, #3 => %5)::Any
+│   %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %7 = (%2 * by)::Any
+│   %5 = (%7 + 1.0)::Any
+│   %6 = Base.add_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+
+function decay(n::Int64)::Int64
+1 ─ %1 = invoke Main.round(8.0::Any, 0.5::Any, n::Int64)::Any noinline
+│   %2 = Core.typeassert(%1, Float64)::Float64
+│   %3 = Base.fptosi(Int64, %2)::Int64
+└──      return %3
+end
+
+function rounds(x::Float64, by::Float64, n::Int64)::Float64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => x, #3 => %5)::Float64
+│   %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %7 = Base.mul_float(%2, by)::Float64
+│   %5 = Base.add_float(%7, 1.0)::Float64
+│   %6 = Base.add_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+
+function typed(n::Int64)::Int64
+1 ─ %2 = invoke Main.rounds(8.0::Float64, 0.5::Float64, n::Int64)::Float64 noinline
+│   %3 = Base.fptosi(Int64, %2)::Int64
+└──      return %3
+end
+
+function changes(x::Any, y::Any, n::Int64)::Any
+1 ─      goto #2
+2 ┄ %1 = φ (#1 => x, #3 => %7)::Any
+│   %2 = φ (#1 => y, #3 => %1)::Any
+│   %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %7 = (%2 + 1)::Any
+│   %6 = Base.add_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %1
+end
+
+function changing(n::Int64)::Int64
+1 ─ %1 = invoke Main.changes(0::Any, 0.0::Any, n::Int64)::Any noinline
+│   %2 = Core.typeassert(%1, Int64)::Int64
+└──      return %2
+end
+
+function bytes(n::Int64)::Int64
+1 ─ %1 = invoke Main.sum(0x00::Any, 0x01::Any, n::Int64)::Any noinline
+│   %2 = Core.typeassert(%1, UInt8)::UInt8
+│   %3 = Base.zext_int(Int64, %2)::Int64
+└──      return %3
+end
+
+function pass(v::Vector{Any}, n::Int64)::Any
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %5)::Any
+│   %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %7 = Base.and_int(%3, 7)::Int64
+│   %8 = Base.add_int(%7, 1)::Int64
+│   %9 = Base.getindex(v, %8)::Any
+│   %5 = (%2 + %9)::Any
+│   %6 = Base.add_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+
+function elements(n::Int64)::Int64
+1 ─ %1 = Core.memorynew(Memory{Any}, 8)::Memory{Any}
+│   %2 = Core.memoryrefnew(%1)::MemoryRef{Any}
+│   %3 = %new(Vector{Any}, %2, (8,))::Vector{Any}
+│         Base.setindex!(%3, 1, 1)::Any
+│         Base.setindex!(%3, 2, 2)::Any
+│         Base.setindex!(%3, 3, 3)::Any
+│         Base.setindex!(%3, 4, 4)::Any
+│         Base.setindex!(%3, 5, 5)::Any
+│         Base.setindex!(%3, 6, 6)::Any
+│         Base.setindex!(%3, 7, 7)::Any
+│         Base.setindex!(%3, 8, 8)::Any
+│   %4 = invoke Main.pass(%3::Vector{Any}, n::Int64)::Any noinline
+│   %5 = Core.typeassert(%4, Int64)::Int64
+└──      return %5
+end
+"#;
+
 /// How many calls a compiled loop makes.
 const CALLS: i64 = 1_000;
 
@@ -213,7 +332,13 @@ fn calls(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("dynamic");
     group.throughput(Throughput::Elements(CALLS as u64));
-    for (name, expected) in [("ints", 8000), ("floats", 1500), ("mixed", 3000), ("less", CALLS)] {
+    let text = DYNAMIC.to_owned() + OPERATORS;
+    let program = Program::read("operators", text.as_bytes()).expect("the source is well-formed");
+    let unit = engine.compile(&program).expect("a unit");
+    let sums = [("ints", 8000), ("floats", 1500), ("mixed", 3000), ("less", CALLS)];
+    let others =
+        [("decay", 2), ("typed", 2), ("changing", CALLS / 2), ("bytes", CALLS % 256), ("elements", 4500)];
+    for (name, expected) in sums.into_iter().chain(others) {
         let function = unit.func::<(i64,), i64>(name).expect("it is there");
         assert_eq!(function.call((CALLS,)), Ok(expected));
         group.bench_function(name, |b| b.iter(|| function.call((black_box(CALLS),))));

@@ -278,6 +278,7 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "call",
         "call_low",
         "compile_only",
+        "components",
         "func",
         "func_mut",
         "high",

@@ -1,7 +1,7 @@
 //! Pages of `brolga explore`: what is in them, and that a browser opens and drives them.
 //!
 //! The session in a browser needs `node` and Chromium (Debian's package `chromium`, or what `BROLGA_CHROMIUM` names). Without them it is skipped with
-//! the reason on the standard error. `tests/explore/session.mjs` is the session; it speaks to the browser over a pipe and installs nothing.
+//! the reason on the standard error. `cargo test --test explore -- --include-ignored` opens the pages of all examples and measures a long function as well. `tests/explore/session.mjs` is the session; it speaks to the browser over a pipe and installs nothing.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -132,6 +132,7 @@ fn session(mode: &str, pages: &[PathBuf]) {
 }
 
 #[test]
+#[ignore = "half a minute in a browser"]
 fn the_page_of_each_example_opens() {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder().join("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -152,6 +153,7 @@ fn a_session_clicks_through_columns_pictures_and_search() {
 }
 
 #[test]
+#[ignore = "a limit of time, for a machine that has nothing else to do"]
 fn a_function_of_5000_rows_scrolls_and_selects_at_once() {
     let page = page(&long_function(5_200), &Options::default()).unwrap();
     session("large", &[written("large", &page)]);

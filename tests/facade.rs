@@ -141,6 +141,8 @@ fn a_function_of_another_program_is_an_error() {
         stages.linked([foreign]).map(drop),
     ];
     assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(is_told)), "{outcomes:?}");
+    let found = brolga::opt::callgraph::components(program.module(), &|_| vec![foreign]);
+    assert_eq!(found.concat().len(), program.module().func_count());
     let refused = boxed_entry(program.module(), foreign).unwrap_err();
     assert!(refused.to_string().contains("another module"), "{refused}");
 }

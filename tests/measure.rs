@@ -24,6 +24,32 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
+fn builds_are_measured_in_processes_of_their_own() {
+    let folder = folder("builds");
+    let (program, json) = (folder.join("p.jlir"), folder.join("b.json"));
+    fs::write(&program, MAKES).unwrap();
+    let this = env!("CARGO_BIN_EXE_brolga");
+    let run = |other: &str| {
+        let mut command = Command::new(this);
+        command.arg("bench").arg(&program).args(["--call", "make(10)", "--build", other, "--samples", "5"]);
+        command.args(["--warm-up", "0.001", "--json"]).arg(&json).output().unwrap()
+    };
+    let output = run(this);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    for variant in result["variants"].as_array().unwrap() {
+        assert_eq!(variant["samples"].as_array().unwrap().len(), 5, "{variant}");
+        assert!(variant["heap"]["bytes"].as_f64().unwrap() > 0.0, "{variant}");
+    }
+    assert_eq!(result["variants"][0]["name"], "this build");
+    assert_eq!(result["variants"][1]["name"], this);
+    // A command that is another one, and one that is not there.
+    assert_eq!(run("true").status.code(), Some(4));
+    assert_eq!(run("no-such-command").status.code(), Some(4));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn objects_are_counted_and_variants_are_compared() {
     let folder = folder("bench");
     let (program, json, svg) = (folder.join("p.jlir"), folder.join("b.json"), folder.join("b.svg"));

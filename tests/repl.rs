@@ -71,3 +71,22 @@ fn a_terminal_has_lines_history_completion_and_interrupts() -> Result<(), Error>
     std::fs::remove_file(&file).map_err(Error::Io)?;
     Ok(())
 }
+
+#[test]
+fn another_language_has_the_same_editor() -> Result<(), Error> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brolga"));
+    command.args(["repl", "--no-history", "--lang", "scheme"]).env("TERM", "xterm").env("NO_COLOR", "1");
+    let mut session = spawn_command(command, TIMEOUT)?;
+    session.exp_string("scheme> ")?;
+    // A form over two lines, and a name that the tabulator completes.
+    session.send_line("(define (twice x)")?;
+    session.send_line("  (* x 2))")?;
+    session.exp_string("scheme> ")?;
+    session.send("(twic\t 21)\r")?;
+    session.flush()?;
+    session.exp_string("42")?;
+    session.exp_string("scheme> ")?;
+    session.send_line(":quit")?;
+    session.exp_eof()?;
+    Ok(())
+}

@@ -1,6 +1,6 @@
 //! Events of run times, and traces of `brolga run`: each file is held against the rules of the trace-event format.
 //!
-//! The rules: every event has `ph`, `name`, `pid`, `tid` and `ts`; times do not decrease; on each thread `E` ends the innermost `B`, and none is left open; an
+//! The rules: every event has `ph`, `name`, `cat`, `pid`, `tid` and `ts`; times do not decrease; on each thread `E` ends the innermost `B`, and none is left open; an
 //! `e` ends the `b` of its category and number, once; `i` has a scope; `C` has numbers alone.
 
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ fn count(trace: &Value) -> BTreeMap<(String, String), usize> {
         let text = |key: &str| event[key].as_str().unwrap_or_else(|| panic!("`{key}` in {event}")).to_owned();
         let number = |key: &str| event[key].as_u64().unwrap_or_else(|| panic!("`{key}` in {event}"));
         let (phase, name, thread) = (text("ph"), text("name"), number("tid"));
-        assert!(number("pid") > 0 && thread > 0 && !name.is_empty(), "{event}");
+        assert!(number("pid") > 0 && thread > 0 && !name.is_empty() && !text("cat").is_empty(), "{event}");
         let at = event["ts"].as_f64().unwrap_or_else(|| panic!("`ts` in {event}"));
         if phase != "M" {
             assert!(at >= last, "time goes back to {at} from {last}: {event}");
@@ -102,7 +102,18 @@ fn tiers_and_the_queue() {
     assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""));
     assert!(run.stdout.trim().parse::<i64>().is_ok(), "{}", run.stdout);
     let counts = count(&run.trace);
-    let spans = ["task", "optimise", "generate code", "link", "upgrade"].map(|name| ("B", name));
+    let spans = [
+        "task",
+        "optimise",
+        "inline",
+        "lower",
+        "early gvn",
+        "place roots",
+        "generate code",
+        "link",
+        "upgrade",
+    ]
+    .map(|name| ("B", name));
     at_least(&counts, &spans);
     at_least(&counts, &[("b", "queued"), ("i", "published"), ("i", "tiered up"), ("i", "left a loop")]);
 }
@@ -120,6 +131,9 @@ fn collections_and_their_pauses() {
     assert_eq!(run.status, Some(0), "{}", run.stderr);
     assert!(run.stderr.contains("pause") && run.stderr.contains("generate code"), "{}", run.stderr);
     let counts = count(&run.trace);
+    let parts =
+        ["stop threads", "mark", "weak references", "verify", "sweep", "finalizers"].map(|name| ("B", name));
+    at_least(&counts, &parts);
     at_least(&counts, &[("B", "collect"), ("i", "collected"), ("C", "objects"), ("i", "published")]);
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench kernels [-- NAME…]
 //! cargo bench --bench kernels -- --julia [NAME…]                the second half alone; --pointers: the first
+//! cargo bench --bench kernels -- --pointers --plot              writes docs/pictures/kernels.svg as well
 //! cargo bench --bench kernels -- --print NAME                   the IR of a kernel of the second half
 //! cargo bench --bench kernels -- --without-passes [NAME…]       writes docs/passes.md; with --julia it prints the rows alone
 //!
@@ -28,6 +29,7 @@ mod clock;
 mod elsewhere;
 #[path = "../../tests/support/front/mod.rs"]
 mod front;
+mod plot;
 mod without;
 
 /// A kernel and the size to run it at: large enough for milliseconds, small enough for many rounds.
@@ -168,15 +170,27 @@ fn main() {
         return;
     }
     if !is_julia_alone {
-        table(&chosen(KERNELS));
+        let (columns, rows) = table(&chosen(KERNELS));
+        if std::env::args().any(|a| a == "--plot") {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures/kernels.svg");
+            match std::fs::write(path, plot::svg(&columns, &rows)) {
+                Ok(()) => eprintln!("wrote {path}"),
+                Err(why) => eprintln!("{path}: {why}"),
+            }
+        }
     }
     if !std::env::args().any(|a| a == "--pointers") {
-        table(&chosen(JULIA));
+        let _ratios = table(&chosen(JULIA));
     }
 }
 
-fn table(kernels: &[Kernel]) {
-    let columns: Vec<&str> = std::iter::once("clif")
+/// The ratios of a table by column, for each row.
+type Ratios = (Vec<&'static str>, Vec<(String, Vec<Option<f64>>)>);
+
+/// Prints the table as it is measured.
+fn table(kernels: &[Kernel]) -> Ratios {
+    let mut ratios: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    let columns: Vec<&'static str> = std::iter::once("clif")
         .chain(brolga_code::LEVELS.map(|(column, _)| column))
         .chain(["clang"])
         .chain(elsewhere::COLUMNS)
@@ -192,6 +206,8 @@ fn table(kernels: &[Kernel]) {
         match measure(kernel) {
             Ok(row) => {
                 print!("{:<14}{:>9.3}", kernel.name, row.c * 1e3);
+                let of = |column: &&str| row.others.iter().find(|(c, _)| c == column).map(|(_, t)| t / row.c);
+                ratios.push((kernel.name.to_owned(), columns.iter().map(of).collect()));
                 for (n, column) in columns.iter().enumerate() {
                     match row.others.iter().find(|(c, _)| c == column) {
                         Some(&(_, time)) => {
@@ -216,6 +232,7 @@ fn table(kernels: &[Kernel]) {
         }
     }
     println!();
+    (columns, ratios)
 }
 
 struct Row {

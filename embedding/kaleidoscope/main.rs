@@ -1,5 +1,4 @@
-//! A small language on a session: what a line defines is a promise with its syntax tree in it, which becomes IR and code when
-//! something that is evaluated calls it. A line that defines a function again replaces it, also for code that is compiled.
+//! A prompt for a small language. The language is in `language`.
 //!
 //! ```text
 //! $ cargo run --example kaleidoscope
@@ -11,78 +10,35 @@
 //! 2
 //! ```
 //!
-//! Lines come from the standard input; `cargo test --example kaleidoscope` feeds it a script.
+//! Lines come from the standard input; `cargo test --example kaleidoscope` feeds it a script. `brolga repl --lang kaleidoscope` has an editor. `--ir` prints the IR of
+//! all functions at the end.
 
-mod lower;
-mod syntax;
+mod language;
 
-use std::error::Error;
 use std::io::{BufRead, Write};
 
-use brolga::ir::Type;
-use brolga::session::linking::OnDrop;
-use brolga::session::{Dylib, Signature};
-use brolga::{Options, Session, Workers};
-use syntax::{Function, Line, parse};
-
-type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-struct Repl {
-    session: Session,
-    dylib: Dylib,
-}
-
-impl Repl {
-    fn new() -> Done<Repl> {
-        let session = Session::new(Options::new(), Workers::Pool(1))?;
-        let dylib = session.create_dylib("repl")?;
-        Ok(Repl { session, dylib })
-    }
-
-    /// Does what a line says. An expression has a value.
-    fn line(&self, text: &str) -> Done<Option<f64>> {
-        match parse(text)? {
-            Line::Nothing => Ok(None),
-            Line::Define(function) => {
-                let signature = signature(&function.name, function.params.len());
-                // The tree waits here until somebody calls the function.
-                let make = move |dylib: &Dylib| lower::module(dylib.session().context(), &function);
-                self.dylib.promise_again(&[signature], None, make)?;
-                Ok(None)
-            }
-            Line::Extern(name, arity) => {
-                let signature = signature(&name, arity);
-                let make = move |dylib: &Dylib| lower::foreign(dylib.session().context(), &name, arity);
-                self.dylib.promise_again(&[signature], None, make)?;
-                Ok(None)
-            }
-            Line::Evaluate(body) => {
-                // An expression is a function that is removed when it has run.
-                let function = Function { name: "#expression".into(), params: Vec::new(), body };
-                let tracker = self.dylib.create_tracker(OnDrop::Remove)?;
-                let module = lower::module(self.session.context(), &function)?;
-                self.dylib.define(self.dylib.build(module)?.tracked_by(&tracker))?;
-                let value = self.dylib.func::<(), f64>(&function.name)?.call(())?;
-                Ok(Some(value))
-            }
-        }
-    }
-}
-
-/// Functions of the language take and give numbers.
-fn signature(name: &str, arity: usize) -> Signature {
-    Signature::new(name, &vec![Type::FLOAT64; arity], Type::FLOAT64)
-}
+use brolga::Options;
+use language::{Done, Repl, is_complete};
 
 fn main() -> Done<()> {
-    let repl = Repl::new()?;
+    let repl = Repl::new(Options::new())?;
     let mut out = std::io::stdout().lock();
+    let mut pending = String::new();
     for line in std::io::stdin().lock().lines() {
-        match repl.line(&line?) {
+        // An empty line ends what is not complete.
+        let line = line?;
+        pending += &(line.clone() + "\n");
+        if !line.trim().is_empty() && !is_complete(&pending) {
+            continue;
+        }
+        match repl.line(&std::mem::take(&mut pending)) {
             Ok(None) => {}
             Ok(Some(value)) => writeln!(out, "{value}")?,
             Err(error) => writeln!(out, "error: {error}")?,
         }
+    }
+    if std::env::args().any(|arg| arg == "--ir") {
+        write!(out, "{}", brolga::ir::text::show_module(repl.program()?.module()))?;
     }
     repl.session.end();
     Ok(())
@@ -90,11 +46,13 @@ fn main() -> Done<()> {
 
 #[cfg(test)]
 mod tests {
+    use brolga::Options;
+
     use super::Repl;
 
     /// Lines, each with what it prints.
     fn script(lines: &[(&str, &str)]) -> Repl {
-        let repl = Repl::new().unwrap_or_else(|error| panic!("{error}"));
+        let repl = Repl::new(Options::new()).unwrap_or_else(|error| panic!("{error}"));
         for (line, expected) in lines {
             let printed = match repl.line(line) {
                 Ok(value) => value.map_or_else(String::new, |value| value.to_string()),

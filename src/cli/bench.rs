@@ -1,4 +1,4 @@
-//! `brolga bench FILE --call CALL`: how long a call takes, with confidence; levels, passes, tiers and files compared.
+//! `brolga bench FILE --call CALL`: how long a call takes, with confidence; levels, passes, tiers, files and builds compared.
 //!
 //! ```text
 //! variants ── warm-up ──► calls for each sample ──► rounds: one sample of each variant ──► medians, intervals, ratios to the first
@@ -7,10 +7,12 @@
 //! The rounds go through all variants, so a machine that becomes slower meanwhile becomes so for all. A sample is a number of calls with arguments that are
 //! made once, outside of the time; so that clocks and calls from outside do not count, it takes a millisecond at least if the call may be repeated so often.
 
+mod builds;
 mod plot;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,7 +39,7 @@ const MOST_CALLS: u32 = 1 << 20;
 #[command(
     after_help = "The first variant is FILE at the level of `-O`; all others are compared with it. Intervals are of 95 % confidence, by the \
                         bootstrap. The programs may go through doors: pointers, C functions, low IR.\n\nExamples:\n  brolga bench examples/fib.jlir --call 'fib(25)'\n  \
-                        brolga bench examples/fib.jlir --call 'fib(25)' --levels 0,1,3 --interp --without inline"
+                        brolga bench examples/fib.jlir --call 'fib(25)' --levels 0,1,3 --interp --without inline\n  brolga bench examples/fib.jlir --call 'fib(25)' --build ../old/target/release/brolga"
 )]
 pub(crate) struct Args {
     /// The program; `-` reads the standard input
@@ -60,6 +62,9 @@ pub(crate) struct Args {
     /// Compare with the same call of another program
     #[arg(long, value_name = "FILE")]
     against: Vec<String>,
+    /// Compare with another build of this command, in processes of their own
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["levels", "without", "tiers", "interp", "against"])]
+    build: Vec<PathBuf>,
     /// How many samples of each variant
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     samples: u32,
@@ -96,6 +101,13 @@ enum Clock {
 }
 
 impl Clock {
+    fn name(self) -> &'static str {
+        match self {
+            Clock::Cpu => "cpu",
+            Clock::Wall => "wall",
+        }
+    }
+
     fn now(self, start: Instant) -> Duration {
         match self {
             Clock::Cpu => {
@@ -151,6 +163,18 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
+    let rows = if args.build.is_empty() { variants_of(args)? } else { builds::rows(args)? };
+    if let Some(path) = &args.json {
+        write(path, &json_of(&args.call, &rows))?;
+    }
+    if let Some(path) = &args.svg {
+        write(path, &plot::svg(&args.call, &rows))?;
+    }
+    out(table(&rows))
+}
+
+/// Measures the variants of one process.
+fn variants_of(args: &Args) -> Result<Vec<Row>, Stop> {
     let program = input::program(&args.file)?;
     let others = args.against.iter().map(|file| input::program(file)).collect::<Result<Vec<Program>, _>>()?;
     let tiers = if args.tiers { tiers(args, &program)? } else { Vec::new() };
@@ -168,14 +192,7 @@ pub(crate) fn run(args: &Args) -> Done {
         }
     }
     drop(progress);
-    let rows = rows(variants);
-    if let Some(path) = &args.json {
-        write(path, &json_of(&args.call, &rows))?;
-    }
-    if let Some(path) = &args.svg {
-        write(path, &plot::svg(&args.call, &rows))?;
-    }
-    out(table(&rows))
+    Ok(rows(variants))
 }
 
 fn write(path: &str, text: &str) -> Done {

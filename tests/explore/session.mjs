@@ -134,6 +134,11 @@ async function drive() {
   // The machine code lights up the source in turn.
   await clickOn(`${pane('asm')}.node.querySelector('.r.lit')`);
   check(await lit('source') > 0, 'machine code lights up the source');
+  // The ranges of values: as many lanes as values that are needed at once, and rows that light up with the others.
+  await value(`S.panes[1].show('live')`);
+  check(await value(`document.querySelectorAll('.lanes .k').length > 0`), 'ranges of values are drawn');
+  check(await lit('live') > 0, 'the row lights up beside its ranges');
+  await value(`S.panes[1].show('pass')`);
   // Passes.
   const stages = await value('S.stage');
   await clickOn(`[...document.querySelectorAll('.list.steps .item:not(.idle):not(.on)')].find(node => node.onclick)`);

@@ -37,6 +37,7 @@ mod loops;
 mod methods;
 mod model;
 mod opening;
+mod operators;
 mod orc;
 mod order;
 mod profile;

@@ -20,7 +20,7 @@ use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError,
     Params, Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
-use brolga_opt::{Cx, OptLevel};
+use brolga_opt::OptLevel;
 use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
 use crate::program::Program;
-use crate::stages::{Linked, Stages};
+use crate::stages::{Linked, Stages, watched};
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]
@@ -175,7 +175,7 @@ impl Engine {
         let (unit, ids) = match self.cache() {
             Some(cache) => self.build_cached(cache, module, roots, globals)?,
             None => {
-                let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
+                let stages = Stages::new(module, self.shared.level, &self.shared.opt, watched(events));
                 let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
                 let span = events.span(Stage::Optimise, || program.source().name().to_owned());
                 let linked = stages.linked(roots)?;

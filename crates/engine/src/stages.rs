@@ -21,7 +21,8 @@ use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::defined::test_module;
 use brolga_opt::lower::{self, lower};
 use brolga_opt::summary::summarise_module;
-use brolga_opt::{Cx, OptLevel, Pass, Report, StepReport, optimize, run_passes};
+use brolga_opt::{Cx, Moment, OptLevel, Pass, Report, StepReport, optimize, run_passes};
+use brolga_runtime::events::{Event, Events, Stage};
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::error::Error;
@@ -127,7 +128,9 @@ impl<'o, 'c> Stages<'o, 'c> {
     /// Does something that is no pass, and reports how long it took under this name, where there is a clock.
     pub fn timed<T>(&mut self, label: &'static str, work: impl FnOnce(&mut Self) -> T) -> T {
         let start = self.cx.now();
+        self.cx.tell(Moment::Begin(label));
         let done = work(self);
+        self.cx.tell(Moment::End);
         if let (Some(start), Some(end)) = (start, self.cx.now()) {
             self.note_time(label, end.saturating_sub(start));
         }
@@ -212,6 +215,19 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.report.merge(report);
         Ok(func)
     }
+}
+
+/// A state of passes that tells these events when passes begin and end, if somebody listens.
+pub(crate) fn watched(events: &Events) -> Cx<'_> {
+    if !events.is_on() {
+        return Cx::default();
+    }
+    Cx::default().with_watcher(|moment| {
+        events.tell(match moment {
+            Moment::Begin(name) => Event::Begin { stage: Stage::Pass, name },
+            Moment::End => Event::End { stage: Stage::Pass },
+        });
+    })
 }
 
 /// Places the roots of a low function, for the default heap.

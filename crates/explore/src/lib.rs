@@ -80,6 +80,7 @@ fn filled(title: &str, json: &str) -> String {
         ("@LAYOUT@", include_str!("layout.js")),
         ("@PICTURES@", include_str!("pictures.js")),
         ("@VIEWS@", include_str!("views.js")),
+        ("@LIVE@", include_str!("live.js")),
         ("@SCRIPT@", include_str!("page.js")),
     ];
     for (mark, part) in parts {

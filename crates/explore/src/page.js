@@ -320,37 +320,6 @@ function clearSelection() {
   drawSelection(null);
 }
 
-/** The rows of a view in which the value of a row is still needed, by its blocks: backwards from each use to the definition. */
-function liveRows(view, defined) {
-  const st = view.stage, ns = numbers(view.f, st), found = new Set(), at = defined.index, block = ns.blockOf[at];
-  const preds = st.blocks.map(() => []);
-  for (const b of st.blocks) for (const succ of b.succs) if (succ >= 0) preds[succ].push(b.at);
-  const done = new Set(), work = [];
-  /** Marks the rows of a block above `end`, down to the definition or the block's head. */
-  const mark = (b, end) => {
-    const from = b === block && end > at ? at : b.first;
-    for (let i = from; i < end; i++) found.add(i);
-    if (!(b === block && end > at) && !done.has(b.at)) { done.add(b.at); work.push(...preds[b.at]); }
-  };
-  for (const i of ns.users.get(defined.inst) ?? []) {
-    const b = ns.blockOf[i], text = D.strings[st.rows[i][1]];
-    if (!text.startsWith('φ (')) { mark(b, i + 1); continue; }
-    // A φ needs its operand at the end of the block that it comes from.
-    for (const m of text.matchAll(/§(\d+) => %(\d+)/g)) {
-      const from = st.blocks[(ns.blocks.get(+m[1]) ?? 0) - 1];
-      if (+m[2] === defined.inst && from) mark(from, from.first + from.rows);
-    }
-  }
-  while (work.length) {
-    const b = st.blocks[work.pop()];
-    if (b !== block) mark(b, b.first + b.rows);
-    else for (let i = at; i < b.first + b.rows; i++) found.add(i);
-  }
-  const shown = new Set();
-  if (found.size) view.rows.forEach((row, i) => { if (row.inst && !row.ghost && found.has(row.index)) shown.add(i); });
-  return shown;
-}
-
 function hoverWord(word) {
   if (word === S.word) return;
   S.word = word;
@@ -413,7 +382,7 @@ function openStage(n, keepPanes) {
     pane.kind = 'pass';
   }
   for (const pane of S.panes) {
-    if (pane.kind === 'pass' || pane.view?.picture) {
+    if (pane.kind === 'pass' || pane.kind === 'live' || pane.view?.picture) {
       pane.row = pane.kind === 'pass' ? -1 : pane.row;
       pane.refresh();
       pane.reveal();

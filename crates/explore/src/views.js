@@ -156,7 +156,7 @@ function markHits(html) {
 
 const KINDS = [
   ['Program', [['source', 'Source IR'], ['own', 'Source program']]],
-  ['Passes', [['pass', 'IR after selected pass'], ['read', 'IR as read'], ['high', 'High IR, optimised'], ['lower', 'Low IR, lowered'], ['low', 'Low IR, optimised'], ['roots', 'Low IR with roots']]],
+  ['Passes', [['pass', 'IR after selected pass'], ['live', 'Live ranges'], ['read', 'IR as read'], ['high', 'High IR, optimised'], ['lower', 'Low IR, lowered'], ['low', 'Low IR, optimised'], ['roots', 'Low IR with roots']]],
   ['Code', [['clif', 'Cranelift IR'], ['vcode', 'Machine instructions'], ['asm', 'Machine code'], ['frame', 'Frame and root maps']]],
   ['Pictures', [['cfg', 'Control flow'], ['dom', 'Dominator tree'], ['loops', 'Loop nest'], ['calls', 'Call graph']]],
 ];
@@ -202,6 +202,7 @@ function make(kind, f) {
     case 'asm': return asmView(f);
     case 'frame': return frameView(f);
     case 'cfg': case 'dom': case 'loops': case 'calls': return { picture: kind };
+    case 'live': return f.stages.length ? liveView(f, stageOf(f, kind)) : { empty: refusal(f) };
     default: {
       const at = stageOf(f, kind);
       return at < 0 ? { empty: refusal(f) } : irView(f, at);

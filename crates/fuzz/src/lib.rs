@@ -15,6 +15,7 @@
 //! | `generate` | well-formed high-IR modules |
 //! | `shapes` | functions of one extreme shape and any size |
 //! | `constructs` | programs that repeat one construct, sound and broken |
+//! | `dynamic` | texts of dynamic operators whose types change while they run |
 //! | `mutate` | damaged texts and bytes |
 //! | `check` | one question about an input, and a failure that can be replayed |
 //! | `reduce` | a failing program made smaller |
@@ -26,6 +27,7 @@
 
 pub mod check;
 pub mod constructs;
+pub mod dynamic;
 pub mod generate;
 pub mod mutate;
 pub mod reduce;

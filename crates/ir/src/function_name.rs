@@ -33,6 +33,11 @@ pub struct FunctionName {
     pub name: Name,
 }
 
+/// A function's name without what stands in front of its last dot.
+pub fn bare_name(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, bare)| if bare.is_empty() { name } else { bare })
+}
+
 impl FunctionName {
     /// The function that a text names: `f`, `A.g`, `Base.max`. A text whose part before the last dot is no path of a module is the
     /// name of a function of `Main`.
@@ -48,6 +53,11 @@ impl FunctionName {
             }
             None => FunctionName { module: names.intern(MAIN), name: names.intern(text) },
         }
+    }
+
+    /// Its name in the module, without a path that the module does not have.
+    pub fn bare(self, names: &Names) -> &str {
+        bare_name(names.text(self.name))
     }
 
     /// Whether it is a function of `Main`.

@@ -4,7 +4,7 @@
 //!                      changes            the newest version of a text, when no message waits
 //! client ──► transport ──────► server ──────────────────────────────► analysis ──► diagnostics
 //!                                 │ requests about names                  │
-//!                                 │ ◄── definition, references, rename, formatting, symbols, lenses
+//!                                 │ ◄── definition, references, rename, formatting, completion, symbols, lenses
 //!                                 └──► hover ──► thread that optimises        ──► answers by id
 //!                                 └──► commands ──► threads that run and explore
 //! ```
@@ -17,7 +17,7 @@
 //! | `document` | a text, and the analysis of a version of it |
 //! | `text` | positions in units of UTF-16 |
 //! | `index` | names, and where each of them stands |
-//! | `findings`, `hover`, `outline`, `rename`, `commands` | the parts of the protocol |
+//! | `findings`, `hover`, `completion`, `outline`, `rename`, `commands` | the parts of the protocol |
 //!
 //! Invariants: nothing that a client sends ends the server but `exit` and the end of the stream; every request has one answer; a panic of
 //! the compiler is a diagnostic or an error. Programs are run by the interpreter, with limits.
@@ -25,10 +25,11 @@
 //! Cost: a version of a text is read and verified once, when no message waits or somebody asks about it, in time linear in the text. A
 //! hover over a row optimises the row's function once for each version.
 //!
-//! Not done: completion; names that other files define.
+//! Not done: names that other files define.
 #![forbid(unsafe_code)]
 
 mod commands;
+mod completion;
 mod document;
 mod findings;
 mod hover;

@@ -15,13 +15,14 @@ use brolga_engine::{format, read_unit};
 use crossbeam_channel::{Sender, TryRecvError};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId};
 use lsp_types::{
-    CodeLensOptions, CodeLensParams, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DocumentFormattingParams, DocumentSymbolParams, DocumentSymbolResponse,
-    ExecuteCommandOptions, ExecuteCommandParams, GotoDefinitionParams, HoverParams, HoverProviderCapability,
-    InitializeParams, Location, MessageType, OneOf, Position, PositionEncodingKind, PrepareRenameResponse,
-    PublishDiagnosticsParams, ReferenceParams, RenameOptions, RenameParams, ServerCapabilities,
-    ShowDocumentParams, ShowMessageParams, TextDocumentPositionParams, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, Uri, WorkDoneProgressOptions, WorkspaceEdit,
+    CodeLensOptions, CodeLensParams, CompletionOptions, CompletionParams, DidChangeTextDocumentParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DocumentFormattingParams, DocumentSymbolParams,
+    DocumentSymbolResponse, ExecuteCommandOptions, ExecuteCommandParams, GotoDefinitionParams, HoverParams,
+    HoverProviderCapability, InitializeParams, Location, MessageType, OneOf, Position, PositionEncodingKind,
+    PrepareRenameResponse, PublishDiagnosticsParams, ReferenceParams, RenameOptions, RenameParams,
+    ServerCapabilities, ShowDocumentParams, ShowMessageParams, TextDocumentPositionParams,
+    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, Uri,
+    WorkDoneProgressOptions, WorkspaceEdit,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,7 +32,7 @@ use crate::commands::{self, DEFAULT_STEPS, EXPLORE, Pages, RUN};
 use crate::document::{Analysis, Document, fenced};
 use crate::jobs::{Answer, Jobs, refused};
 use crate::text::{Places, Text};
-use crate::{findings, hover, outline, rename, transport};
+use crate::{completion, findings, hover, outline, rename, transport};
 
 /// How a server has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -250,6 +251,10 @@ impl Server {
                 let analysis = self.analysis(&params.text_document.uri)?;
                 to_value(formatted(&analysis)?)
             }),
+            "textDocument/completion" => asked!(|params: CompletionParams| {
+                let (analysis, offset) = self.at(&params.text_document_position)?;
+                to_value(completion::list(&analysis, offset))
+            }),
             "textDocument/documentSymbol" => asked!(|params: DocumentSymbolParams| {
                 let analysis = self.analysis(&params.text_document.uri)?;
                 to_value(DocumentSymbolResponse::Nested(outline::symbols(&analysis)))
@@ -451,6 +456,10 @@ fn capabilities() -> ServerCapabilities {
             change: Some(TextDocumentSyncKind::INCREMENTAL),
             ..TextDocumentSyncOptions::default()
         })),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some(["%", "#", ":", "."].map(str::to_owned).to_vec()),
+            ..CompletionOptions::default()
+        }),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
         definition_provider: Some(OneOf::Left(true)),
         references_provider: Some(OneOf::Left(true)),

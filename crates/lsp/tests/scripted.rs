@@ -133,6 +133,40 @@ fn names_lead_to_their_definitions_and_uses() {
 }
 
 #[test]
+fn names_are_completed_by_what_stands_before_them() {
+    let mut client = Client::with(PROGRAM);
+    // In the middle of a row that nobody can read yet.
+    let mut version = 1;
+    let mut complete = |client: &mut Client, typed: &str| {
+        version += 1;
+        let text = PROGRAM.replace("│   %8 = (%7 === 0)::Bool", &format!("│   %8 = {typed}"));
+        client.change(version, json!([{ "text": text }]));
+        let (line, character) = position(&text, typed, 0);
+        let end = character + typed.chars().count() as u32;
+        let list = client.ask_at("textDocument/completion", (line, end)).unwrap();
+        let items = list["items"].as_array().unwrap().clone();
+        let start =
+            items.first().map(|item| item["textEdit"]["range"]["start"]["character"].as_u64().unwrap());
+        let labels: Vec<String> =
+            items.iter().map(|item| item["label"].as_str().unwrap().to_owned()).collect();
+        (labels, start.map(|start| start - u64::from(character)))
+    };
+    let (rows, from) = complete(&mut client, "foo(%1");
+    assert_eq!((rows, from), (vec!["%10".to_owned()], Some(4)));
+    let (types, from) = complete(&mut client, "bar(n)::Poi");
+    assert!(types.contains(&"Point".to_owned()) && from == Some(8), "{types:?}");
+    let (types, _) = complete(&mut client, "bar(n)::Int6");
+    assert_eq!(types, ["Int64"]);
+    let (functions, from) = complete(&mut client, "invoke Main.col");
+    assert_eq!((functions, from), (vec!["Main.collatz".to_owned()], Some(7)));
+    let (functions, _) = complete(&mut client, "Base.add_i");
+    assert_eq!(functions, ["Base.add_int"]);
+    assert!(complete(&mut client, "goto #").0.contains(&"#4".to_owned()));
+    assert_eq!(complete(&mut client, "nobodyhasthis").0, Vec::<String>::new());
+    client.end();
+}
+
+#[test]
 fn hovers_show_types_uses_and_what_the_optimiser_made() {
     let mut client = Client::with(PROGRAM);
     let row = hover(&mut client, position(PROGRAM, "%7 = Base", 0));

@@ -2,7 +2,7 @@
 //!
 //! | event | in the file |
 //! |---|---|
-//! | span | `B` and `E` on its thread |
+//! | span | `B` and `E` on its thread, by its stage; passes and parts of collections by their own names |
 //! | wait of a task in the queue | `b` and `e`, category `queue`, by the number of the task |
 //! | published, tiered up, left a loop (once, and when the number has doubled), invalidated, evicted, collected, interrupted | `i`, with what is known in `args` |
 //! | bytes that objects use | `C`, behind each collection |
@@ -12,6 +12,8 @@
 
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use brolga_runtime::events::Stage;
 
 use crate::json::string;
 use crate::trace::{Row, Trace, What};
@@ -30,9 +32,10 @@ impl Trace {
             let names = &mut open[row.thread];
             // The end of a span has the name of its beginning.
             let name = match &row.what {
-                What::Begin(stage, _) => {
-                    names.push(stage.name());
-                    stage.name()
+                What::Begin(stage, subject) => {
+                    let name = if is_named(*stage) { subject } else { stage.name() };
+                    names.push(name);
+                    name
                 }
                 What::End(_) => names.pop().unwrap_or_default(),
                 _ => "",
@@ -50,7 +53,7 @@ impl Trace {
 
 fn meta(kind: &str, thread: usize, name: &str) -> String {
     format!(
-        "{{\"ph\":\"M\",\"name\":{},\"pid\":{PROCESS},\"tid\":{},\"ts\":0,\"args\":{{\"name\":{}}}}}",
+        "{{\"ph\":\"M\",\"name\":{},\"cat\":\"__metadata\",\"pid\":{PROCESS},\"tid\":{},\"ts\":0,\"args\":{{\"name\":{}}}}}",
         string(kind),
         thread + 1,
         string(name)
@@ -59,7 +62,7 @@ fn meta(kind: &str, thread: usize, name: &str) -> String {
 
 fn event(events: &mut Vec<String>, row: &Row, span: &str) {
     let (ph, name, rest) = match &row.what {
-        What::Begin(_, subject) if subject.is_empty() => ("B", span, String::new()),
+        What::Begin(stage, subject) if is_named(*stage) || subject.is_empty() => ("B", span, String::new()),
         What::Begin(_, subject) => ("B", span, args(&[("of", string(subject))])),
         What::End(_) => ("E", span, String::new()),
         What::Queued(task) => ("b", "queued", format!(",\"id\":{task}")),
@@ -88,10 +91,17 @@ fn event(events: &mut Vec<String>, row: &Row, span: &str) {
     events.push(line(ph, name, row, &rest));
 }
 
+/// Whether spans of a stage have names of their own: passes, parts of collections.
+pub(crate) fn is_named(stage: Stage) -> bool {
+    matches!(stage, Stage::Pass | Stage::Phase)
+}
+
 fn line(ph: &str, name: &str, row: &Row, rest: &str) -> String {
     let category = match row.what {
         What::Queued(_) | What::Started(_) => "queue",
         What::Collected { .. } => "heap",
+        What::Begin(Stage::Collect | Stage::Phase | Stage::Finalize, _) => "heap",
+        What::End(Stage::Collect | Stage::Phase | Stage::Finalize) => "heap",
         _ => "code",
     };
     format!(

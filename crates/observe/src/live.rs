@@ -121,6 +121,9 @@ impl EventListener for Live {
         let now = Instant::now();
         let mut sums = self.lock();
         match event {
+            // The time of a pass is that of the function that it works on.
+            Event::Begin { stage: Stage::Pass | Stage::Phase, .. }
+            | Event::End { stage: Stage::Pass | Stage::Phase } => {}
             Event::Begin { stage, name } => sums.begin(stage, name, now),
             Event::End { stage } => sums.end(stage, now),
             Event::Queued { .. } => sums.queued += 1,

@@ -3,12 +3,14 @@
 //! ```text
 //! stage                 number       total     longest
 //! optimise                   3     1.20 ms    0.70 ms
+//!   gvn                      3     0.20 ms    0.10 ms
 //! …
 //! event                 number
 //! published                  3
 //! ```
 //!
-//! The time of a stage is that between its beginning and its end, with what nests in it; a stage within the same stage counts once.
+//! The time of a stage is that between its beginning and its end, with what nests in it; a stage within the same stage counts once. Passes and parts of collections
+//! have rows of their own below their stage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use brolga_runtime::events::Stage;
 
+use crate::chrome::is_named;
 use crate::trace::{Trace, What};
 
 /// Times of one kind.
@@ -40,23 +43,24 @@ impl Trace {
     /// Stages by time, events by number.
     pub fn table(&self) -> String {
         let kept = self.kept();
-        let mut stages: BTreeMap<Stage, Times> = BTreeMap::new();
+        let mut stages: BTreeMap<(Stage, &str), Times> = BTreeMap::new();
         let (mut waits, mut pauses) = (Times::default(), Times::default());
         let mut events: BTreeMap<&str, u64> = BTreeMap::new();
         let mut left: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut open: Vec<Vec<(Stage, Duration)>> = vec![Vec::new(); kept.threads.len()];
+        let mut open: Vec<Vec<(Stage, &str, Duration)>> = vec![Vec::new(); kept.threads.len()];
         let mut queued: BTreeMap<u64, Duration> = BTreeMap::new();
         for row in &kept.rows {
             let open = &mut open[row.thread];
             let name = match &row.what {
-                What::Begin(stage, _) => {
-                    open.push((*stage, row.at));
+                What::Begin(stage, subject) => {
+                    let name = if is_named(*stage) { subject } else { stage.name() };
+                    open.push((*stage, name, row.at));
                     continue;
                 }
                 What::End(_) => {
-                    let Some((stage, began)) = open.pop() else { continue };
-                    let is_outermost = open.iter().all(|(outer, _)| *outer != stage);
-                    stages.entry(stage).or_default().add(row.at - began, is_outermost);
+                    let Some((stage, name, began)) = open.pop() else { continue };
+                    let is_outermost = open.iter().all(|(outer, ..)| *outer != stage);
+                    stages.entry((stage, name)).or_default().add(row.at - began, is_outermost);
                     continue;
                 }
                 What::Queued(task) => {
@@ -89,9 +93,14 @@ impl Trace {
             events.insert("left a loop, at least", left.values().sum());
         }
         let mut text = format!("{:22}{:>8}{:>12}{:>12}\n", "stage", "number", "total", "longest");
-        let rows = stages.iter().map(|(stage, times)| (stage.name(), *times));
+        let indented = |(&(stage, name), times): (&(Stage, &str), &Times)| match is_named(stage) {
+            true => (format!("  {name}"), *times),
+            false => (name.to_owned(), *times),
+        };
+        let rows = stages.iter().map(indented);
         let more = [("wait in the queue", waits), ("pause", pauses)];
-        for (name, times) in rows.chain(more.into_iter().filter(|(_, times)| times.number > 0)) {
+        let more = more.into_iter().map(|(name, times)| (name.to_owned(), times));
+        for (name, times) in rows.chain(more.filter(|(_, times)| times.number > 0)) {
             let Times { number, total, longest } = times;
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{name:22}{number:>8}{:>12}{:>12}", millis(total), millis(longest));

@@ -69,11 +69,17 @@ impl SelfCallees {
 /// The high functions of a module in components: every function comes after what it calls, except for what calls it back.
 pub fn bottom_up(module: &Module) -> Vec<Vec<FuncId>> {
     let high = module.funcs().filter(|(_, func)| func.level == Level::High).map(|(id, _)| id);
-    components(high, &|id| callees(module, &module[id]))
+    walk(high, &|id| callees(module, &module[id]))
 }
 
-/// Functions and what they lead to in components, as [`bottom_up`] has them, for calls that the caller knows.
-pub fn components(
+/// All functions of a module in components, as [`bottom_up`] has the high ones, by what the caller says that each leads to. Numbers of other
+/// modules are left out.
+pub fn components(module: &Module, callees: &dyn Fn(FuncId) -> Vec<FuncId>) -> Vec<Vec<FuncId>> {
+    let own = |id| callees(id).into_iter().filter(|&callee| module.func(callee).is_some()).collect();
+    walk(module.funcs().map(|(id, _)| id), &own)
+}
+
+fn walk(
     roots: impl IntoIterator<Item = FuncId>,
     callees: &dyn Fn(FuncId) -> Vec<FuncId>,
 ) -> Vec<Vec<FuncId>> {

@@ -66,4 +66,4 @@ pub use pass::{Changed, Pass, PassCx, PassLevel};
 pub use pipeline::{PASSES, parse_passes, pass_named, stage};
 pub use report::{Report, StepReport};
 pub use run::{optimize, optimize_module, optimize_replaceable, run_passes};
-pub use scope::{Cx, Dump, Step, Visit, When};
+pub use scope::{Cx, Dump, Moment, Step, Visit, When};

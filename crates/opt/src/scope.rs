@@ -32,15 +32,26 @@ pub struct Cx<'a> {
     pub fuel: Fuel,
     clock: Option<Clock<'a>>,
     sink: Option<Sink<'a>>,
+    watcher: Option<Watcher<'a>>,
 }
 
+/// Work with a name that begins or ends: a step of a pipeline that has something to do, or what a caller of [`Cx::tell`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// It begins.
+    Begin(&'static str),
+    /// It ends, also by a panic of a pass.
+    End,
+}
+
+type Watcher<'a> = Box<dyn FnMut(Moment) + Send + 'a>;
 type Clock<'a> = Box<dyn FnMut() -> u64 + Send + 'a>;
 type Sink<'a> = Box<dyn FnMut(&Dump<'_>) + Send + 'a>;
 
 impl<'a> Cx<'a> {
     /// Allows `opt_limit` rewrites, or any number of them; no clock and no sink.
     pub fn new(opt_limit: Option<u64>) -> Self {
-        Self { fuel: Fuel::new(opt_limit), clock: None, sink: None }
+        Self { fuel: Fuel::new(opt_limit), clock: None, sink: None, watcher: None }
     }
 
     /// Measures passes with this clock, which may count any unit. Instructions are counted as well.
@@ -53,6 +64,28 @@ impl<'a> Cx<'a> {
     /// The time, if there is a clock.
     pub fn now(&mut self) -> Option<u64> {
         self.clock.as_mut().map(|clock| clock())
+    }
+
+    /// Tells when passes begin and end, which do not nest.
+    #[must_use]
+    pub fn with_watcher(mut self, watcher: impl FnMut(Moment) + Send + 'a) -> Self {
+        self.watcher = Some(Box::new(watcher));
+        self
+    }
+
+    /// Tells the watcher, if there is one, about something that is no pass.
+    pub fn within<T>(&mut self, label: &'static str, work: impl FnOnce() -> T) -> T {
+        self.tell(Moment::Begin(label));
+        let done = work();
+        self.tell(Moment::End);
+        done
+    }
+
+    /// Tells the watcher, if there is one. Each beginning has its end.
+    pub fn tell(&mut self, moment: Moment) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher(moment);
+        }
     }
 
     /// Sends the functions that the options ask to see here.
@@ -75,6 +108,7 @@ impl std::fmt::Debug for Cx<'_> {
             .field("fuel", &self.fuel)
             .field("clock", &self.clock.is_some())
             .field("sink", &self.sink.is_some())
+            .field("watcher", &self.watcher.is_some())
             .finish()
     }
 }
@@ -195,12 +229,14 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let mut row = StepReport::new(step.label, pass.name);
         row.runs = 1;
         row.insts_before = self.size(func);
-        let mut inlined = Vec::new();
+        let (mut inlined, mut is_begun) = (Vec::new(), false);
         let start = self.now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if self.has_nothing_to_do(func, step) {
                 return Changed::No;
             }
+            is_begun = true;
+            self.cx.tell(Moment::Begin(step.label));
             self.facts.provide(pass.needs, func);
             let mut cx = PassCx {
                 module: self.module,
@@ -213,6 +249,9 @@ impl<'s, 'c> PassScope<'s, 'c> {
             (pass.run)(func, &mut cx)
         }));
         row.time = self.now().saturating_sub(start);
+        if is_begun {
+            self.cx.tell(Moment::End);
+        }
         let changed = outcome.map_err(|panic| OptError::Crash {
             note: self.note(func, step, number),
             message: panic_text(&*panic),

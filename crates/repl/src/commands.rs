@@ -5,13 +5,16 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use brolga_engine::session::{Dylib, Session};
 use brolga_engine::{Program, Stages, emit};
 use brolga_explore as explore;
 use brolga_ir::FuncId;
 use brolga_ir::text::show_func;
 use brolga_opt::Cx;
 
-use crate::prompt::{Prompt, Reply, shown};
+use crate::options::Options;
+use crate::prompt::Prompt;
+use crate::tongue::{Reply, shown};
 
 /// A command: its name, its arguments, and what it does.
 pub(crate) struct Command {
@@ -44,98 +47,52 @@ An empty line ends an input that is not complete.
 
 /// A form of a function that a command shows.
 #[derive(Clone, Copy)]
-enum Form {
+pub(crate) enum Form {
     Opt,
     Low,
     Asm,
 }
 
+impl Form {
+    /// The form that a command shows, if it shows one.
+    pub(crate) fn of(command: &str) -> Option<Form> {
+        match command {
+            "opt" => Some(Form::Opt),
+            "low" => Some(Form::Low),
+            "asm" => Some(Form::Asm),
+            _ => None,
+        }
+    }
+}
+
 impl Prompt<'_> {
     pub(crate) fn command(&mut self, name: &str, args: &str) -> Result<Reply, String> {
         match name {
-            "opt" => self.show(Form::Opt, args),
-            "low" => self.show(Form::Low, args),
-            "asm" => self.show(Form::Asm, args),
+            "opt" | "low" | "asm" | "explore" => self.show(name, args),
             "time" if args.is_empty() => Err(self.message("`:time` takes an expression")),
             "time" => self.timed(args),
-            "dispatch" => self.dispatch(args),
+            "dispatch" => dispatch(&self.dylib, args, &self.options),
             "vars" => Ok(self.variables()),
-            "explore" => self.explore(args),
             "load" if args.is_empty() => Err(self.message("`:load` takes a file")),
             "load" => Ok(self.load(Path::new(args))),
-            "stats" => Ok(shown(self.stats())),
-            "help" | "?" => Ok(shown(help())),
+            "stats" => Ok(shown(stats(self.session()))),
+            "help" | "?" => Ok(shown(help(HELP, |_| true))),
             "quit" | "q" | "exit" => Ok(Reply::Quit),
-            _ => {
-                let names: Vec<String> =
-                    COMMANDS.iter().map(|command| format!("`:{}`", command.name)).collect();
-                Err(self.message(&format!("there is no command `:{name}`; there is {}", names.join(", "))))
-            }
+            _ => Err(unknown(name, |_| true, &self.options)),
         }
     }
 
-    /// The forms that the compiler gives the functions of this name or symbol, or all.
-    fn show(&self, form: Form, name: &str) -> Result<Reply, String> {
-        let program = self.definitions.program().map_err(|error| self.error(&error))?;
-        let ids = self.named(&program, name)?;
-        let (module, options) = (program.module(), brolga_opt::Options::default());
-        let mut stages = Stages::new(module, self.options.level, &options, Cx::default());
-        let mut text = String::new();
-        let mut lows = Vec::new();
-        for id in ids {
-            let made = match form {
-                Form::Opt => stages.high(id),
-                Form::Low => stages.low(id),
-                Form::Asm => stages.placed(id),
-            };
-            let made = made.map_err(|error| self.error(&error))?;
-            match form {
-                Form::Asm => lows.push(made),
-                // Writing to a string cannot fail.
-                Form::Opt | Form::Low => drop(writeln!(text, "{}", show_func(&module.cx, &made))),
-            }
-        }
-        if let Form::Asm = form {
-            let code =
-                emit::generate(module, &lows, self.options.level).map_err(|error| self.error(&error))?;
-            text = explore::assembly(&code);
-        }
-        Ok(shown(text.trim_end().to_owned()))
-    }
-
-    fn named(&self, program: &Program, name: &str) -> Result<Vec<FuncId>, String> {
-        let module = program.module();
+    fn show(&self, command: &str, args: &str) -> Result<Reply, String> {
+        let program = self.definitions.program().map_err(|error| self.options.error(&error))?;
+        // Functions of the library that the program uses are not the user's.
         let symbols = self.definitions.symbols();
-        let fits = |id: &FuncId| {
-            let (func, cx) = (&module[*id], &module.cx);
-            let symbol = func.symbol(cx);
-            match name {
-                // Functions of the library that the program uses are not the user's.
-                "" => symbols.contains(&symbol.as_str()),
-                name => symbol == name || func.spelled_name(cx) == name,
+        let is_own = |symbol: &str| symbols.contains(&symbol);
+        match Form::of(command) {
+            Some(form) => show(&program, form, args, &is_own, &self.options),
+            None => {
+                named(&program, "", &is_own, &self.options)?;
+                explore(&program, args, &self.options)
             }
-        };
-        let ids: Vec<FuncId> = module.funcs().map(|(id, _)| id).filter(fits).collect();
-        match (ids.is_empty(), name) {
-            (false, _) => Ok(ids),
-            (true, "") => Err(self.message("nothing is defined")),
-            (true, name) => Err(self.message(&format!("no function `{name}` is defined"))),
-        }
-    }
-
-    fn dispatch(&self, name: &str) -> Result<Reply, String> {
-        let methods = self.dylib.methods().map_err(|error| self.session_error(&error))?;
-        let fits =
-            methods.iter().filter(|method| name.is_empty() || method.name == name || method.symbol == name);
-        let line = |method: &brolga_engine::session::Method| match &method.result {
-            Some(result) => format!("{}::{result}", method.symbol),
-            None => method.symbol.clone(),
-        };
-        let lines: Vec<String> = fits.map(line).collect();
-        match lines.is_empty() {
-            true if name.is_empty() => Err(self.message("nothing is defined")),
-            true => Err(self.message(&format!("no function `{name}` is defined"))),
-            false => Ok(shown(lines.join("\n"))),
         }
     }
 
@@ -144,41 +101,120 @@ impl Prompt<'_> {
         let lines: Vec<String> = self.evaluator.variables().map(line).collect();
         if lines.is_empty() { Reply::Nothing } else { shown(lines.join("\n")) }
     }
+}
 
-    fn explore(&self, file: &str) -> Result<Reply, String> {
-        let program = self.definitions.program().map_err(|error| self.error(&error))?;
-        self.named(&program, "")?;
-        let options = explore::Options { level: self.options.level, ..explore::Options::default() };
-        let page = explore::page(&program, &options).map_err(|error| self.error(&error))?;
-        let file = match file {
-            "" => PathBuf::from(format!("brolga-explore-{}.html", std::process::id())),
-            file => PathBuf::from(file),
+/// The forms that the compiler gives the functions of this name or symbol, or all of the user's own.
+pub(crate) fn show(
+    program: &Program,
+    form: Form,
+    name: &str,
+    is_own: &dyn Fn(&str) -> bool,
+    options: &Options,
+) -> Result<Reply, String> {
+    let ids = named(program, name, is_own, options)?;
+    let (module, settings) = (program.module(), brolga_opt::Options::default());
+    let mut stages = Stages::new(module, options.level, &settings, Cx::default());
+    let mut text = String::new();
+    let mut lows = Vec::new();
+    for id in ids {
+        let made = match form {
+            Form::Opt => stages.high(id),
+            Form::Low => stages.low(id),
+            Form::Asm => stages.placed(id),
         };
-        std::fs::write(&file, page)
-            .map_err(|error| self.message(&format!("cannot write `{}`: {error}", file.display())))?;
-        Ok(shown(format!("wrote {}", file.display())))
+        let made = made.map_err(|error| options.error(&error))?;
+        match form {
+            Form::Asm => lows.push(made),
+            // Writing to a string cannot fail.
+            Form::Opt | Form::Low => drop(writeln!(text, "{}", show_func(&module.cx, &made))),
+        }
     }
+    if let Form::Asm = form {
+        let code = emit::generate(module, &lows, options.level).map_err(|error| options.error(&error))?;
+        text = explore::assembly(&code);
+    }
+    Ok(shown(text.trim_end().to_owned()))
+}
 
-    fn stats(&self) -> String {
-        let (session, stats) = (self.session(), self.session().stats());
-        let heap = session.runtime().heap().stats();
-        let rows = [
-            ("world", session.runtime().world().to_string()),
-            ("functions compiled", stats.compiled_functions.to_string()),
-            ("bytes of code made", stats.compiled_bytes.to_string()),
-            ("functions evicted", stats.evicted.to_string()),
-            ("loops left for better code", stats.left_loops.to_string()),
-            ("collections", (heap.minor_collections + heap.full_collections).to_string()),
-            ("bytes of objects in use", heap.used_bytes.to_string()),
-        ];
-        let lines: Vec<String> = rows.iter().map(|(name, value)| format!("{name:28} {value:>12}")).collect();
-        lines.join("\n")
+fn named(
+    program: &Program,
+    name: &str,
+    is_own: &dyn Fn(&str) -> bool,
+    options: &Options,
+) -> Result<Vec<FuncId>, String> {
+    let module = program.module();
+    let fits = |id: &FuncId| {
+        let (func, cx) = (&module[*id], &module.cx);
+        let symbol = func.symbol(cx);
+        match name {
+            "" => is_own(&symbol),
+            name => symbol == name || func.spelled_name(cx) == name,
+        }
+    };
+    let ids: Vec<FuncId> = module.funcs().map(|(id, _)| id).filter(fits).collect();
+    if ids.is_empty() { Err(not_there(name, options)) } else { Ok(ids) }
+}
+
+fn not_there(name: &str, options: &Options) -> String {
+    match name {
+        "" => options.message("nothing is defined"),
+        name => options.message(&format!("no function `{name}` is defined")),
     }
 }
 
-fn help() -> String {
-    let mut text = HELP.to_owned();
-    for Command { name, args, help } in COMMANDS {
+/// Methods with the types of their results.
+pub(crate) fn dispatch(dylib: &Dylib, name: &str, options: &Options) -> Result<Reply, String> {
+    let methods = dylib.methods().map_err(|error| options.session_error(&error))?;
+    let fits =
+        methods.iter().filter(|method| name.is_empty() || method.name == name || method.symbol == name);
+    let line = |method: &brolga_engine::session::Method| match &method.result {
+        Some(result) => format!("{}::{result}", method.symbol),
+        None => method.symbol.clone(),
+    };
+    let lines: Vec<String> = fits.map(line).collect();
+    if lines.is_empty() { Err(not_there(name, options)) } else { Ok(shown(lines.join("\n"))) }
+}
+
+/// Writes the explorer's page.
+pub(crate) fn explore(program: &Program, file: &str, options: &Options) -> Result<Reply, String> {
+    let settings = explore::Options { level: options.level, ..explore::Options::default() };
+    let page = explore::page(program, &settings).map_err(|error| options.error(&error))?;
+    let file = match file {
+        "" => PathBuf::from(format!("brolga-explore-{}.html", std::process::id())),
+        file => PathBuf::from(file),
+    };
+    std::fs::write(&file, page)
+        .map_err(|error| options.message(&format!("cannot write `{}`: {error}", file.display())))?;
+    Ok(shown(format!("wrote {}", file.display())))
+}
+
+/// The world, the code and the heap of a session.
+pub(crate) fn stats(session: &Session) -> String {
+    let (stats, heap) = (session.stats(), session.runtime().heap().stats());
+    let rows = [
+        ("world", session.runtime().world().to_string()),
+        ("functions compiled", stats.compiled_functions.to_string()),
+        ("bytes of code made", stats.compiled_bytes.to_string()),
+        ("functions evicted", stats.evicted.to_string()),
+        ("loops left for better code", stats.left_loops.to_string()),
+        ("collections", (heap.minor_collections + heap.full_collections).to_string()),
+        ("bytes of objects in use", heap.used_bytes.to_string()),
+    ];
+    let lines: Vec<String> = rows.iter().map(|(name, value)| format!("{name:28} {value:>12}")).collect();
+    lines.join("\n")
+}
+
+/// The error for a command that is none.
+pub(crate) fn unknown(name: &str, is_known: fn(&Command) -> bool, options: &Options) -> String {
+    let known = COMMANDS.iter().filter(|command| is_known(command));
+    let names: Vec<String> = known.map(|command| format!("`:{}`", command.name)).collect();
+    options.message(&format!("there is no command `:{name}`; there is {}", names.join(", ")))
+}
+
+/// An introduction, and the commands.
+pub(crate) fn help(introduction: &str, is_known: fn(&Command) -> bool) -> String {
+    let mut text = introduction.to_owned();
+    for Command { name, args, help } in COMMANDS.iter().filter(|command| is_known(command)) {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n  {:24}{help}", format!(":{name} {args}"));
     }

@@ -29,11 +29,8 @@ pub(crate) fn kind(text: &str) -> Input<'_> {
     let Some(first) = lines.find(|line| !line.starts_with('#')) else {
         return Input::Empty;
     };
-    if let Some(command) = first.strip_prefix(':')
-        && command.starts_with(|c: char| c.is_ascii_alphabetic() || c == '?')
-    {
-        let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        return Input::Command(name, args.trim());
+    if let Some((name, args)) = command(first) {
+        return Input::Command(name, args);
     }
     if is_dump || DECLARATIONS.contains(&first_word(first)) {
         return Input::Definitions;
@@ -42,6 +39,14 @@ pub(crate) fn kind(text: &str) -> Input<'_> {
         Some((name, expression)) => Input::Assignment(name, expression),
         None => Input::Expression,
     }
+}
+
+/// The name and arguments of a command.
+pub(crate) fn command(line: &str) -> Option<(&str, &str)> {
+    let command = line.trim().strip_prefix(':')?;
+    let is_one = command.starts_with(|c: char| c.is_ascii_alphabetic() || c == '?');
+    let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    is_one.then_some((name, args.trim()))
 }
 
 fn first_word(line: &str) -> &str {

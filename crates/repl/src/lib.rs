@@ -10,10 +10,12 @@
 //! |---|---|
 //! | `input` | what an input is, and whether it is complete |
 //! | `definitions` | the text of everything that is defined, as one program |
+//! | `tongue` | [`Reply`], and what takes inputs, as the terminal and pipes see it |
 //! | `options` | [`Options`], and how a prompt ends |
 //! | `prompt` | [`Prompt`]: takes inputs, gives replies; knows no terminal |
 //! | `commands` | the commands that begin with `:` |
 //! | `complete` | completion of names |
+//! | `language` | [`Language`]: other languages at the prompt |
 //! | `terminal` | the line editor: history, several lines, completion, interrupts |
 //! | `lines` | inputs from a pipe or a file |
 #![forbid(unsafe_code)]
@@ -22,13 +24,17 @@ mod commands;
 mod complete;
 mod definitions;
 mod input;
+mod language;
 mod lines;
 mod options;
 mod prompt;
 mod terminal;
+mod tongue;
 
 pub use input::is_complete;
-pub use lines::run as run_lines;
+pub use language::Language;
+pub use lines::{run as run_lines, run_in as run_lines_in};
 pub use options::{Ended, Options};
-pub use prompt::{Prompt, Reply, start};
-pub use terminal::run as run_terminal;
+pub use prompt::{Prompt, start};
+pub use terminal::{run as run_terminal, run_in as run_terminal_in};
+pub use tongue::Reply;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use brolga_engine::Error;
+use brolga_engine::session::SessionError;
 use brolga_ir::diag::Style;
 use brolga_opt::OptLevel;
 use brolga_runtime::Doors;
@@ -26,6 +28,30 @@ pub struct Options {
 impl Options {
     pub(crate) fn style(&self) -> &'static Style {
         self.style.unwrap_or(&Style::PLAIN)
+    }
+
+    /// An error as it is shown.
+    pub(crate) fn message(&self, text: &str) -> String {
+        let style = self.style();
+        format!("{}error{}: {text}", style.error, style.reset)
+    }
+
+    pub(crate) fn error(&self, error: &Error) -> String {
+        match error {
+            Error::Broken(broken) => broken.render(self.style()).trim_end().to_owned(),
+            other => self.message(&other.to_string()),
+        }
+    }
+
+    pub(crate) fn session_error(&self, error: &SessionError) -> String {
+        match error {
+            SessionError::Program(program) => self.error(program),
+            other => {
+                let mut text = other.to_string();
+                other.causes().iter().for_each(|cause| text.push_str(&format!("\n  {cause}")));
+                self.message(&text)
+            }
+        }
     }
 }
 

@@ -1,35 +1,24 @@
 //! Inputs in, replies out: the prompt without a terminal.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use brolga_engine::session::{Definitions as Defined, Dylib, Evaluator, Session, SessionError, Workers};
+use brolga_engine::session::{Definitions as Defined, Dylib, Evaluator, Session, Workers};
 use brolga_engine::{Error, Failure, Options as EngineOptions};
 use brolga_ir::Module;
-use brolga_ir::diag::{SourceFile, Style};
+use brolga_ir::diag::SourceFile;
 
 use crate::definitions::Definitions;
-use crate::input::{self, Input};
+use crate::input::{self, Input, is_complete};
 use crate::options::Options;
+use crate::tongue::{Reply, Tongue, shown, took};
 
 /// How messages call what is typed.
 pub(crate) const NAME: &str = "<prompt>";
 
 /// The variable that holds the last value.
 const LAST: &str = "ans";
-
-/// The outcome of an input.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reply {
-    /// There is nothing to show.
-    Nothing,
-    /// A result.
-    Shown(String),
-    /// An error, rendered.
-    Failed(String),
-    /// The prompt is to end.
-    Quit,
-}
 
 /// A session that takes inputs as text.
 pub struct Prompt<'m> {
@@ -85,10 +74,6 @@ impl Prompt<'_> {
         reply.unwrap_or_else(Reply::Failed)
     }
 
-    pub(crate) fn style(&self) -> &'static Style {
-        self.options.style()
-    }
-
     /// Evaluates an expression. Its value goes into a variable.
     pub(crate) fn evaluate(&mut self, text: &str, name: Option<&str>) -> Result<String, String> {
         let value = self.evaluator.evaluate(NAME, text).map_err(|failure| self.failure(failure))?;
@@ -102,14 +87,9 @@ impl Prompt<'_> {
         let compiled = self.session().stats().compiled_functions;
         let start = Instant::now();
         let value = self.evaluate(text, None)?;
-        let took = start.elapsed();
+        let time = start.elapsed();
         let compiled = self.session().stats().compiled_functions - compiled;
-        let compiled = match compiled {
-            0 => String::new(),
-            1 => ", 1 function compiled".to_owned(),
-            n => format!(", {n} functions compiled"),
-        };
-        Ok(shown(format!("{value}\n{took:.2?}{compiled}")))
+        Ok(shown(format!("{value}\n{}", took(time, compiled))))
     }
 
     /// Loads a program.
@@ -127,14 +107,15 @@ impl Prompt<'_> {
     /// Defines or redefines functions.
     fn define(&mut self, name: &str, bytes: &[u8]) -> Result<Reply, String> {
         let read: Defined<'_> =
-            self.dylib.read_late(name, bytes).map_err(|error| self.session_error(&error))?;
+            self.dylib.read_late(name, bytes).map_err(|error| self.options.session_error(&error))?;
         let symbols = read.functions();
         let missing: Vec<String> = read.missing().to_vec();
         let read = match self.options.tiered {
             Some(calls) => read.tiered(calls),
             None => read.lazy(),
         };
-        let redefined = self.dylib.redefine(read.inlinable()).map_err(|error| self.session_error(&error))?;
+        let redefined =
+            self.dylib.redefine(read.inlinable()).map_err(|error| self.options.session_error(&error))?;
         let text = String::from_utf8_lossy(bytes).into_owned();
         let source = SourceFile::new(name, text).map_err(|error| error.to_string())?;
         let before = self.definitions.add(&source, &symbols);
@@ -150,37 +131,36 @@ impl Prompt<'_> {
         Ok(if lines.is_empty() { Reply::Nothing } else { shown(lines.join("\n")) })
     }
 
-    pub(crate) fn error(&self, error: &Error) -> String {
-        match error {
-            Error::Broken(broken) => broken.render(self.style()).trim_end().to_owned(),
-            other => self.message(&other.to_string()),
-        }
-    }
-
-    pub(crate) fn session_error(&self, error: &SessionError) -> String {
-        match error {
-            SessionError::Program(program) => self.error(program),
-            other => {
-                let mut text = other.to_string();
-                other.causes().iter().for_each(|cause| text.push_str(&format!("\n  {cause}")));
-                self.message(&text)
-            }
-        }
-    }
-
     fn failure(&self, failure: Failure) -> String {
         match failure {
-            Failure::NotCompiled(error) => self.error(&error),
+            Failure::NotCompiled(error) => self.options.error(&error),
             other => self.message(&other.to_string()),
         }
     }
 
     pub(crate) fn message(&self, text: &str) -> String {
-        let style = self.style();
-        format!("{}error{}: {text}", style.error, style.reset)
+        self.options.message(text)
     }
 }
 
-pub(crate) fn shown(text: String) -> Reply {
-    Reply::Shown(text)
+impl Tongue for Prompt<'_> {
+    fn submit(&mut self, text: &str) -> Reply {
+        self.submit(text)
+    }
+
+    fn session(&self) -> &Session {
+        self.session()
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.names()
+    }
+
+    fn prompt(&self) -> String {
+        "brolga> ".to_owned()
+    }
+
+    fn is_complete(&self) -> fn(&str) -> bool {
+        is_complete
+    }
 }

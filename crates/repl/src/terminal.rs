@@ -24,9 +24,10 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use crate::complete::complete;
-use crate::input::is_complete;
+use crate::language::{Foreign, Language};
 use crate::options::{Ended, Options};
-use crate::prompt::{Reply, start};
+use crate::prompt::start;
+use crate::tongue::{Reply, Tongue};
 
 /// As often as this, Control-C ends the process.
 const PATIENCE: u32 = 3;
@@ -36,6 +37,7 @@ const INTERRUPTED: i32 = 130;
 
 /// The editor's helper.
 struct Help {
+    is_complete: fn(&str) -> bool,
     names: Rc<RefCell<BTreeSet<String>>>,
 }
 
@@ -50,7 +52,7 @@ impl Completer for Help {
 impl Validator for Help {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let is_ended = text.ends_with('\n') || is_complete(text);
+        let is_ended = text.ends_with('\n') || (self.is_complete)(text);
         Ok(if is_ended { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
@@ -68,43 +70,54 @@ impl Helper for Help {}
 /// # Errors
 /// The terminal cannot be read or written. Outside: as [`start`].
 pub fn run(options: &Options) -> Result<io::Result<Ended>, brolga_engine::Error> {
-    start(options, |prompt, loaded| {
-        loaded.into_iter().for_each(show);
-        let names = Rc::new(RefCell::new(prompt.names()));
-        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).build();
-        let mut editor: Editor<Help, FileHistory> = Editor::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(Help { names: names.clone() }));
-        if let Some(file) = &options.history {
-            // There is none at first.
-            let _ = editor.load_history(file);
-        }
-        let presses = Arc::new(AtomicU32::new(0));
-        interrupt_by_signal(Interrupt::for_current(prompt.session().runtime()).ok(), &presses);
-        println!("Brolga {}; `:help` lists the commands", env!("CARGO_PKG_VERSION"));
-        loop {
-            match editor.readline("brolga> ") {
-                Ok(text) => {
-                    presses.store(0, Ordering::Relaxed); // I1
-                    let reply = prompt.submit(&text);
-                    if reply == Reply::Quit {
-                        break;
-                    }
-                    show(reply);
-                    *names.borrow_mut() = prompt.names();
+    start(options, |prompt, loaded| converse(prompt, loaded, options))
+}
+
+/// As [`run`], in another language.
+///
+/// # Errors
+/// The terminal cannot be read or written.
+pub fn run_in(language: &mut dyn Language, options: &Options) -> io::Result<Ended> {
+    let (mut prompt, loaded) = Foreign::new(language, options);
+    converse(&mut prompt, loaded, options)
+}
+
+fn converse(prompt: &mut dyn Tongue, loaded: Vec<Reply>, options: &Options) -> io::Result<Ended> {
+    loaded.into_iter().for_each(show);
+    let names = Rc::new(RefCell::new(prompt.names()));
+    let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).build();
+    let mut editor: Editor<Help, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    editor.set_helper(Some(Help { is_complete: prompt.is_complete(), names: names.clone() }));
+    if let Some(file) = &options.history {
+        // There is none at first.
+        let _ = editor.load_history(file);
+    }
+    let presses = Arc::new(AtomicU32::new(0));
+    interrupt_by_signal(Interrupt::for_current(prompt.session().runtime()).ok(), &presses);
+    println!("Brolga {}; `:help` lists the commands", env!("CARGO_PKG_VERSION"));
+    loop {
+        match editor.readline(&prompt.prompt()) {
+            Ok(text) => {
+                presses.store(0, Ordering::Relaxed); // I1
+                let reply = prompt.submit(&text);
+                if reply == Reply::Quit {
+                    break;
                 }
-                Err(ReadlineError::Interrupted) => {}
-                Err(ReadlineError::Eof) => break,
-                Err(error) => return Err(failed(error)),
+                show(reply);
+                *names.borrow_mut() = prompt.names();
             }
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(failed(error)),
         }
-        if let Some(file) = &options.history {
-            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-            if let Err(error) = made.and_then(|()| editor.save_history(file).map_err(failed)) {
-                eprintln!("the history was not written to `{}`: {error}", file.display());
-            }
+    }
+    if let Some(file) = &options.history {
+        let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+        if let Err(error) = made.and_then(|()| editor.save_history(file).map_err(failed)) {
+            eprintln!("the history was not written to `{}`: {error}", file.display());
         }
-        Ok(Ended::Well)
-    })
+    }
+    Ok(Ended::Well)
 }
 
 fn show(reply: Reply) {

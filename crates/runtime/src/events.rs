@@ -8,6 +8,7 @@
 //!
 //! **What a listener may do.** It is told in the middle of compiling and of collections, with locks of the run time held by its thread or others, and where compiled
 //! code holds references that nobody keeps. So it must not enter the heap, call compiled code, or ask the engine or session anything. Its panics end at the call.
+//! Parts of a collection are told while the other threads are stopped, so it must not wait for a lock that a thread may hold at a safepoint either.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -30,6 +31,8 @@ pub enum Stage {
     Task,
     /// Passes, lowering and root placement.
     Optimise,
+    /// One pass of them, by its name in the pipeline; or lowering, or root placement.
+    Pass,
     /// Machine code from low IR.
     Generate,
     /// Code into memory, its references resolved.
@@ -38,6 +41,11 @@ pub enum Stage {
     Upgrade,
     /// A collection, with the time that it takes to stop the other threads.
     Collect,
+    /// A part of a collection, by its name: `stop threads`, `mark`, `weak references`, `verify`, `sweep`. Parts but the first are told while the other threads
+    /// are stopped.
+    Phase,
+    /// Finalizers after a collection.
+    Finalize,
 }
 
 impl Stage {
@@ -46,10 +54,13 @@ impl Stage {
         match self {
             Stage::Task => "task",
             Stage::Optimise => "optimise",
+            Stage::Pass => "pass",
             Stage::Generate => "generate code",
             Stage::Link => "link",
             Stage::Upgrade => "upgrade",
             Stage::Collect => "collect",
+            Stage::Phase => "phase",
+            Stage::Finalize => "finalizers",
         }
     }
 }

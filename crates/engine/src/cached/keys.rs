@@ -56,7 +56,7 @@ impl Keys {
 
         let mut of_component: BTreeMap<FuncId, Fingerprint> = BTreeMap::new();
         let callees = |id: FuncId| nodes.get(&id).map_or(Vec::new(), |node| node.callees.clone());
-        for component in components(nodes.keys().copied(), &callees) {
+        for component in components(module, &callees) {
             let mut facts = Digest::new("component");
             for node in component.iter().filter_map(|id| nodes.get(id)) {
                 facts.facts(&node.own);

@@ -18,13 +18,13 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{FuncId, Level, Module};
 use brolga_jit::{Compiled, Jit, Source, Style};
-use brolga_opt::{Cx, OptLevel};
+use brolga_opt::OptLevel;
 
 use super::{CodeCache, Keys};
 use crate::error::Error;
 use crate::native_type::{function_type, type_of};
 use crate::options::tier;
-use crate::stages::{Stages, dispatches};
+use crate::stages::{Stages, dispatches, watched};
 
 /// The settings of a compilation.
 pub(crate) struct How<'a> {
@@ -65,7 +65,7 @@ pub(crate) fn compile_program(
             None => {
                 let start = Instant::now();
                 let stages = stages.get_or_insert_with(|| {
-                    let stages = Stages::new(module, how.level, how.opt, Cx::default());
+                    let stages = Stages::new(module, how.level, how.opt, watched(how.jit.runtime().events()));
                     stages.with_roots(how.roots).on_heap(how.heap)
                 });
                 let low = stages.placed(id)?;

@@ -169,15 +169,15 @@ pub(super) fn make_low(
     let plan = &input.plan;
     let is_first = input.counting.is_some();
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
-    let module = plan.module();
+    let (module, events) = (plan.module(), runtime.events());
     for &id in ids {
-        let _span = runtime.events().span(Stage::Optimise, || module[id].symbol(&module.cx));
+        let _span = events.span(Stage::Optimise, || module[id].symbol(&module.cx));
         if is_first {
-            let (low, exits) = plan.leaving(id)?;
+            let (low, exits) = plan.leaving(events, id)?;
             funcs.push(low);
             loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
         } else {
-            funcs.push(plan.placed(id)?);
+            funcs.push(plan.placed(events, id)?);
         }
     }
     Ok(Lowered { ids: ids.to_vec(), funcs, loops, cost: start.elapsed() })

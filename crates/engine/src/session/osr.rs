@@ -69,7 +69,7 @@ struct LoopBody {
 
 impl LoopBody {
     /// How the loop is left. That of code from a cache is found again in the function that it was made from.
-    fn exit(&self) -> Result<Arc<Exit>, Failed> {
+    fn exit(&self, shared: &Shared) -> Result<Arc<Exit>, Failed> {
         let mark = match &self.exit {
             Continuation::Found(exit) => return Ok(exit.clone()),
             Continuation::Marked(mark) => mark,
@@ -77,7 +77,7 @@ impl LoopBody {
         let cx = &self.input.module().cx;
         let is_own =
             |exit: &Exit| exit.entry_symbol(cx) == self.ty.symbol && exit.mark().as_slice() == &**mark;
-        let exits = self.input.plan.leaving(self.func)?.1;
+        let exits = self.input.plan.leaving(shared.jit.runtime().events(), self.func)?.1;
         let found = exits.into_iter().find(is_own).ok_or("its loop was made from another function")?;
         Ok(Arc::new(found))
     }
@@ -103,7 +103,7 @@ impl Materialize for LoopBody {
                 return Ok(target);
             }
         }
-        let exit = self.exit()?;
+        let exit = self.exit(&shared)?;
         let seen = self.input.module();
         let mut module = seen.without_functions();
         for (id, _) in seen.funcs() {

@@ -35,13 +35,14 @@ use brolga_opt::defined::test_module;
 use brolga_opt::lower::{self, lower, lower_beside};
 use brolga_opt::osr::{Exit, leave_loops};
 use brolga_opt::summary::summarise_module;
-use brolga_opt::{Cx, OptLevel, optimize, optimize_replaceable};
+use brolga_opt::{OptLevel, optimize, optimize_replaceable};
+use brolga_runtime::events::Events;
 
 use super::profile::Profile;
 use super::scope::declaration;
 use super::sync::lock;
 use crate::error::Error;
-use crate::stages::place;
+use crate::stages::{place, watched};
 
 /// How far a component is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,50 +145,53 @@ impl Plan {
     }
 
     /// The form of a function that becomes machine code: optimised, low, with its roots placed.
-    pub(crate) fn placed(&self, id: FuncId) -> Result<Func, Arc<Error>> {
+    pub(crate) fn placed(&self, events: &Events, id: FuncId) -> Result<Func, Arc<Error>> {
         let low = match self.module[id].level {
-            Level::Low => self.pipeline(self.module[id].clone())?,
+            Level::Low => self.pipeline(events, self.module[id].clone())?,
             Level::High => {
-                self.settle(id)?;
-                let low =
-                    lower(&self.module, &self.module[id], &lower::Options::with(self.level, &self.options));
-                self.pipeline(low.map_err(Error::from)?)?
+                self.settle(events, id)?;
+                let options = lower::Options::with(self.level, &self.options);
+                let low = watched(events).within("lower", || lower(&self.module, &self.module[id], &options));
+                self.pipeline(events, low.map_err(Error::from)?)?
             }
         };
-        Ok(place(&self.module.cx, low, &self.options, self.roots, self.heap)?)
+        let place = || place(&self.module.cx, low, &self.options, self.roots, self.heap);
+        Ok(watched(events).within("place roots", place)?)
     }
 
     /// As [`Plan::placed`], with loops that can be left, and these.
-    pub(crate) fn leaving(&self, id: FuncId) -> Result<(Func, Vec<Exit>), Arc<Error>> {
+    pub(crate) fn leaving(&self, events: &Events, id: FuncId) -> Result<(Func, Vec<Exit>), Arc<Error>> {
         let cx = &self.module.cx;
         if self.module[id].level == Level::Low {
-            return Ok((self.placed(id)?, Vec::new()));
+            return Ok((self.placed(events, id)?, Vec::new()));
         }
-        self.settle(id)?;
+        self.settle(events, id)?;
         let Some(leaving) = leave_loops(cx, &self.module[id].symbol(&self.module.cx), &self.module[id])
         else {
-            return Ok((self.placed(id)?, Vec::new()));
+            return Ok((self.placed(events, id)?, Vec::new()));
         };
         let (beside, options) = (leaving.beside(), lower::Options::with(self.level, &self.options));
-        let low = lower_beside(&self.module, &beside, &leaving.func, &options).map_err(Error::from)?;
-        let mut low = self.pipeline(low)?;
+        let lower = || lower_beside(&self.module, &beside, &leaving.func, &options);
+        let low = watched(events).within("lower", lower).map_err(Error::from)?;
+        let mut low = self.pipeline(events, low)?;
         leaving.mark_questions(&mut low);
-        Ok((place(cx, low, &self.options, self.roots, self.heap)?, leaving.exits))
+        let place = || place(cx, low, &self.options, self.roots, self.heap);
+        Ok((watched(events).within("place roots", place)?, leaving.exits))
     }
 
-    fn pipeline(&self, func: Func) -> Result<Func, Arc<Error>> {
-        let optimised = optimize(&self.module, func, self.level, &self.options, &mut Cx::default());
+    fn pipeline(&self, events: &Events, func: Func) -> Result<Func, Arc<Error>> {
+        let optimised = optimize(&self.module, func, self.level, &self.options, &mut watched(events));
         Ok(optimised.map_err(Error::from)?.0)
     }
 
     /// Sees to it that a high function and all that it calls have their final forms.
-    fn settle(&self, id: FuncId) -> Result<(), Arc<Error>> {
+    fn settle(&self, events: &Events, id: FuncId) -> Result<(), Arc<Error>> {
         if let Some(&root) = self.component_of.get(&id) {
             let mut pending = self.unsettled(root);
             while !pending.is_empty() {
                 let seen = lock(&self.progress).finished;
                 let before = pending.len();
-                pending.retain(|&number| !self.try_settle(number));
+                pending.retain(|&number| !self.try_settle(events, number));
                 if pending.len() == before {
                     self.wait(seen);
                 }
@@ -214,7 +218,7 @@ impl Plan {
     }
 
     /// Whether the component is done, perhaps just now by us.
-    fn try_settle(&self, number: usize) -> bool {
+    fn try_settle(&self, events: &Events, number: usize) -> bool {
         let component = &self.components[number];
         {
             let mut progress = lock(&self.progress);
@@ -233,7 +237,7 @@ impl Plan {
                 profile.advise(&self.module.cx, &mut func);
             }
             let pipeline = if self.replaceable.contains(&id) { optimize_replaceable } else { optimize };
-            match pipeline(&self.module, func, self.level, &self.options, &mut Cx::default()) {
+            match pipeline(&self.module, func, self.level, &self.options, &mut watched(events)) {
                 Ok((func, _)) => self.module.supersede(id, func),
                 Err(error) => drop(lock(&self.failed).insert(id, Arc::new(error.into()))),
             }

@@ -63,6 +63,10 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
                 let array = Regions::HEADERS | Regions::ELEMENTS;
                 PURE.reading(array | Regions::TASK).writing(array | Regions::TASK).throwing(true)
             }
+            RuntimeKind::Reads => {
+                let objects = Regions::POINTABLE | Regions::HEADERS;
+                PURE.reading(objects | Regions::TASK).writing(Regions::TASK).throwing(true)
+            }
             // Except for the identity test, operands must not be null, so these must not move above a test for null.
             RuntimeKind::Asks => {
                 PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)

@@ -23,6 +23,7 @@ use crate::base_fn::{BaseAction, BaseFn};
 use crate::builtin::Builtin;
 use crate::entity::{Callee, FuncId};
 use crate::func::{CalleeData, Func};
+use crate::function_name::bare_name;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::types::{Type, TypeKind};
 
@@ -91,8 +92,7 @@ impl<'m> Interp<'m> {
         match *types.kind(key) {
             TypeKind::Function(name) => {
                 let text = self.module.cx.names.text(name.name);
-                let bare =
-                    text.rsplit_once('.').map_or(text, |(_, bare)| if bare.is_empty() { text } else { bare });
+                let bare = bare_name(text);
                 if let Some(builtin) = Builtin::from_name(bare) {
                     return self.builtin(builtin, args, then);
                 }

@@ -407,6 +407,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::ArrayGrowEnd
             | RuntimeFn::ArrayDelEnd
             | RuntimeFn::BoxInt
+            | RuntimeFn::GetField
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException
             | RuntimeFn::GcWrite

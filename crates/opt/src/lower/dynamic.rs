@@ -136,8 +136,15 @@ impl Lowering<'_> {
         if let Some(why) = op.refusal() {
             return Err(self.report(Refusal::Refused { why }));
         }
+        let operands = self.operands_from(0)?;
+        if let (Builtin::Getfield, [of, field]) = (op, &operands[..]) {
+            let (of, field) = (self.object(of)?, self.object(field)?);
+            let result = self.value(Op::CallRuntime(RuntimeFn::GetField), &[of, field], Type::TRACKED);
+            self.calls = true;
+            return self.define(Val::scalar(Type::ANY, result));
+        }
         let mut all = vec![Val::ghost(self.types.base_function(op.name()))];
-        all.extend(self.operands_from(0)?);
+        all.extend(operands);
         let result = self.call_args(RuntimeFn::ApplyBuiltin, &all)?;
         self.define(result)
     }

@@ -254,6 +254,11 @@ impl Lowering<'_> {
     }
 
     pub(super) fn isa(&mut self) -> Step<()> {
+        let value = self.arg(0)?;
+        if let (Some(mixed), Some(ty)) = (self.mixed(value), self.type_operand(1)?) {
+            let is = self.mixed_is_a(mixed, self.src.ty(value), ty)?;
+            return self.define(Val::scalar(Type::BOOL, is));
+        }
         let val = self.operand(0)?;
         let Some(ty) = self.type_operand(1)? else { return self.call_builtin(Builtin::Isa) };
         let is = self.is_a(&val, ty)?;
@@ -322,6 +327,13 @@ impl Lowering<'_> {
     }
 
     pub(super) fn typeassert(&mut self) -> Step<()> {
+        let value = self.arg(0)?;
+        if let (Some(mixed), Some(ty)) = (self.mixed(value), self.type_operand(1)?) {
+            let (asks, given) = (Builtin::Typeassert.name(), self.src.ty(value));
+            if let Some(val) = self.mixed_asserted(asks, mixed, given, ty)? {
+                return self.define(val);
+            }
+        }
         let val = self.operand(0)?;
         let Some(ty) = self.type_operand(1)? else { return self.call_builtin(Builtin::Typeassert) };
         let is = self.is_a(&val, ty)?;

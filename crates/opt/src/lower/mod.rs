@@ -44,6 +44,7 @@
 //! | `statics` | static parameters |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
+//! | `mixed` | φs of objects that are numbers on some ways |
 //! | `walk` | blocks, φs, terminators, safepoints |
 //! | `entry_reads` | reads that prove to loop passes what parameters are |
 //! | `build` | emitting |
@@ -65,6 +66,7 @@ mod error;
 mod handler;
 mod identity;
 mod memory;
+mod mixed;
 mod object;
 #[cfg(test)]
 mod object_tests;
@@ -215,6 +217,8 @@ enum Known {
     Nothing,
     /// Its leaves are a range of the pool.
     Leaves { ty: Type, start: u32, count: u8 },
+    /// A φ of a web (`mixed`): its three leaves in the pool.
+    Mixed { start: u32, web: u32 },
     /// It has no native form, which was reported.
     Refused,
     /// An exception whose only use is a throw, which constructs it.
@@ -244,6 +248,7 @@ struct Lowering<'a> {
     heads: SecondaryMap<Block, PackedOption<Block>>,
     tails: SecondaryMap<Block, PackedOption<Block>>,
     phis: Vec<PendingPhi>,
+    webs: mixed::Webs,
     /// The current block, and the instruction before which code is inserted, if not at the end.
     cur: Block,
     before: Option<Inst>,
@@ -284,6 +289,7 @@ impl<'a> Lowering<'a> {
             heads: SecondaryMap::with_capacity(src.block_count()),
             tails: SecondaryMap::with_capacity(src.block_count()),
             phis: Vec::new(),
+            webs: mixed::Webs::default(),
             cur: Block::from_u32(0),
             before: None,
             at: Inst::from_u32(0),
@@ -414,10 +420,19 @@ impl Lowering<'_> {
     /// converted without a test.
     fn pass_on(&mut self) -> Step<()> {
         let (value, src) = (self.arg(0)?, self.src);
+        let (types, block) = (self.types, src.inst_block(self.at));
+        if let (Some(mixed), Some(block), Some(result)) = (self.mixed(value), block, src.result(self.at)) {
+            let (given, wanted) = (src.ty(value), src.ty(result));
+            let known = self.tests.narrowed(src, types, value, block, given);
+            if types.is_subtype(known, wanted)
+                && let Some(val) = self.mixed_as(mixed, given, wanted)?
+            {
+                return self.define(val);
+            }
+        }
         let val = self.val(value)?;
         let Some(result) = src.result(self.at) else { return Ok(()) };
         let wanted = src.ty(result);
-        let (types, block) = (self.types, src.inst_block(self.at));
         let known = block.map_or(val.ty, |block| self.tests.narrowed(src, types, value, block, val.ty));
         let proven = !types.is_subtype(val.ty, wanted) && types.is_subtype(known, wanted);
         let val = if proven { self.convert(val, wanted)? } else { val };

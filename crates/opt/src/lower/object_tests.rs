@@ -157,3 +157,75 @@ fn a_call_by_dispatch_and_the_entry_that_it_reaches() {
     assert!(shown.contains("load(_1; offset = 8, region = frame, align = 8)::tracked"), "{shown}");
     assert!(shown.contains("brolga_tuple(") && shown.contains("alloc(Float64)"), "{shown}");
 }
+
+/// A loop whose value goes round as a number from one way and as an object from the other, with these rows behind it.
+fn round(behind: &str) -> String {
+    text_of(&format!(
+        "function f(x::Any, g::Any)::Any
+1 ─      goto #2
+2 ┄ %1 = φ (#1 => x, #5 => %6)::Any
+│   %2 = (%1 isa Float64)::Bool
+└──      goto #4 if not %2
+3 ─ %3 = π (%1, Float64)
+│   %4 = Base.add_float(%3, 1.5)::Float64
+└──      goto #5
+4 ─ %5 = g(%1, 1.5)::Any
+└──      goto #5
+5 ┄ %6 = φ (#3 => %4, #4 => %5)::Any
+│   %7 = Base.lt_float(1.0, 2.0)::Bool
+└──      goto #2 if not %7
+6 ─ {behind}
+└──      return %6
+end
+"
+    ))
+}
+
+#[test]
+fn a_number_on_one_way_into_a_phi_has_no_box_there() {
+    let shown = round("$(Expr(:code_coverage_effect))");
+    // One box for the call, and one for the result.
+    assert_eq!(shown.matches("alloc(Float64)").count(), 2, "{shown}");
+    assert!(shown.contains("::f64") && shown.contains("eq_int("), "{shown}");
+    let add = shown.find("add_float").unwrap();
+    let next = shown[add..].find("goto").unwrap();
+    assert!(!shown[add..add + next].contains("alloc"), "{shown}");
+}
+
+#[test]
+fn a_phi_that_others_want_as_an_object_is_one() {
+    let twice = round(
+        "Base.donotdelete(%6)::Nothing\n│   Base.donotdelete(%6)::Nothing\n│   Base.donotdelete(%6)::Nothing",
+    );
+    assert_eq!(twice.matches("alloc(Float64)").count(), 1, "{twice}");
+    let untested = text_of(
+        "function f(x::Any, y::Float64, c::Bool)::Any
+1 ─      goto #3 if not c
+2 ─      goto #3
+3 ┄ %1 = φ (#1 => x, #2 => y)::Any
+└──      return %1
+end
+",
+    );
+    assert!(!untested.contains("eq_int(") && untested.contains("alloc(Float64)"), "{untested}");
+}
+
+#[test]
+fn an_operand_that_may_be_undefined_is_not_read() {
+    let shown = text_of(
+        "function f(x::Any, y::Float64)::Bool
+1 ─ %1 = ϒ (x)::Any
+└── %2 = enter #3
+2 ─      $(Expr(:leave, :(%2)))
+└──      goto #4
+3 ─ %3 = φᶜ (%1)::Any
+│        $(Expr(:pop_exception, :(%2)))::Nothing
+└──      goto #4
+4 ┄ %4 = φ (#2 => y, #3 => %3)::Any
+│   %5 = (%4 isa Float64)::Bool
+└──      return %5
+end
+",
+    );
+    assert!(shown.contains("alloc(Float64)"), "{shown}");
+}

@@ -320,13 +320,17 @@ impl Lowering<'_> {
 
     /// A value as one of the type that the current statement's operation asks for; `TypeError` in its name if it is none.
     pub(super) fn checked(&mut self, val: &Val, to: Type) -> Step<Val> {
-        let asks = match self.src.op(self.at) {
+        self.tested(self.asks(), val, to)
+    }
+
+    /// The name of what asks for types of operands in the current statement.
+    pub(super) fn asks(&self) -> &'static str {
+        match self.src.op(self.at) {
             Op::Builtin(op) => op.name(),
             Op::Intrinsic(op) => op.name(),
             Op::Branch => "if",
             _ => "new",
-        };
-        self.tested(asks, val, to)
+        }
     }
 
     /// A value as one of the type that a row says it is; `TypeError` if it is none.

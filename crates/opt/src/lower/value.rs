@@ -98,6 +98,10 @@ impl Lowering<'_> {
                 let leaves = self.pool[start..start + usize::from(count)].into();
                 Ok(Val { ty, leaves })
             }
+            Known::Mixed { .. } => {
+                let mixed = self.mixed(value).ok_or_else(|| self.bad_operands())?;
+                self.boxed_mixed(mixed, self.src.ty(value))
+            }
             Known::Refused => Err(Reported),
             Known::Thrown | Known::Handler { .. } | Known::Preserved(_) => {
                 Err(self.report(Refusal::Malformed { what: "a token is used as a value" }))
@@ -134,6 +138,13 @@ impl Lowering<'_> {
 
     /// An operand that has to be a `Bool`; throws `TypeError` otherwise.
     pub(super) fn truth_operand(&mut self, n: usize) -> Step<Value> {
+        let value = self.arg(n)?;
+        if let Some(mixed) = self.mixed(value) {
+            let (asks, given) = (self.asks(), self.src.ty(value));
+            if let Some(val) = self.mixed_asserted(asks, mixed, given, Type::BOOL)? {
+                return val.leaves.first().copied().ok_or_else(|| self.bad_operands());
+            }
+        }
         let val = self.operand(n)?;
         let val = self.checked(&val, Type::BOOL)?;
         val.leaves.first().copied().ok_or_else(|| self.bad_operands())

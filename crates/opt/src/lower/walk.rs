@@ -30,6 +30,8 @@ pub(super) struct PendingPhi {
     low: SmallVec<[Inst; 4]>,
     /// The slot that predecessors copy a value in memory form to.
     memory: Option<(Slot, u32)>,
+    /// The web that it belongs to.
+    web: Option<u32>,
 }
 
 impl Lowering<'_> {
@@ -68,6 +70,7 @@ impl Lowering<'_> {
             self.report(Refusal::Malformed { what: "the function has no blocks" });
         }
         self.catch_slots(rpo.blocks());
+        self.find_webs(&cfg, &rpo);
         let mut has_loop = false;
         for &block in rpo.blocks() {
             let Some(head) = self.heads[block].expand() else { continue };
@@ -196,8 +199,13 @@ impl Lowering<'_> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let ty = self.src.ty(result);
         let form = self.form(ty)?;
-        let mut pending = PendingPhi { src: self.at, ty, low: SmallVec::new(), memory: None };
-        if form.is_memory() {
+        let mut pending = PendingPhi { src: self.at, ty, low: SmallVec::new(), memory: None, web: None };
+        if let Some((web, lows)) = self.mixed_form(result) {
+            pending.web = Some(web);
+            pending.low = lows.into_iter().map(|low| self.emit(Op::Phi, &[], &[low])).collect();
+            let leaves: Leaves = pending.low.iter().filter_map(|&phi| self.out.result(phi)).collect();
+            self.set_mixed(result, web, &leaves);
+        } else if form.is_memory() {
             pending.memory = Some((self.slot(form.size, form.align), form.size));
         } else {
             pending.low = form.low_types().map(|low| self.emit(Op::Phi, &[], &[low])).collect();
@@ -264,6 +272,9 @@ impl Lowering<'_> {
 
     /// The operand of a φ at the end of a predecessor.
     fn phi_edge(&mut self, pending: &PendingPhi, value: Value) -> Step<Leaves> {
+        if let Some(web) = pending.web {
+            return self.mixed_edge(web, value, pending.ty);
+        }
         let val = self.val(value)?;
         let val = self.convert(val, pending.ty)?;
         if let (Some((slot, size)), &[from]) = (pending.memory, &val.leaves[..]) {

@@ -233,7 +233,10 @@ impl Inliner {
                 let is_cold = func.inst_block(call.inst).is_some_and(|block| self.cold.has(block));
                 let threshold =
                     if is_cold { limits.cold_threshold } else { cost::threshold(types, result, limits) };
-                match body.filter(|&(cost, _)| cost <= threshold) {
+                let given: Vec<Type> = operands.iter().map(|&v| func.ty(v)).collect();
+                let here = || cost::body_cost_of(callee, types, limits, &given);
+                let fits = |&(cost, _): &(u32, usize)| cost <= threshold;
+                match body.filter(fits).or_else(|| here().filter(fits)) {
                     Some((_, size)) => size,
                     None => {
                         let found = self.specials.get(cx, id, func, &operands);

@@ -18,6 +18,8 @@
 //! **Which types.** A call that may reach more methods than that has a *hint* perhaps: types with which it was made so far
 //! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others continue to the
 //! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
+//! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), where they have methods for these and nothing more frequent was seen. What the results are
+//! carried in, `lower/mixed.rs` decides.
 //!
 //! An inlining hint of the call holds for all calls that it becomes.
 //!
@@ -39,9 +41,11 @@ use crate::replace::Replacements;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
+use brolga_ir::function_name::BASE;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::odds::Hint;
-use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Types, Value};
+use brolga_ir::scalar::Numbers;
+use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, TypeKind, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
@@ -53,6 +57,9 @@ pub(crate) const PASS: Pass = Pass {
     breaks: &[Fact::Cfg, Fact::Uses],
     run,
 };
+
+/// The types of numbers that programs have most of.
+const USUAL: [Type; 3] = [Type::INT64, Type::FLOAT64, Type::BOOL];
 
 /// Calls that are split in one function. Each adds a few blocks.
 const MAX_SPLITS: usize = 200;
@@ -75,12 +82,15 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let choices = match choices(func, cx, &operands) {
             Some(choices) => choices,
             None => {
-                let seen = seen_choices(func, cx, call, &operands);
-                if seen.is_empty() {
+                let mut guessed = seen_choices(func, cx, call, &operands);
+                if !guessed.is_empty() {
+                    cx.count("guesses", 1);
+                }
+                add_usual_choices(func, cx, &operands, &mut guessed);
+                if guessed.is_empty() {
                     continue;
                 }
-                cx.count("guesses", 1);
-                seen
+                guessed
             }
         };
         let claimed = func.result(call).map_or(Type::ANY, |v| func.ty(v));
@@ -210,26 +220,61 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     Some(choices)
 }
 
-/// The methods for the types with which a call was made, by its hint. Which methods there are beside them does not matter: types without
+/// The method for operands of exactly these types, which are to be tested for. Which methods there are beside it does not matter: types without
 /// subtypes have one method.
-fn seen_choices(func: &Func, cx: &PassCx<'_>, call: Inst, operands: &[Value]) -> Vec<Choice> {
+fn exact_choice(func: &Func, cx: &PassCx<'_>, operands: &[Value], args: &[Type]) -> Option<Choice> {
     let (module, types) = (cx.module, cx.types());
+    let fits = |(&v, &ty): (&Value, &Type)| types.is_concrete(ty) && types.is_subtype(ty, func.ty(v));
+    if args.len() != operands.len() || !operands.iter().zip(args).all(fits) {
+        return None;
+    }
+    let (&callee, rest) = args.split_first()?;
+    let method = module.find_method(callee, rest)?;
+    let found = &module[method];
+    let is_plain = found.level == Level::High && !found.sig.vararg && !found.sig.statics.is_open();
+    let is_open = |&n: &usize| func.ty(operands[n]) != args[n];
+    let tests: Vec<_> = (0..args.len()).filter(is_open).map(|n| (n, args[n])).collect();
+    // With nothing to test the call would have been decided without a guess.
+    (is_plain && !tests.is_empty()).then(|| Choice { method, tests, args: args.to_vec() })
+}
+
+/// The methods for the types with which a call was made, by its hint.
+fn seen_choices(func: &Func, cx: &PassCx<'_>, call: Inst, operands: &[Value]) -> Vec<Choice> {
     let seen = func.hint(call).map_or(&[][..], |hint| &hint.seen);
-    let choice = |args: &[Type]| {
-        let fits = |(&v, &ty): (&Value, &Type)| types.is_concrete(ty) && types.is_subtype(ty, func.ty(v));
-        if args.len() != operands.len() || !operands.iter().zip(args).all(fits) {
-            return None;
-        }
-        let (&callee, rest) = args.split_first()?;
-        let method = module.find_method(callee, rest)?;
-        let found = &module[method];
-        let is_plain = found.level == Level::High && !found.sig.vararg && !found.sig.statics.is_open();
-        let is_open = |&n: &usize| func.ty(operands[n]) != args[n];
-        let tests: Vec<_> = (0..args.len()).filter(is_open).map(|n| (n, args[n])).collect();
-        // With nothing to test the call would have been decided without a hint.
-        (is_plain && !tests.is_empty()).then(|| Choice { method, tests, args: args.to_vec() })
-    };
+    let choice = |args: &[Type]| exact_choice(func, cx, operands, args);
     seen.iter().filter_map(|seen| choice(&seen.types)).take(cx.options.inline.max_methods).collect()
+}
+
+/// The methods of an operator for the usual numbers, behind those that were seen.
+fn add_usual_choices(func: &Func, cx: &PassCx<'_>, operands: &[Value], choices: &mut Vec<Choice>) {
+    let (context, types) = (cx.context(), cx.types());
+    let Some((&callee, args)) = operands.split_first() else { return };
+    let function = func.ty(callee);
+    let TypeKind::Function(name) = *types.kind(function) else { return };
+    let is_operator = context.names.text(name.module) == BASE
+        && Numbers::OPERATORS.contains(&context.names.text(name.name));
+    if !is_operator {
+        return;
+    }
+    let given: Vec<Type> = args.iter().map(|&v| func.ty(v)).collect();
+    let or_given = |have: Type, ty: Type| if types.is_concrete(have) { have } else { ty };
+    let kinds: Vec<Vec<Type>> = match *given {
+        [a] => USUAL.iter().map(|&ty| vec![function, or_given(a, ty)]).collect(),
+        [a, b] => {
+            let [int, float, truth] = USUAL;
+            let pairs = [(int, int), (float, float), (float, int), (int, float), (truth, truth)];
+            pairs.iter().map(|&(x, y)| vec![function, or_given(a, x), or_given(b, y)]).collect()
+        }
+        _ => return,
+    };
+    for kind in kinds {
+        if choices.len() >= cx.options.inline.max_methods {
+            return;
+        }
+        if choices.iter().all(|choice| choice.args != kind) {
+            choices.extend(exact_choice(func, cx, operands, &kind));
+        }
+    }
 }
 
 /// The type of a value of type `have` that is also a `wanted`; `None` if no type says that.

@@ -295,12 +295,12 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(ObjectError::Index { index: count, length: old.length });
         };
         let gone = if end == End::Front { 0..count } else { length..old.length };
-        for index in gone {
-            let offset = old.offset(index)?;
+        if !gone.is_empty() {
+            let (first, bytes) = (old.offset(gone.start)?, gone.len() * old.stride());
+            old.offset(gone.end - 1)?;
             let zeros = [0; 256];
-            for (chunk, bytes) in (0..old.stride()).step_by(zeros.len()).zip(1..) {
-                let rest = old.stride().min(bytes * zeros.len()) - chunk;
-                old.memory.write_bits(offset + chunk, &zeros[..rest]);
+            for chunk in (0..bytes).step_by(zeros.len()) {
+                old.memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
             }
         }
         if end == End::Front {

@@ -24,6 +24,7 @@ use super::options::Generations;
 use super::policy::{Collection, Outcome};
 use super::verify::{Broken, Oracle};
 use super::world::Stopped;
+use crate::events::{Span, Stage};
 
 impl Cells {
     /// Collects; `false` when another thread did meanwhile.
@@ -33,7 +34,9 @@ impl Cells {
     /// When verification is on and finds the heap broken.
     pub(super) fn stop_and_collect(&self, heap: &Heap, mutator: &Mutator, kind: Collection) -> bool {
         let asked = Instant::now();
+        let stopping = phase(heap, "stop threads");
         let Some(stopped) = heap.world.stop(mutator) else { return false };
+        drop(stopping);
         let began = Instant::now();
         let broken = {
             let mut state = self.lock();
@@ -55,6 +58,11 @@ impl Cells {
     }
 }
 
+/// A part of a collection, for listeners.
+fn phase<'h>(heap: &'h Heap, name: &'static str) -> Span<'h> {
+    heap.events().span(Stage::Phase, || name)
+}
+
 /// # Safety
 ///
 /// The caller has stopped the world.
@@ -69,6 +77,7 @@ unsafe fn cycle(
     let mut kind = if generations { kind } else { Collection::Full };
     let mut oracle = heap.options.verify.then(Oracle::default);
     let mut marker = Marker::new(generations);
+    let marking = phase(heap, "mark");
     let mut root = |marker: &mut Marker, object: Object| {
         marker.push(object);
         if let Some(oracle) = &mut oracle {
@@ -115,6 +124,8 @@ unsafe fn cycle(
         }
     }
     marker.limit(usize::MAX);
+    drop(marking);
+    let clearing = phase(heap, "weak references");
     heap.handles.clear_weak(alive);
     let dead = heap.handles.find_dead(|object| alive(object).is_some());
     *revived = !dead.is_empty();
@@ -134,14 +145,20 @@ unsafe fn cycle(
         heap.take_unused_types(&census);
     }
     heap.handles.forget_weak_refs(alive);
+    drop(clearing);
     let reached = match oracle {
-        Some(oracle) => Some(oracle.check(space, heap.types())?),
+        Some(oracle) => {
+            let _verifying = phase(heap, "verify");
+            Some(oracle.check(space, heap.types())?)
+        }
         None => None,
     };
 
+    let sweeping = phase(heap, "sweep");
     let allocated = space.allocated;
     // SAFETY: the world is stopped, no mutator owns a block after `retire`, and everything reachable is marked.
     let live = unsafe { space.sweep(heap.options.poison) };
+    drop(sweeping);
     let before = stats.live_bytes + allocated;
     let outcome = Outcome {
         kind,

@@ -26,11 +26,13 @@
 //! Elements without size have no address: the first word of an `Array` counts elements of the `Memory` from 0 then.
 
 use std::mem::offset_of;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use brolga_ir::Context;
+use brolga_ir::builtin::Builtin;
 use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, TypeKind};
 
+use super::field_table::FieldTable;
 use super::layout::{ARRAY_DIMS, ARRAY_MEMORY, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS, TAG_PERMANENT};
 
 /// The collector's treatment of an object.
@@ -100,6 +102,8 @@ pub struct TypeDesc {
     ty: Option<Type>,
     cx: Arc<Context>,
     name: Box<str>,
+    fields: OnceLock<FieldTable>,
+    builtin: OnceLock<Option<Builtin>>,
     owner: Arc<()>,
 }
 
@@ -224,6 +228,22 @@ impl TypeDesc {
         self.scan == Scan::Nothing
     }
 
+    /// The fields of a struct, tuple or named tuple; none for other types.
+    pub(crate) fn field_table(&self) -> &FieldTable {
+        self.fields.get_or_init(|| match (&self.kind, self.ty) {
+            (ObjectKind::Struct(layout), Some(ty)) => FieldTable::new(&self.cx, ty, layout),
+            _ => FieldTable::default(),
+        })
+    }
+
+    /// The builtin whose function has this type.
+    pub(crate) fn builtin(&self) -> Option<Builtin> {
+        *self.builtin.get_or_init(|| {
+            let TypeKind::Function(name) = self.cx.types.kind(self.ty?) else { return None };
+            Builtin::from_name(name.bare(&self.cx.names))
+        })
+    }
+
     pub(crate) fn scan(&self) -> &Scan {
         &self.scan
     }
@@ -276,7 +296,19 @@ impl Maker {
             ObjectKind::Struct(_) => ty.is_some_and(|ty| cx.types.is_mutable(ty)),
             _ => true,
         };
-        TypeDesc { scan, size, align, kind, mutable, ty, cx: cx.clone(), name, owner: self.owner.clone() }
+        TypeDesc {
+            scan,
+            size,
+            align,
+            kind,
+            mutable,
+            ty,
+            cx: cx.clone(),
+            name,
+            fields: OnceLock::new(),
+            builtin: OnceLock::new(),
+            owner: self.owner.clone(),
+        }
     }
 
     /// A type without pointers that every context has.

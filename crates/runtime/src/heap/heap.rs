@@ -440,6 +440,7 @@ impl Heap {
                 let (pause, used) = (stats.pause_last, stats.used_bytes);
                 self.events.tell(Event::Collected { is_full, pause, used });
             }
+            let _span = self.events.span(Stage::Finalize, || "");
             self.run_finalizers(mutator);
         }
         collected

@@ -20,6 +20,7 @@
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
 //! | `huge.rs` | objects that have a chunk of their own |
 //! | `desc.rs`, `types.rs` | run-time types, and the table of them |
+//! | `field_table.rs` | fields by name |
 //! | `permanent.rs` | constants as objects |
 //! | `layout.rs` | blocks, cells, tags, strings and arrays: what compiled code and the heap agree on |
 //! | `object.rs` | raw access to tags and fields |
@@ -46,6 +47,7 @@ mod chunk;
 mod class;
 mod collect;
 mod desc;
+mod field_table;
 mod finalize;
 mod handles;
 mod handshake;
@@ -75,6 +77,7 @@ pub use abi::DEFAULT_ABI;
 pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass};
 pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
+pub(crate) use field_table::FieldRow;
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
 pub(crate) use heap::EXCEPTION_KINDS;
 pub use heap::{Heap, OutOfMemory};
@@ -89,7 +92,7 @@ pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use pauses::Pauses;
 pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
-pub(crate) use types::{Unused, translate};
+pub(crate) use types::{CommonTypes, Unused, translate};
 
 pub(crate) use array::grow_in_place;
 pub(crate) use layout::MUTATOR;

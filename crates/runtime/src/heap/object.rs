@@ -214,21 +214,29 @@ impl Object {
         unsafe { self.0.add(offset).cast::<AtomicU64>().as_ref() }.store(value, Ordering::Relaxed); // B1
     }
 
-    /// Copies bits out of the object.
+    /// Copies bits out of the object, whole words where they are whole in the object.
     pub(crate) fn read_bits(self, offset: usize, out: &mut [u8]) {
-        for (index, byte) in out.iter_mut().enumerate() {
+        let (words, rest) = whole_words(offset, out.len());
+        for (index, word) in out[..words].chunks_exact_mut(8).enumerate() {
+            word.copy_from_slice(&self.word_at(offset + 8 * index).to_ne_bytes());
+        }
+        for index in rest {
             // SAFETY: callers pass ranges inside the object.
             let source = unsafe { self.0.add(offset + index).cast::<AtomicU8>().as_ref() };
-            *byte = source.load(Ordering::Relaxed); // B1
+            out[index] = source.load(Ordering::Relaxed); // B1
         }
     }
 
-    /// Copies bits into the object.
+    /// Copies bits into the object, whole words where they are whole in the object.
     pub(crate) fn write_bits(self, offset: usize, bytes: &[u8]) {
-        for (index, &byte) in bytes.iter().enumerate() {
+        let (words, rest) = whole_words(offset, bytes.len());
+        for (index, word) in bytes[..words].as_chunks().0.iter().enumerate() {
+            self.set_word_at(offset + 8 * index, u64::from_ne_bytes(*word));
+        }
+        for index in rest {
             // SAFETY: callers pass ranges inside the object.
             let target = unsafe { self.0.add(offset + index).cast::<AtomicU8>().as_ref() };
-            target.store(byte, Ordering::Relaxed); // B1
+            target.store(bytes[index], Ordering::Relaxed); // B1
         }
     }
 
@@ -266,6 +274,12 @@ impl Object {
     pub(crate) fn prefetch(self) {
         prefetch(self.0.as_ptr().wrapping_sub(TAG_BYTES));
     }
+}
+
+/// How many bytes of a range of an object are whole words of it, counted from the range's start; and the range of the rest.
+fn whole_words(offset: usize, length: usize) -> (usize, std::ops::Range<usize>) {
+    let words = if offset.is_multiple_of(8) { length & !7 } else { 0 };
+    (words, words..length)
 }
 
 /// The type that a tag names.

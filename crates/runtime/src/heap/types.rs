@@ -19,10 +19,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
-use brolga_ir::types::{Layout, LayoutError, Type, TypeKind, Types};
+use brolga_ir::types::{Layout, LayoutError, Type, TypeError, TypeKind, Types};
 use brolga_ir::{Context, FunctionName};
 
 use super::census::Census;
@@ -55,6 +55,7 @@ pub(crate) struct RuntimeTypes {
     unionall: TypeRef,
     int64: TypeRef,
     float64: TypeRef,
+    common: OnceLock<CommonTypes>,
     by_type: Mutex<ByType>,
     small_ints: Box<[Small]>,
     bools: Box<[Small]>,
@@ -62,6 +63,31 @@ pub(crate) struct RuntimeTypes {
     is_census_wanted: AtomicBool,
     /// The number of sweeps that removed types.
     sweeps: Arc<AtomicU64>,
+}
+
+/// Types that routines make objects of, found without a search.
+#[derive(Debug)]
+pub(crate) struct CommonTypes {
+    /// `Memory{UInt8}`.
+    pub(crate) bytes: TypeRef,
+    /// `Vector{UInt8}`.
+    pub(crate) byte_vector: TypeRef,
+    /// `Ptr{Nothing}`.
+    pub(crate) address: TypeRef,
+}
+
+impl CommonTypes {
+    fn new(types: &RuntimeTypes) -> Result<CommonTypes, LayoutError> {
+        let base = &types.base;
+        let make = |ty: Result<Type, TypeError>| {
+            types.type_object(base, ty.map_err(|_| LayoutError::Unbounded(Type::UINT8))?)
+        };
+        Ok(CommonTypes {
+            bytes: make(base.types.memory(Type::UINT8))?,
+            byte_vector: make(base.types.array(Type::UINT8, 1))?,
+            address: make(base.types.ptr(Type::NOTHING))?,
+        })
+    }
 }
 
 /// The smallest number of types at which a sweep is due.
@@ -128,6 +154,7 @@ impl RuntimeTypes {
             float64: make(fixed(Type::FLOAT64, bits(8))),
             int64,
             datatype,
+            common: OnceLock::new(),
             by_type: Mutex::default(),
             is_census_wanted: AtomicBool::new(false),
             sweeps: Arc::default(),
@@ -240,6 +267,17 @@ impl RuntimeTypes {
 
     pub(crate) fn weak(&self) -> &TypeRef {
         &self.weak
+    }
+
+    /// Types that are found without a search.
+    pub(crate) fn common(&self) -> Result<&CommonTypes, LayoutError> {
+        match self.common.get() {
+            Some(known) => Ok(known),
+            None => {
+                let made = CommonTypes::new(self)?;
+                Ok(self.common.get_or_init(|| made))
+            }
+        }
     }
 
     pub(crate) fn int64(&self) -> &TypeRef {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Type};
 
-use crate::heap::{Obj, ObjectError, ObjectKind, Root, Scope};
+use crate::heap::{CommonTypes, Obj, ObjectError, ObjectKind, Root, Scope, TypeRef};
 
 use super::place::{At, Held, Place, Row, copy, store};
 use super::throw::Raised;
@@ -39,6 +39,13 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
+    /// A value of 64 bits as an object. A safepoint.
+    pub(crate) fn box_word(&mut self, desc: &TypeRef, word: u64) -> Result<Root<'f, 'h>, Raised> {
+        let root = self.zeroed_object(desc).map_err(|error| self.raise(&error))?;
+        root.get(self).object.set_word_at(0, word);
+        Ok(root)
+    }
+
     /// An `Int64` as an object.
     pub(crate) fn box_int(&mut self, value: i64) -> Result<Root<'f, 'h>, Raised> {
         let base = self.heap().types().base().clone();
@@ -59,6 +66,15 @@ impl<'f, 'h> Scope<'f, 'h> {
             Some(instance) => Ok(self.add_root(instance)),
             None => self.zeroed_object(&desc).map_err(|error| self.raise(&error)),
         }
+    }
+
+    /// Types that are found without a search.
+    pub(crate) fn common_types(&mut self) -> Result<&'h CommonTypes, Raised> {
+        self.heap().types().common().map_err(|error| {
+            let base = self.heap().types().base().clone();
+            let text = error.display(&base.types).to_string();
+            self.raise_message(crate::ExceptionKind::ErrorException, &text)
+        })
     }
 
     /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
@@ -174,7 +190,7 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// The value of a field, as an object of its own if it lies inside `of`; `None` while it is undefined.
     pub fn load_field(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
         let object = of.get(self).object;
-        let place = At::boxed(object).and_then(|at| at.fields().nth(index));
+        let place = At::field_of(object, index);
         match place {
             Some(place) => self.box_held(place.held()),
             None => Ok(None),

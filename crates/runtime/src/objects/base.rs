@@ -207,10 +207,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.resize(name, array, at, by, grow)
     }
 
-    fn address(&mut self, address: u64) -> Done<'f, 'h> {
-        let base = self.base();
-        let ty = self.made(&base, base.types.ptr(Type::NOTHING))?;
-        self.scope.box_bits(&base, ty, address.into())
+    /// A `Ptr{Nothing}`.
+    pub(crate) fn address(&mut self, address: u64) -> Done<'f, 'h> {
+        let types = self.scope.common_types()?;
+        self.scope.box_word(&types.address, address)
     }
 
     /// The address of a text, which is not null.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
+use brolga_ir::function_name::bare_name;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::Type;
 
@@ -35,7 +36,7 @@ use crate::thread::Thread;
 use super::dispatch::{Declared, InWorld};
 use super::entry::CodeEntry;
 use super::methods::{Ambiguous, HostFn, Method, MethodEntry};
-use super::names::{bare_name, function_name};
+use super::names::function_name;
 use super::place::{Held, Row};
 use super::relations::as_type;
 use super::throw::Raised;
@@ -143,9 +144,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     /// The text of a symbol.
     pub(crate) fn symbol_text(&self, root: Root<'f, 'h>) -> Option<String> {
+        self.symbol_bytes(root).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// The text of a symbol, where it lies.
+    pub(crate) fn symbol_bytes(&self, root: Root<'f, 'h>) -> Option<&'h [u8]> {
         let object = self.object(root);
         let is_symbol = matches!(object.desc().kind(), ObjectKind::Symbol);
-        is_symbol.then(|| String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
+        is_symbol.then(|| object.string()).flatten()
     }
 
     /// `TypeError` where one of the fixed types was expected.
@@ -199,37 +205,33 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     None => Err(self.scope.raise_method_error(all[0], &all[1..])),
                 };
             }
-            let Some(name) = function_name(callee.desc()) else {
-                return Err(self.scope.raise_method_error(all[0], &all[1..]));
+            let Some(builtin) = callee.desc().builtin() else { return self.named(&all) };
+            let Some((next, entered)) = self.next_call(builtin, &all)? else {
+                return self.builtin(builtin, &all[1..]);
             };
-            let bare = bare_name(&name);
-            match Builtin::from_name(bare) {
-                Some(builtin) => match self.next_call(builtin, &all)? {
-                    Some((next, entered)) => {
-                        all = next;
-                        if let Some(entered) = entered {
-                            // Left first, so that the one behind it comes back to where this call was made.
-                            drop(world.take());
-                            let dispatch = self.thread.dispatch();
-                            world = Some(match entered {
-                                World::Latest => dispatch.latest(),
-                                World::At(world) => dispatch.at(world),
-                            });
-                        }
-                        continue;
-                    }
-                    None => return self.builtin(builtin, &all[1..]),
-                },
-                None => return self.named(&name, bare, &all),
+            all = next;
+            if let Some(entered) = entered {
+                // Left first, so that the one behind it comes back to where this call was made.
+                drop(world.take());
+                let dispatch = self.thread.dispatch();
+                world = Some(match entered {
+                    World::Latest => dispatch.latest(),
+                    World::At(world) => dispatch.at(world),
+                });
             }
         }
     }
 
-    fn named(&mut self, name: &str, bare: &str, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+    /// Calls a function of the library that is no builtin.
+    fn named(&mut self, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let Some(name) = all.first().and_then(|&callee| function_name(self.object(callee).desc())) else {
+            return Err(self.scope.raise_method_error(all[0], &all[1..]));
+        };
+        let bare = bare_name(&name);
         if let Some(intrinsic) = Intrinsic::from_name(bare) {
             return self.intrinsic_function(intrinsic, &all[1..]);
         }
-        if let Some(function) = BaseFn::from_name(name) {
+        if let Some(function) = BaseFn::from_name(&name) {
             return self.base_fn(function, all);
         }
         match self.operator(bare, &all[1..])? {

@@ -20,7 +20,7 @@ use crate::heap::{ARRAY_DIMS, End, LENGTH, ObjectError, ObjectKind, Root};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
-use super::place::{Held, Row, copy_element, position};
+use super::place::{Held, Row, copy_element, copy_plain, position};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -33,11 +33,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let made = match (name, args) {
             ("jl_string_to_array", &[text]) => {
                 let memory = self.bytes_of_string(name, text)?;
-                let base = self.base();
-                let ty = self.made(&base, base.types.array(Type::UINT8, 1))?;
                 let length = self.object(memory).word_at(LENGTH);
-                let desc = self.scope.desc_of(&base, ty)?;
-                let array = self.scope.bare_array(&desc);
+                let types = self.scope.common_types()?;
+                let array = self.scope.bare_array(&types.byte_vector);
                 let array = self.alright(array)?;
                 self.object(array).set_word_at(ARRAY_DIMS, length);
                 self.scope.set_memory(self.object(array), self.object(memory), 0);
@@ -163,10 +161,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if !matches!(self.object(text).desc().kind(), ObjectKind::String) {
             return Err(self.bad_operand(op, "a String", text));
         }
-        let base = self.base();
-        let ty = self.made(&base, base.types.memory(Type::UINT8))?;
-        let desc = self.scope.desc_of(&base, ty)?;
-        let memory = self.scope.memory_of_string(&desc, text);
+        let types = self.scope.common_types()?;
+        let memory = self.scope.memory_of_string(&types.bytes, text);
         self.alright(memory)
     }
 
@@ -232,6 +228,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         };
         let forward = to_start <= from_start || to_row.memory != from_row.memory;
         let same = to_row.memory.desc().tag() == from_row.memory.desc().tag();
+        let firsts = (from_row.place(from_start), to_row.place(to_start));
+        if let (true, (Some(from), Some(to))) = (same, firsts)
+            && copy_plain(from, to, count)
+        {
+            return Ok(());
+        }
         let (to_memory, from_memory) =
             (self.scope.add_root(to_row.memory), self.scope.add_root(from_row.memory));
         for n in 0..count {

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::op::Ordering;
-use brolga_ir::types::{MAX_WIDTH, Type, TypeField};
+use brolga_ir::types::{FieldRepr, MAX_WIDTH, Type, TypeField};
 
-use crate::heap::{ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
+use crate::heap::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, FieldRow, LENGTH, MEMORY_DATA, Object, ObjectKind, Root,
+};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
@@ -70,7 +72,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     fn get_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>, rest: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         let (mut order, mut checked) = (None, true);
         for &arg in rest {
-            match self.symbol_text(arg) {
+            match self.symbol_bytes(arg) {
                 Some(_) => order = Some(arg),
                 None => checked = self.flag_operand("getfield", arg)?,
             }
@@ -88,10 +90,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let length = object.word_at(LENGTH).cast_signed();
                 self.scope.box_int(length)
             }
-            (ObjectKind::Memory(_), Some(1)) => self.untyped_pointer(object.word_at(MEMORY_DATA)),
-            (ObjectKind::Struct(_), Some(0)) if is_memory_ref(object) => {
-                self.untyped_pointer(object.word_at(0))
-            }
+            (ObjectKind::Memory(_), Some(1)) => self.address(object.word_at(MEMORY_DATA)),
+            (ObjectKind::Struct(_), Some(0)) if is_memory_ref(object) => self.address(object.word_at(0)),
             (ObjectKind::Struct(_), Some(1)) if is_memory_ref(object) => {
                 match object.pointer_at(MEMORY_OF_REF) {
                     Some(memory) => Ok(self.scope.add_root(memory)),
@@ -134,12 +134,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let object = self.object(of);
         match object.desc().kind() {
             ObjectKind::Struct(_) if !is_memory_ref(object) => {
-                let Some(at) = At::boxed(object) else { return false };
-                let index = match self.symbol_text(field) {
-                    Some(name) => at.cx.types.field_index(at.ty, at.cx.names.intern(&name)),
+                let index = match self.symbol_bytes(field) {
+                    Some(name) => object.desc().field_table().find(name),
                     None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
                 };
-                let place = index.and_then(|n| at.fields().nth(n));
+                let place = index.and_then(|n| At::field_of(object, n));
                 place.is_some_and(|place| !matches!(place.held(), Held::Undefined))
             }
             _ => self.computed_field(object, field).is_some(),
@@ -154,8 +153,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             ObjectKind::Struct(_) if is_memory_ref(object) => ["ptr_or_offset", "mem"],
             _ => return None,
         };
-        match self.symbol_text(field) {
-            Some(name) => names.iter().position(|&known| known == name),
+        match self.symbol_bytes(field) {
+            Some(name) => names.iter().position(|&known| known.as_bytes() == name),
             None => {
                 let n = usize::try_from(self.int64(field)?.checked_sub(1)?).ok()?;
                 (n < names.len()).then_some(n)
@@ -171,15 +170,15 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         field: Root<'f, 'h>,
         checked: bool,
     ) -> Result<(usize, Place<'h>), Raised> {
-        let Some(at) = At::boxed(self.object(of)) else { return Err(self.no_field(of, field)) };
-        let index = match self.symbol_text(field) {
-            Some(name) => at.cx.types.field_index(at.ty, at.cx.names.intern(&name)),
+        let object = self.object(of);
+        let index = match self.symbol_bytes(field) {
+            Some(name) => object.desc().field_table().find(name),
             None => match self.int64(field) {
                 Some(n) => usize::try_from(n.wrapping_sub(1)).ok(),
                 None => return Err(self.fixed_type_error("getfield", Type::SYMBOL, field)),
             },
         };
-        match index.and_then(|n| Some((n, at.fields().nth(n)?))) {
+        match index.and_then(|n| Some((n, At::field_of(object, n)?))) {
             Some(found) => Ok(found),
             None if checked || self.int64(field).is_none() => Err(self.no_field(of, field)),
             None => Err(self.unsupported(&format!("{op}: unchecked access to a field that does not exist"))),
@@ -204,9 +203,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
         let (index, place) = self.find_field(op, of, field, true)?;
         self.check_order(op, of, index, order)?;
-        let decl = desc.ty().and_then(|ty| place.cx.types.fields(ty)?.get(index));
-        if let Some(decl) = decl.filter(|decl| decl.is_const) {
-            let name = place.cx.names.text(decl.name);
+        let row = desc.field_table().rows().get(index).filter(|row| row.is_const);
+        if let Some(name) = row.and_then(FieldRow::name) {
             let text = format!("{op}: const field .{name} of type {} cannot be changed", desc.name());
             return Err(self.message(ExceptionKind::ErrorException, &text));
         }
@@ -214,7 +212,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn no_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Raised {
-        match self.symbol_text(field) {
+        match self.symbol_bytes(field) {
             Some(_) => {
                 let ty = self.object(of).desc().object();
                 let ty = self.scope.add_root(ty);
@@ -237,8 +235,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             Some(order) => self.ordering(op, order)?,
         };
         let desc = self.object(of).desc();
-        let decl = desc.ty().and_then(|ty| desc.context().types.fields(ty)?.get(index));
-        let text = match (decl.is_some_and(|decl| decl.is_atomic), order) {
+        let row = desc.field_table().rows().get(index);
+        let text = match (row.is_some_and(|row| row.is_atomic), order) {
             (true, Ordering::NotAtomic) => "atomic field cannot be accessed non-atomically",
             (false, order) if order != Ordering::NotAtomic => {
                 "non-atomic field cannot be accessed atomically"
@@ -263,6 +261,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     /// That a value is of the type of a place.
     pub(crate) fn check(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
+        // Most values are of exactly the type of their place.
+        let given = self.object(value).desc();
+        if place.ty == Type::ANY || (given.ty() == Some(place.ty) && given.context().is_same(place.cx)) {
+            return Ok(());
+        }
         let ty = self.scope.desc_of(place.cx, place.ty)?;
         match self.is_a(self.object(value), &ty) {
             true => Ok(()),
@@ -353,12 +356,6 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(elements.and_then(|elements| elements.into_iter().map(|n| self.int64(n)).collect()))
     }
 
-    fn untyped_pointer(&mut self, address: u64) -> Done<'f, 'h> {
-        let base = self.base();
-        let ty = self.made(&base, base.types.ptr(Type::NOTHING))?;
-        self.scope.box_bits(&base, ty, address.into())
-    }
-
     fn array_ref(&mut self, array: Root<'f, 'h>) -> Done<'f, 'h> {
         let object = self.object(array);
         let Some(memory) = object.pointer_at(ARRAY_MEMORY) else {
@@ -426,6 +423,29 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             },
             None => Err(self.no_field(array, field)),
         }
+    }
+}
+
+/// A field that is read without its layout.
+pub(crate) enum HeldByName {
+    Object(Object),
+    Int64(i64),
+    /// Its bits.
+    Float64(u64),
+}
+
+/// What a field of this name holds; `None` if the field is none of the usual ones, or undefined, or not there, or not named by a
+/// symbol.
+pub(crate) fn held_by_name(of: Object, field: Object) -> Option<HeldByName> {
+    let name = field.string().filter(|_| matches!(field.desc().kind(), ObjectKind::Symbol))?;
+    let table = of.desc().field_table();
+    let row = table.rows().get(table.find(name)?).filter(|row| !row.is_atomic)?;
+    let word = || of.word_at(row.offset);
+    match (row.repr, row.ty) {
+        (FieldRepr::Pointer, _) => of.pointer_at(row.offset).map(HeldByName::Object),
+        (FieldRepr::Inline, Type::INT64) => Some(HeldByName::Int64(word().cast_signed())),
+        (FieldRepr::Inline, Type::FLOAT64) => Some(HeldByName::Float64(word())),
+        _ => None,
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) mod deferred;
 mod dispatch;
 pub(crate) mod elements;
 pub(crate) mod entry;
-mod fields;
+pub(crate) mod fields;
 mod identity;
 pub(crate) mod methods;
 mod names;

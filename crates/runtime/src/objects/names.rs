@@ -2,6 +2,7 @@
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
+use brolga_ir::function_name::bare_name;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::TypeKind;
 
@@ -20,11 +21,6 @@ pub(super) fn operator_name(callee: Object) -> Option<String> {
         || Intrinsic::from_name(bare).is_some()
         || BaseFn::from_name(&name).is_some();
     (!is_other).then(|| bare.to_owned())
-}
-
-/// A function's name without what stands in front of its last dot.
-pub(super) fn bare_name(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, bare)| if bare.is_empty() { name } else { bare })
 }
 
 /// The name of the function that a type is the type of.

@@ -68,6 +68,19 @@ impl<'a> At<'a> {
         self.cx.types.layout(self.ty).ok()
     }
 
+    /// Field `index`, from 0, of a struct, tuple or named tuple that is an object.
+    pub(crate) fn field_of(object: Object, index: usize) -> Option<Place<'a>> {
+        let desc = object.desc();
+        let row = desc.field_table().rows().get(index)?;
+        let selector = match row.repr {
+            FieldRepr::BitsUnion { selector } => row.offset + selector as usize,
+            _ => 0,
+        };
+        let (ty, repr, offset, is_atomic) = (row.ty, row.repr, row.offset, row.is_atomic);
+        let is_part = !desc.is_mutable();
+        Some(Place { cx: desc.context(), ty, repr, object, offset, selector, is_part, is_atomic })
+    }
+
     /// The fields of a struct, tuple or named tuple; none for primitive values.
     pub(crate) fn fields(self) -> impl ExactSizeIterator<Item = Place<'a>> {
         let fields = self.layout().map_or(&[][..], |layout| &layout.fields);
@@ -220,12 +233,39 @@ pub(super) fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) 
 
 /// Copies the bytes from `start` to `end` of a value.
 fn copy_bits(to: (Object, usize), from: (Object, usize), start: usize, end: usize) {
-    let mut buffer = [0; 64];
-    for start in (start..end).step_by(buffer.len()) {
-        let part = &mut buffer[..(end - start).min(64)];
-        from.0.read_bits(from.1 + start, part);
-        to.0.write_bits(to.1 + start, part);
+    for start in (start..end).step_by(CHUNK) {
+        copy_chunk(to, from, start, (end - start).min(CHUNK));
     }
+}
+
+/// The bytes that are copied at once.
+const CHUNK: usize = 64;
+
+fn copy_chunk(to: (Object, usize), from: (Object, usize), start: usize, length: usize) {
+    let mut buffer = [0; CHUNK];
+    let part = &mut buffer[..length];
+    from.0.read_bits(from.1 + start, part);
+    to.0.write_bits(to.1 + start, part);
+}
+
+/// Copies elements that are plain bits from `from` on over those from `to` on, which are of the same type, have as many behind them and
+/// may be the same; `false` if they are not plain bits.
+pub(crate) fn copy_plain(from: Place<'_>, to: Place<'_>, count: usize) -> bool {
+    let ObjectKind::Memory(element) = from.object.desc().kind() else { return false };
+    if element.repr != FieldRepr::Inline || !element.pointers.is_empty() {
+        return false;
+    }
+    let (bytes, to, from) =
+        (count * element.stride as usize, (to.object, to.offset), (from.object, from.offset));
+    if to.0 == from.0 && to.1 > from.1 {
+        // From the end, so that nothing is overwritten before it is copied.
+        for start in (0..bytes).step_by(CHUNK).rev() {
+            copy_chunk(to, from, start, (bytes - start).min(CHUNK));
+        }
+    } else {
+        copy_bits(to, from, 0, bytes);
+    }
+    true
 }
 
 /// Copies an element over another of the same `Memory`.

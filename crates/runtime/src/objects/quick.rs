@@ -2,16 +2,20 @@
 //!
 //! ```text
 //! x + y by dispatch, no method takes it     remembered: `+`, by the callee         Int64, Float64: the value is made at once
+//!                                                                                  other numbers: by their semantics, without looking for the name
 //!                                                                                  others: as every call of an operator
 //! ```
 //!
 //! The semantics of the operators is that of [`brolga_ir::scalar`]; a test holds both against each other for all pairs of types here.
 //!
-//! Cost: constant. Not done: comparisons of an integer with a float, which are exact; integers of other widths.
+//! Cost: constant.
 
+use brolga_ir::scalar::{Number, Numbers};
 use brolga_ir::types::Type;
 
 use crate::heap::Object;
+
+use super::place::At;
 
 /// An operator that is known here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +61,17 @@ impl Operator {
     /// The type and the bits of the value; `None` for operands that are not known here.
     pub(crate) fn value(self, a: Object, b: Object) -> Option<(Type, u64)> {
         self.of(Operand::of(a)?, Operand::of(b)?)
+    }
+
+    /// The type and the bits of the value for numbers of any types; `None` if one is none, or there is no such operator on them.
+    pub(crate) fn of_numbers(self, a: Object, b: Object) -> Option<(Type, u128)> {
+        let (name, _) = Operator::ALL.iter().find(|&&(_, known)| known == self)?;
+        // Types of numbers are the same in every context, and those of no other are taken.
+        let number =
+            |object: Object| Some(Number { ty: object.desc().ty()?, bits: At::boxed(object)?.bits()? });
+        let cx = a.desc().context();
+        let value = Numbers(&cx.types).operator(name, &[number(a)?, number(b)?]).ok()??;
+        Some((value.ty, value.bits))
     }
 
     fn of(self, a: Operand, b: Operand) -> Option<(Type, u64)> {

@@ -256,7 +256,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
             let object = root.get(self.scope).object;
             let place = match is_memory {
                 true => Place::element(object, index),
-                false => At::boxed(object).and_then(|at| at.fields().nth(index)),
+                false => At::field_of(object, index),
             };
             if let Some(place) = place {
                 self.store(place, part)?;
@@ -422,7 +422,7 @@ impl ToValues<'_, '_, '_, '_> {
         for index in 0..count {
             let place = match is_memory {
                 true => Place::element(object, index),
-                false => At::boxed(object).and_then(|at| at.fields().nth(index)),
+                false => At::field_of(object, index),
             };
             if let Some(place) = place
                 && let Some(part) = self.make(place.held())?

@@ -22,7 +22,7 @@ use crate::pending::{Detail, ExceptionKind};
 use crate::thread::Thread;
 
 /// Does something with the thread's heap; null when there is no memory.
-fn with_heap(thread: &Thread, body: impl FnOnce(&Heap) -> Result<Object, OutOfMemory>) -> *mut u8 {
+pub(super) fn with_heap(thread: &Thread, body: impl FnOnce(&Heap) -> Result<Object, OutOfMemory>) -> *mut u8 {
     let made = match thread.runtime() {
         Some(runtime) => body(runtime.heap()),
         None => Err(OutOfMemory { requested: 0 }),

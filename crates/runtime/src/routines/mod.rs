@@ -254,6 +254,7 @@ named! {
         brolga_array_grow_end,
         brolga_array_del_end,
         brolga_gc_box_int,
+        brolga_get_field,
         brolga_gc_weak_ref,
         brolga_gc_write,
         brolga_gc_leave,

@@ -11,6 +11,7 @@
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
 //! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; a null is the same as a null only |
 //! | `brolga_print_any(thread, object)` | no | what Julia's `print` writes goes to the output |
+//! | `brolga_get_field(thread, object, field)` | yes | `getfield` by a name or number; null when an exception is pending |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
 //! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
 //! | `brolga_apply_builtin(thread, args, n)` | yes | does what the builtin does that the first object is the function of |
@@ -30,15 +31,20 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use brolga_ir::builtin::Builtin;
+
 use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, grow_in_place, with_scope};
 use crate::instance::Runtime;
 use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 
+use super::heap::with_heap;
+
 use crate::objects::call::{Ops, call_code};
 use crate::objects::deferred::DeferredEntry;
 use crate::objects::entry::CodeEntry;
+use crate::objects::fields::{HeldByName, held_by_name};
 use crate::objects::methods::MethodEntry;
 use crate::objects::relations::{as_type, egal};
 use crate::objects::show::print_object;
@@ -100,6 +106,33 @@ fn with_args(
     })
 }
 
+pub(crate) extern "C" fn brolga_get_field(thread: &Thread, of: NonNull<u8>, field: NonNull<u8>) -> *mut u8 {
+    let (of, field) = (object(of), object(field));
+    if let Some(held) = held_by_name(of, field) {
+        return with_heap(thread, |heap| {
+            let boxed = |desc: &TypeDesc, bits: u64| {
+                let made = heap.allocate(thread.mutator(), desc, size_of::<u64>())?;
+                made.set_word_at(0, bits);
+                Ok(made)
+            };
+            let types = heap.types();
+            match held {
+                HeldByName::Object(object) => Ok(object),
+                HeldByName::Int64(value) => match types.small_int(value) {
+                    Some(small) => Ok(small),
+                    None => boxed(types.int64(), value.cast_unsigned()),
+                },
+                HeldByName::Float64(bits) => boxed(types.float64(), bits),
+            }
+        });
+    }
+    // Everything else, and every error.
+    in_scope(thread, |scope, runtime| {
+        let operands = [of, field].map(|operand| scope.add_root(operand));
+        Ops { scope, thread, runtime }.field_builtin(Builtin::Getfield, &operands)
+    })
+}
+
 pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     apply(thread, args, count)
 }
@@ -135,11 +168,14 @@ fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     }
     let all = objects(args, count);
     if let (Some(Ok(None)), &[_, a, b]) = (found, all)
-        && let Some((ty, bits)) = thread.dispatch().operator(all).and_then(|operator| operator.value(a, b))
+        && let Some((ty, bits)) = thread.dispatch().operator(all).and_then(|operator| {
+            let usual = operator.value(a, b).map(|(ty, bits)| (ty, u128::from(bits)));
+            usual.or_else(|| operator.of_numbers(a, b))
+        })
     {
         return in_scope(thread, |scope, runtime| {
             let base = runtime.heap().types().base().clone();
-            scope.box_bits(&base, ty, bits.into())
+            scope.box_bits(&base, ty, bits)
         });
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
@@ -172,8 +208,8 @@ pub(crate) extern "C" fn brolga_tuple(thread: &Thread, args: *const Object, coun
 
 pub(crate) extern "C" fn brolga_julia_call(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     with_args(thread, objects(args, count), |ops, all| {
-        let name = all.first().and_then(|&name| ops.symbol_text(name)).unwrap_or_default();
-        ops.julia_call(&name, all.get(1..).unwrap_or_default())
+        let name = all.first().and_then(|&name| ops.symbol_bytes(name)).unwrap_or_default();
+        ops.julia_call(str::from_utf8(name).unwrap_or_default(), all.get(1..).unwrap_or_default())
     })
 }
 

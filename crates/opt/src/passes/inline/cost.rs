@@ -26,19 +26,31 @@ pub(in crate::passes) fn body_cost(
     types: &Types,
     limits: &InlineLimits,
 ) -> Option<(u32, usize)> {
+    body_cost_of(func, types, limits, &[])
+}
+
+/// The same for a call with operands of these types: an array of which the callee knows no element type may be one of a known type there.
+pub(in crate::passes) fn body_cost_of(
+    func: &Func,
+    types: &Types,
+    limits: &InlineLimits,
+    given: &[Type],
+) -> Option<(u32, usize)> {
     // The bonus is the most that the threshold can still grow by.
-    measure(func, types, limits, limits.threshold.saturating_add(limits.tuple_return_bonus), MAX_INSTS)
+    let most = limits.threshold.saturating_add(limits.tuple_return_bonus);
+    measure(func, types, limits, given, most, MAX_INSTS)
 }
 
 /// How many instructions a body has whose cost does not count; `None` if it is not to be inlined at all.
 pub(in crate::passes) fn body_size(func: &Func, types: &Types, limits: &InlineLimits) -> Option<usize> {
-    measure(func, types, limits, u32::MAX, usize::MAX).map(|(_, insts)| insts)
+    measure(func, types, limits, &[], u32::MAX, usize::MAX).map(|(_, insts)| insts)
 }
 
 fn measure(
     func: &Func,
     types: &Types,
     limits: &InlineLimits,
+    given: &[Type],
     max_cost: u32,
     max_insts: usize,
 ) -> Option<(u32, usize)> {
@@ -54,7 +66,7 @@ fn measure(
             }
             let jumps_back =
                 func.op(inst).is_terminator() && func.inst_blocks(inst).iter().any(|&b| seen.contains(b));
-            let cost = if jumps_back { BACK_EDGE } else { inst_cost(func, types, limits, inst)? };
+            let cost = if jumps_back { BACK_EDGE } else { inst_cost(func, types, limits, given, inst)? };
             total = total.saturating_add(cost);
             if total > max_cost {
                 return None;
@@ -72,7 +84,7 @@ pub(in crate::passes) fn threshold(types: &Types, result: Type, limits: &InlineL
     limits.threshold.saturating_add(bonus)
 }
 
-fn inst_cost(func: &Func, types: &Types, limits: &InlineLimits, inst: Inst) -> Option<u32> {
+fn inst_cost(func: &Func, types: &Types, limits: &InlineLimits, given: &[Type], inst: Inst) -> Option<u32> {
     let result = func.result(inst).map_or(Type::NOTHING, |v| func.ty(v));
     let op = func.op(inst);
     Some(match op {
@@ -82,7 +94,7 @@ fn inst_cost(func: &Func, types: &Types, limits: &InlineLimits, inst: Inst) -> O
         Op::Intrinsic(i) if i.refusal().is_some() => return None,
         Op::Builtin(b) if b.refusal().is_some() => return None,
         Op::Intrinsic(i) => intrinsic_cost(func, inst, i),
-        Op::Builtin(b) => builtin_cost(func, types, limits, inst, b),
+        Op::Builtin(b) => builtin_cost(func, types, limits, given, inst, b),
         // A block that does not return is an error path, which is no part of the usual cost.
         Op::Call | Op::Invoke(_) | Op::ForeignCall(_) if result == Type::BOTTOM => 0,
         Op::Call | Op::Invoke(_) | Op::ForeignCall(_) => CALL,
@@ -135,9 +147,21 @@ fn full_intrinsic_cost(op: Intrinsic) -> u32 {
     }
 }
 
-fn builtin_cost(func: &Func, types: &Types, limits: &InlineLimits, inst: Inst, op: Builtin) -> u32 {
+fn builtin_cost(
+    func: &Func,
+    types: &Types,
+    limits: &InlineLimits,
+    given: &[Type],
+    inst: Inst,
+    op: Builtin,
+) -> u32 {
     use Builtin as B;
-    let known = |n: usize| func.args(inst).get(n).is_some_and(|&v| types.is_concrete(func.ty(v)));
+    let is_known = |v| {
+        let param = func.params().iter().position(|&param| param == v);
+        let given = param.and_then(|n| given.get(n)).is_some_and(|&ty| types.is_concrete(ty));
+        given || types.is_concrete(func.ty(v))
+    };
+    let known = |n: usize| func.args(inst).get(n).is_some_and(|&v| is_known(v));
     let by_type = |known: bool, cost: u32| if known { cost } else { limits.nonleaf_penalty };
     match op {
         // Mostly gone after scalar replacement, and what iteration and destructuring are made of.

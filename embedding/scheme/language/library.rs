@@ -7,8 +7,8 @@ use brolga::heap::{Root, Scope};
 use brolga::ir::Type;
 use brolga::session::{Dylib, Raised, Signature};
 
-use crate::Repl;
-use crate::show::{is_equal, show};
+use super::Repl;
+use super::show::{is_equal, show};
 
 /// Functions in Scheme, read when the prompt is made.
 pub(crate) const SCHEME: &str = "

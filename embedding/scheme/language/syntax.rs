@@ -7,7 +7,7 @@
 //! | `cond`, `and`, `or`, `when`, `unless` | [`Expr::If`] |
 //! | `+`, `-`, `*`, comparisons and `list` with any number of arguments | calls with two |
 
-use crate::reader::Datum;
+use super::reader::Datum;
 
 /// A local variable, by its number in a form.
 pub(crate) type Var = usize;

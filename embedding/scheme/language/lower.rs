@@ -19,9 +19,9 @@ use brolga::ir::builtin::Builtin;
 use brolga::ir::types::{DeclKind, FieldDecl};
 use brolga::ir::{Block, Context, Func, Module, Type, Value};
 
-use crate::globals::{Global, Globals, getter, setter, symbol};
-use crate::reader::Datum;
-use crate::syntax::{Expr, Lambda, Var, VarInfo};
+use super::globals::{Global, Globals, getter, setter, symbol};
+use super::reader::Datum;
+use super::syntax::{Expr, Lambda, Var, VarInfo};
 
 pub(crate) type Lowered<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 

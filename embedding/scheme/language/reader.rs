@@ -34,11 +34,6 @@ impl<'t> Reader<'t> {
         Reader { rest: text, depth: 0 }
     }
 
-    /// The unread rest.
-    pub(crate) fn rest(&self) -> &'t str {
-        self.rest
-    }
-
     /// The next form; none at the end of the text.
     pub(crate) fn form(&mut self) -> Result<Option<Datum>, ReadError> {
         self.skip();

@@ -9,7 +9,7 @@ use brolga::ir::func::ForeignData;
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Context, Func, Module, Type, Value};
 
-use crate::syntax::{Expr, Function};
+use super::syntax::{Expr, Function};
 
 type Built<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -20,7 +20,8 @@ pub(crate) fn module(cx: &Arc<Context>, function: &Function) -> Built<Module> {
     Ok(module)
 }
 
-fn build(cx: &Context, function: &Function) -> Built<Func> {
+/// A function in the IR.
+pub(crate) fn build(cx: &Context, function: &Function) -> Built<Func> {
     let float = Type::FLOAT64;
     let params: Vec<(&str, Type)> = function.params.iter().map(|name| (name.as_str(), float)).collect();
     let mut lower = Lower { b: Builder::high(cx, &function.name, &params, float), names: BTreeMap::new() };

@@ -1,0 +1,156 @@
+//! Programs of dynamic operators: loops over `Any` whose types stay the same, change in one round, or change all the time.
+//!
+//! ```text
+//!   entry      two arguments, constants of several types
+//!   round      operators on values at hand; a branch that an operator decides, and the φs behind it
+//!   one round  replaces a value by one of another type: what was tested so far fails there
+//!   end        the values as a tuple, or an exception
+//! ```
+//!
+//! Each program is a text of one function `f(a, b, n)` with methods of operators for a type of its own; [`calls`] gives calls of it. A call may throw: no
+//! method takes the operands, a condition is no `Bool`, a number is divided by zero. Floats are such that no `NaN` comes of them in so few rounds.
+//!
+//! Not done: nested loops; calls of other functions; more than one round of change.
+
+use std::fmt::Write;
+
+use crate::rng::Rng;
+
+const TYPES: &str = r"
+struct Meters
+    v::Int64
+end
+
+function Base.:+(x::Meters, y::Meters)::Meters
+1 ─ %1 = Base.getfield(x, :v)::Int64
+│   %2 = Base.getfield(y, :v)::Int64
+│   %3 = Base.add_int(%1, %2)::Int64
+│   %4 = %new(Meters, %3)::Meters
+└──      return %4
+end
+
+function Base.:+(x::Meters, y::Int64)::Meters
+1 ─ %1 = Base.getfield(x, :v)::Int64
+│   %2 = Base.add_int(%1, y)::Int64
+│   %3 = %new(Meters, %2)::Meters
+└──      return %3
+end
+
+function Base.:*(x::Any, y::Meters)::Any
+1 ─      return y
+end
+
+function Base.:<(x::Meters, y::Meters)::Bool
+1 ─ %1 = Base.getfield(x, :v)::Int64
+│   %2 = Base.getfield(y, :v)::Int64
+│   %3 = Base.slt_int(%1, %2)::Bool
+└──      return %3
+end
+";
+
+/// Operators that give numbers, and those that give truths.
+const NUMBERS: [&str; 8] = ["+", "-", "*", "+", "-", "&", "+", "⊻"];
+const TRUTHS: [&str; 6] = ["<", "<=", ">", ">=", "==", "!="];
+
+/// Constants that a value begins with, or becomes in one round.
+const CONSTANTS: [&str; 9] = ["0", "1", "3", "1000", "0.5", "2.0", "true", "0x05", "nothing"];
+
+/// The program of a seed.
+pub fn program(seed: u64) -> String {
+    let mut rng = Rng::new(seed);
+    // Without a type of its own the operators have no more methods than are tried one by one.
+    let mut text = if rng.chance(60) { TYPES.to_owned() } else { String::new() };
+    let usual = rng.chance(70);
+    let values = rng.between(2, 4);
+    let constant = |rng: &mut Rng| {
+        let kinds = if usual { 6 } else { CONSTANTS.len() };
+        CONSTANTS[rng.below(kinds)]
+    };
+    let entries: Vec<String> = (0..values)
+        .map(|n| match (n, rng.chance(50)) {
+            (0, true) => "a".to_owned(),
+            (1, true) => "b".to_owned(),
+            _ => constant(&mut rng).to_owned(),
+        })
+        .collect();
+    // Labels: 1… are the φs, 20… what the round computes, 50… what lies behind the branch, 60… behind the change.
+    let mut round = String::new();
+    let mut at_hand: Vec<String> = (0..values).map(|n| format!("%{}", n + 1)).collect();
+    at_hand.extend(["a".to_owned(), "b".to_owned()]);
+    let pick = |rng: &mut Rng, at_hand: &[String]| match rng.chance(25) {
+        true => CONSTANTS[rng.below(6)].to_owned(),
+        false => at_hand[rng.below(at_hand.len())].clone(),
+    };
+    for label in (20..).take(rng.between(1, 4)) {
+        let operator = NUMBERS[rng.below(NUMBERS.len())];
+        let (x, y) = (pick(&mut rng, &at_hand), pick(&mut rng, &at_hand));
+        let _ = writeln!(round, "│   %{label} = Base.:{operator}({x}, {y})::Any");
+        at_hand.push(format!("%{label}"));
+    }
+    let operator = TRUTHS[rng.below(TRUTHS.len())];
+    let (x, y) = (pick(&mut rng, &at_hand), pick(&mut rng, &at_hand));
+    let _ = writeln!(round, "│   %40 = Base.:{operator}({x}, {y})::Any");
+    let before = at_hand.clone();
+    let mut yes = String::new();
+    let operator = NUMBERS[rng.below(NUMBERS.len())];
+    let (x, y) = (pick(&mut rng, &before), pick(&mut rng, &before));
+    let _ = writeln!(yes, "4 ─ %41 = Base.:{operator}({x}, {y})::Any");
+    let other = match rng.chance(50) {
+        true => pick(&mut rng, &before),
+        false => constant(&mut rng).to_owned(),
+    };
+    at_hand.extend(["%50".to_owned(), "%50".to_owned()]);
+    let changed = constant(&mut rng);
+    let asserted = rng.chance(20);
+    let next: Vec<String> = (0..values)
+        .map(|n| match n {
+            0 => "%60".to_owned(),
+            _ => at_hand[rng.below(at_hand.len())].clone(),
+        })
+        .collect();
+    let kept = at_hand[rng.below(at_hand.len())].clone();
+    let _ = writeln!(text, "\nfunction f(a::Any, b::Any, n::Int64, change::Int64)::Any\n1 ─      goto #2");
+    for (n, (entry, next)) in entries.iter().zip(&next).enumerate() {
+        let rail = if n == 0 { "2 ┄" } else { "│  " };
+        let _ = writeln!(text, "{rail} %{} = φ (#1 => {entry}, #8 => {next})::Any", n + 1);
+    }
+    text.push_str("│   %10 = φ (#1 => 0, #8 => %11)::Int64\n");
+    text.push_str("│   %12 = Base.slt_int(%10, n)::Bool\n└──      goto #9 if not %12\n");
+    let _ = writeln!(text, "3 ─ %11 = Base.add_int(%10, 1)::Int64\n{round}└──      goto #5 if not %40");
+    let _ = writeln!(text, "{yes}└──      goto #5");
+    let _ = writeln!(text, "5 ┄ %50 = φ (#3 => {other}, #4 => %41)::Any");
+    if asserted {
+        text.push_str("│   %51 = Core.typeassert(%50, Int64)::Int64\n");
+    }
+    text.push_str(
+        "│   %52 = (%10 === change)::Bool\n└──      goto #7 if not %52\n6 ─      goto #8\n7 ─      goto #8\n",
+    );
+    let _ = writeln!(text, "8 ┄ %60 = φ (#6 => {changed}, #7 => {kept})::Any\n└──      goto #2");
+    let fields: Vec<String> = (1..=values).map(|n| format!("%{n}")).collect();
+    let _ = writeln!(text, "9 ─ %70 = Core.tuple({})::Any\n└──      return %70\nend", fields.join(", "));
+    if text.starts_with("\nstruct") {
+        text.push_str(
+            "\nfunction meters(v::Int64, n::Int64, change::Int64)::Any\n1 ─ %1 = %new(Meters, v)::Meters\n",
+        );
+        text.push_str("│   %2 = invoke Main.f(%1::Any, 2::Any, n::Int64, change::Int64)::Any\n└──      return %2\nend\n");
+    }
+    text
+}
+
+/// Calls of the program of a seed: each type at the entry, and a change in each of the first rounds and in none.
+pub fn calls(seed: u64, rounds: i64) -> Vec<String> {
+    let mut rng = Rng::new(!seed);
+    let operands = ["0", "7", "-3", "0.25", "1.5", "true", "0x07", "nothing"];
+    let mut calls = Vec::new();
+    for change in -1..rounds {
+        let (a, b) = (operands[rng.below(5)], operands[rng.below(5)]);
+        calls.push(format!("f({a}, {b}, {rounds}, {change})"));
+    }
+    for a in operands {
+        calls.push(format!("f({a}, {}, {rounds}, -1)", operands[rng.below(operands.len())]));
+    }
+    if program(seed).contains("function meters") {
+        calls.extend([-1, 0, 2].map(|change| format!("meters(5, {rounds}, {change})")));
+    }
+    calls
+}

@@ -1,0 +1,153 @@
+//! Other languages at the prompt: an embedder's text in place of the IR's, with the same editor and commands.
+//!
+//! ```text
+//!   terminal, lines ──► Tongue ──┬─ Prompt      the IR's text
+//!                                └─ Foreign     a [`Language`], and the commands that need no text of the IR
+//! ```
+//!
+//! What is not done: `:opt`, `:low`, `:asm` and `:explore` show a language that can say what its definitions are in the IR ([`Language::program`]);
+//! variables are the language's own matter, so there is no `:vars`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+use brolga_engine::Program;
+use brolga_engine::session::{Dylib, Session};
+
+use crate::commands::{self, Command};
+use crate::input;
+use crate::options::Options;
+use crate::tongue::{Reply, Tongue, shown, took};
+
+/// A language that a prompt can take.
+pub trait Language {
+    /// Its name, which is that of the prompt.
+    fn name(&self) -> &str;
+
+    /// Where its functions are defined.
+    fn dylib(&self) -> &Dylib;
+
+    /// Whether an input needs no more lines.
+    fn is_complete(&self) -> fn(&str) -> bool;
+
+    /// Takes an input: output, values or nothing to show.
+    ///
+    /// # Errors
+    /// The reason why it has no value, as text.
+    fn submit(&mut self, text: &str) -> Result<String, String>;
+
+    /// Names that the tabulator completes.
+    fn names(&self) -> BTreeSet<String>;
+
+    /// All that is defined, in the IR.
+    ///
+    /// # Errors
+    /// The language does not know, or its IR is refused.
+    fn program(&self) -> Result<Program, String>;
+}
+
+/// A prompt for a [`Language`].
+pub(crate) struct Foreign<'l> {
+    language: &'l mut dyn Language,
+    options: &'l Options,
+}
+
+impl<'l> Foreign<'l> {
+    /// A prompt, and what the files of the options said.
+    pub(crate) fn new(language: &'l mut dyn Language, options: &'l Options) -> (Foreign<'l>, Vec<Reply>) {
+        let mut prompt = Foreign { language, options };
+        let loaded = options.files.iter().map(|file| prompt.load(file)).collect();
+        (prompt, loaded)
+    }
+
+    fn load(&mut self, file: &Path) -> Reply {
+        match std::fs::read_to_string(file) {
+            Ok(text) => self.evaluate(&text),
+            Err(error) => self.failed(&format!("cannot read `{}`: {error}", file.display())),
+        }
+    }
+
+    fn failed(&self, text: &str) -> Reply {
+        Reply::Failed(self.options.message(text))
+    }
+
+    fn evaluate(&mut self, text: &str) -> Reply {
+        match self.language.submit(text) {
+            Ok(text) if text.is_empty() => Reply::Nothing,
+            Ok(text) => shown(text.trim_end_matches('\n').to_owned()),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn timed(&mut self, text: &str) -> Reply {
+        let compiled = self.session().stats().compiled_functions;
+        let start = Instant::now();
+        let reply = self.evaluate(text);
+        let time = start.elapsed();
+        let took = took(time, self.session().stats().compiled_functions - compiled);
+        match reply {
+            Reply::Shown(text) => shown(format!("{text}\n{took}")),
+            Reply::Nothing => shown(took),
+            other => other,
+        }
+    }
+
+    fn command(&mut self, name: &str, args: &str) -> Reply {
+        let done = match name {
+            "help" | "?" => Ok(shown(commands::help("Inputs are in the language itself.\n", is_known))),
+            "quit" | "q" | "exit" => Ok(Reply::Quit),
+            "time" if args.is_empty() => Err(self.options.message("`:time` takes an expression")),
+            "time" => Ok(self.timed(args)),
+            "load" if args.is_empty() => Err(self.options.message("`:load` takes a file")),
+            "load" => Ok(self.load(Path::new(args))),
+            "dispatch" => commands::dispatch(self.language.dylib(), args, self.options),
+            "stats" => Ok(shown(commands::stats(self.session()))),
+            "opt" | "low" | "asm" | "explore" => {
+                self.language.program().map_err(|error| self.options.message(&error)).and_then(|program| {
+                    match commands::Form::of(name) {
+                        Some(form) => commands::show(&program, form, args, &|_| true, self.options),
+                        None => commands::explore(&program, args, self.options),
+                    }
+                })
+            }
+            _ => Err(commands::unknown(name, is_known, self.options)),
+        };
+        done.unwrap_or_else(Reply::Failed)
+    }
+}
+
+fn is_known(command: &Command) -> bool {
+    command.name != "vars"
+}
+
+impl Tongue for Foreign<'_> {
+    fn submit(&mut self, text: &str) -> Reply {
+        let reply = match input::command(text) {
+            Some((name, args)) => self.command(name, args),
+            None => self.evaluate(text),
+        };
+        self.session().runtime().sink().flush();
+        reply
+    }
+
+    fn session(&self) -> &Session {
+        self.language.dylib().session()
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        let mut names = self.language.names();
+        names.extend(
+            commands::COMMANDS.iter().filter(|command| is_known(command)).map(|c| format!(":{}", c.name)),
+        );
+        names
+    }
+
+    fn prompt(&self) -> String {
+        format!("{}> ", self.language.name())
+    }
+
+    fn is_complete(&self) -> fn(&str) -> bool {
+        self.language.is_complete()
+    }
+}

@@ -1,0 +1,46 @@
+//! Something that takes inputs and gives replies, as the terminal and pipes see it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use brolga_engine::session::Session;
+
+/// The outcome of an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// There is nothing to show.
+    Nothing,
+    /// A result.
+    Shown(String),
+    /// An error, rendered.
+    Failed(String),
+    /// The prompt is to end.
+    Quit,
+}
+
+/// Something that takes inputs.
+pub(crate) trait Tongue {
+    /// Takes an input.
+    fn submit(&mut self, text: &str) -> Reply;
+    /// The session in which inputs are compiled.
+    fn session(&self) -> &Session;
+    /// Everything that a name at the prompt may be.
+    fn names(&self) -> BTreeSet<String>;
+    /// The text in front of an input.
+    fn prompt(&self) -> String;
+    /// Whether an input needs no more lines.
+    fn is_complete(&self) -> fn(&str) -> bool;
+}
+
+pub(crate) fn shown(text: String) -> Reply {
+    Reply::Shown(text)
+}
+
+/// A time, with how many functions were compiled in it.
+pub(crate) fn took(time: Duration, compiled: u64) -> String {
+    match compiled {
+        0 => format!("{time:.2?}"),
+        1 => format!("{time:.2?}, 1 function compiled"),
+        n => format!("{time:.2?}, {n} functions compiled"),
+    }
+}

@@ -1,0 +1,222 @@
+//! A small Scheme on a session: functions are values, closures share variables, and definitions at the prompt replace older ones.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `reader.rs` | text to data |
+//! | `syntax.rs` | data to expressions: special forms, scopes |
+//! | `lower.rs` | expressions to the IR |
+//! | `globals.rs` | what names at the prompt stand for |
+//! | `library.rs` | functions that programs find, in the IR, in Rust and in Scheme |
+//! | `show.rs` | objects as text |
+//!
+//! A call finds the method of its callee in the world of the running thread. So a function may be called before it is defined, a function that
+//! is defined again is found by the next form, and a frame that runs meanwhile continues with the old one. `brolga repl --lang scheme` is a prompt
+//! for it.
+
+mod globals;
+mod library;
+mod lower;
+mod reader;
+mod show;
+mod syntax;
+
+use std::sync::{Arc, PoisonError};
+
+use brolga::ir::{Func, Module};
+use brolga::session::linking::OnDrop;
+use brolga::session::{Definitions, Dylib};
+use brolga::{CallError, ExceptionKind, Handle, Options, ScopedFunc, Session, Workers};
+
+use globals::{Global, Globals, variable};
+use library::Output;
+pub(crate) use lower::Lowered;
+use lower::Lowering;
+use reader::{Datum, ReadError, Reader};
+use show::show;
+use syntax::{Form, form};
+
+/// The name of the function that an expression at the prompt is. It cannot be written in a program.
+const EXPRESSION: &str = "expression";
+
+/// How functions are compiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tiers {
+    /// When they are called first.
+    One,
+    /// Fast at first, and well after so many calls.
+    Two(u32),
+}
+
+/// A session that takes forms.
+pub(crate) struct Repl {
+    pub(crate) session: Session,
+    pub(crate) dylib: Dylib,
+    globals: Globals,
+    output: Output,
+    tiers: Tiers,
+}
+
+impl Repl {
+    /// A prompt in a session with these options.
+    pub(crate) fn new(options: Options, tiers: Tiers) -> Lowered<Arc<Repl>> {
+        let session = Session::new(options, Workers::Pool(1))?;
+        let dylib = session.create_dylib("scheme")?;
+        let repl =
+            Arc::new(Repl { session, dylib, globals: Globals::default(), output: Output::default(), tiers });
+        let library = repl.session.create_dylib("library")?;
+        library::host(&library, &repl.output, Arc::downgrade(&repl))?;
+        library.define(library.read("library.jlir", library::ir().as_bytes())?.inlinable().lazy())?;
+        for name in library::names() {
+            repl.globals.set(&name, Some(Global::Library));
+        }
+        repl.dylib.link_against(&library)?;
+        for form in repl.forms(library::SCHEME) {
+            form?;
+        }
+        Ok(repl)
+    }
+
+    /// Runs forms; the text that each of them shows, or why it has no value. An incomplete form is a wrong one.
+    pub(crate) fn forms(&self, text: &str) -> Vec<Result<String, String>> {
+        let mut reader = Reader::new(text);
+        let mut done = Vec::new();
+        loop {
+            match reader.form() {
+                Ok(None) => return done,
+                Ok(Some(datum)) => done.push(self.form(&datum)),
+                Err(ReadError::Wrong(text)) => done.push(Err(text)),
+                Err(ReadError::Incomplete) => {
+                    done.push(Err("a form does not end".into()));
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Runs a form. Errors are values for the host: what programs throw, and what cannot be compiled.
+    fn form(&self, datum: &Datum) -> Result<String, String> {
+        self.run(datum).map_err(|error| {
+            let mut text = match error.downcast_ref::<CallError>() {
+                Some(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::ErrorException => {
+                    thrown.message.clone()
+                }
+                _ => error.to_string(),
+            };
+            let mut next = error.source();
+            while let Some(cause) = next {
+                let cause_text = cause.to_string();
+                if !text.contains(&cause_text) {
+                    text = format!("{text}: {cause_text}");
+                }
+                next = cause.source();
+            }
+            text
+        })
+    }
+
+    fn run(&self, datum: &Datum) -> Lowered<String> {
+        let (form, vars) = form(datum)?;
+        let mut lowering = Lowering::new(self.session.context(), &self.globals, &vars);
+        match form {
+            Form::Function(lambda) => {
+                let name = lambda.name.as_str();
+                let before = self.globals.get(name);
+                if let Some(Global::Variable(_)) = before {
+                    return Err(format!("`{name}` is a variable, and code reads it as one").into());
+                }
+                // Its body may mention it.
+                self.globals.set(name, Some(Global::Function(String::new())));
+                let defined = lowering.define(&lambda).and_then(|func| {
+                    let (mut module, symbol) = (lowering.closures, func.symbol(self.session.context()));
+                    add(&mut module, func)?;
+                    self.dylib.redefine(self.compiled(self.dylib.build(module)?))?;
+                    Ok(symbol)
+                });
+                match defined {
+                    Ok(symbol) => {
+                        // With another number of parameters it is another method, and calls would still find the one before.
+                        if let Some(Global::Function(old)) = before
+                            && old != symbol
+                        {
+                            self.dylib.remove(&[&old])?;
+                        }
+                        self.globals.set(name, Some(Global::Function(symbol)));
+                        Ok(String::new())
+                    }
+                    Err(error) => {
+                        self.globals.set(name, before);
+                        Err(error)
+                    }
+                }
+            }
+            Form::Variable(name, value) => {
+                match self.globals.get(&name) {
+                    Some(Global::Variable(_)) => {}
+                    Some(Global::Function(_) | Global::Library) => {
+                        return Err(format!("`{name}` is a function, and code calls it as one").into());
+                    }
+                    None => {
+                        let number = self.globals.number();
+                        self.dylib.define(self.dylib.read("variable.jlir", variable(number).as_bytes())?)?;
+                        self.globals.set(&name, Some(Global::Variable(number)));
+                    }
+                }
+                // Its value is computed as that of any other expression, and written there.
+                let set = syntax::Expr::SetGlobal(name, Box::new(value));
+                let func = lowering.expression(EXPRESSION, &set)?;
+                self.evaluate(func, lowering.closures).map(|_| String::new())
+            }
+            Form::Expression(expr) => {
+                let func = lowering.expression(EXPRESSION, &expr)?;
+                self.evaluate(func, lowering.closures)
+            }
+        }
+    }
+
+    /// Runs an expression, and shows its value.
+    fn evaluate(&self, func: Func, closures: Module) -> Lowered<String> {
+        // Closures may outlive the expression.
+        if closures.func_count() > 0 {
+            self.dylib.define(self.compiled(self.dylib.build(closures)?))?;
+        }
+        let mut module = Module::new(self.session.context().clone());
+        add(&mut module, func)?;
+        let tracker = self.dylib.create_tracker(OnDrop::Remove)?;
+        self.dylib.define(self.dylib.build(module)?.tracked_by(&tracker))?;
+        let function: ScopedFunc<(), Handle> = self.dylib.func_in(EXPRESSION)?;
+        self.session.runtime().enter(|scope| {
+            let value = function.call(scope, ())?;
+            let value = value.get(scope);
+            let is_nothing = value.desc().name() == "Nothing";
+            Ok(if is_nothing { String::new() } else { show(value, true) })
+        })?
+    }
+
+    fn compiled<'t>(&self, definitions: Definitions<'t>) -> Definitions<'t> {
+        match self.tiers {
+            Tiers::One => definitions.inlinable().lazy(),
+            Tiers::Two(calls) => definitions.inlinable().tiered(calls),
+        }
+    }
+
+    /// Output of programs since the last call.
+    pub(crate) fn written(&self) -> String {
+        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Whether a text is whole forms: no form that it begins wants more lines.
+pub(crate) fn is_complete(text: &str) -> bool {
+    let mut reader = Reader::new(text);
+    loop {
+        match reader.form() {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(ReadError::Wrong(_)) => return true,
+            Err(ReadError::Incomplete) => return false,
+        }
+    }
+}
+
+fn add(module: &mut Module, func: Func) -> Lowered<()> {
+    module.add_func(func).map(drop).map_err(|error| format!("{error:?}").into())
+}
