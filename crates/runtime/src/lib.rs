@@ -17,6 +17,7 @@
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
+//! | `host/`        | typed functions of the host                                                           |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
 //! | `doors.rs`     | the embedder's word for programs that are not checked                                  |
@@ -41,6 +42,7 @@ mod fence;
 mod foreign;
 mod frames;
 pub mod heap;
+mod host;
 mod instance;
 mod limits;
 mod membarrier;
@@ -63,6 +65,7 @@ pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
+pub use host::{HostArg, HostFunction, HostOutcome, HostResult, TypedHost};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
 pub use limits::{Cancel, LimitError, Limits};
 pub use output::{Output, Sink};

@@ -387,6 +387,18 @@ impl Thread {
         waits
     }
 
+    /// Calls `body`, which looks at objects without a scope: no compiled code runs on this thread meanwhile.
+    pub(crate) fn as_in_scope<R>(&self, body: impl FnOnce() -> R) -> R {
+        struct Back<'a>(&'a Mutator, bool);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.0.in_scope.set(self.1);
+            }
+        }
+        let _back = Back(&self.mutator, self.mutator.in_scope.replace(true));
+        body()
+    }
+
     /// Bytes of stack that a routine may use beside the reserve.
     pub fn stack_left(&self) -> usize {
         let local = 0u8;
