@@ -44,6 +44,8 @@ struct Shared {
     opt: brolga_opt::Options,
     options: JitOptions,
     doors: Option<Doors>,
+    /// Whether programs get prices.
+    fuel: bool,
     /// Features of the processor that code of images may not use.
     masked: Vec<(String, bool)>,
 }
@@ -63,11 +65,11 @@ impl Engine {
     }
 
     fn make(runtime: Arc<Runtime>, options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit: options, doors, masked, .. } = options;
+        let Options { level, roots, opt, jit: options, doors, masked, fuel, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked }) })
+        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked, fuel }) })
     }
 
     /// The run time of the compiled code: its constants, C symbols and output.
@@ -158,7 +160,8 @@ impl Engine {
     ) -> Result<Unit, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
-        let module = program.module();
+        let priced = self.shared.fuel.then(|| program.priced_module());
+        let module = priced.as_ref().unwrap_or(program.module());
         let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
         let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
         let events = self.runtime().events();

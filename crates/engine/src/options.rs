@@ -36,6 +36,8 @@ pub struct Options {
     pub(crate) targets: Vec<Target>,
     /// Features of the processor that code of images may not use, by Cranelift's names without `has_`.
     pub(crate) masked: Vec<(String, bool)>,
+    /// Whether programs have prices.
+    pub(crate) fuel: bool,
 }
 
 impl Options {
@@ -103,6 +105,14 @@ impl Options {
             self.masked.extend(target.features);
         }
         Ok(self)
+    }
+
+    /// Whether programs get prices, so that limited calls of them take fuel ([`Limits::fuelled_by`](brolga_runtime::Limits::fuelled_by)). How much a call takes
+    /// depends on the program and its arguments alone, not on levels, tiers and machines: [`brolga_ir::fuel`]. Library functions and builtins have no price, nor has the code of images.
+    #[must_use]
+    pub fn fuel(mut self, fuel: bool) -> Options {
+        self.fuel = fuel;
+        self
     }
 
     /// Whether every function is verified after every pass: slow, for finding bugs.

@@ -10,6 +10,7 @@
 //! | prints | writes to the output |
 //! | allocates | gives an object, or null with an exception recorded; a collection may happen |
 //! | resizes | changes the length of an array; gives the array, or null with an exception recorded; a collection may happen |
+//! | refills | changes a counter of the thread; gives an object, or null with an exception recorded; a collection may happen |
 //! | asks | reads objects; no collection, no exception |
 //! | barrier | notes a store; no collection, no exception |
 //! | handles | works on the exceptions of the thread |
@@ -66,6 +67,8 @@ pub enum RuntimeKind {
     Allocates,
     /// Changes the length of an array. Gives the array, or null with an exception recorded.
     Resizes,
+    /// Refills a counter of the thread. Gives an object, or null with an exception recorded.
+    Refills,
     /// Reads objects.
     Asks,
     /// Notes a store.
@@ -132,6 +135,8 @@ runtime_fns! {
     WeakRef "brolga_gc_weak_ref" (TRACKED) -> TRACKED Allocates;
     /// `nothing`; null if a function of the program that C has called ended with an exception, which continues here.
     CarriedException "brolga_carried_exception" () -> TRACKED Allocates;
+    /// The thread's counter of fuel is below zero: `nothing`, and it is filled again; null if the call has none left, which ends it.
+    Refuel "brolga_refuel" () -> TRACKED Refills;
     /// Something was stored into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;
     /// The thread is about to block.
@@ -190,7 +195,10 @@ impl RuntimeFn {
 
     /// Whether a null result says that an exception was recorded.
     pub fn may_fail(self) -> bool {
-        matches!(self.kind(), RuntimeKind::Allocates | RuntimeKind::Resizes | RuntimeKind::Args)
+        matches!(
+            self.kind(),
+            RuntimeKind::Allocates | RuntimeKind::Resizes | RuntimeKind::Refills | RuntimeKind::Args
+        )
     }
 
     /// Whether a collection may happen during the call.

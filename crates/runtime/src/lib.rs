@@ -10,7 +10,7 @@
 //! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
 //! | `exception.rs` | exceptions as they arrive in Rust                                                     |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
-//! | `limits.rs`    | deadlines and tokens that end calls                                                    |
+//! | `limits.rs`    | deadlines, tokens and fuel that end calls                                              |
 //! | `watch.rs`     | the thread that looks at the clock for them                                            |
 //! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
@@ -67,7 +67,7 @@ pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
 pub use host::{HostArg, HostFunction, HostOutcome, HostResult, TypedHost};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
-pub use limits::{Cancel, LimitError, Limits};
+pub use limits::{Cancel, Fuel, LimitError, Limits};
 pub use output::{Output, Sink};
 pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};

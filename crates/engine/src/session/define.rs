@@ -80,6 +80,8 @@ impl Dylib {
             // Those of another session, and programs that were read without one.
             definitions.check_doors()?;
         }
+        // Those that were read or built by the session have theirs.
+        self.session.price(&mut definitions);
         let mut overridden = BTreeSet::new();
         self.link_library_of(&definitions)?;
         loop {
@@ -429,7 +431,7 @@ impl Dylib {
     ) -> Result<(), SessionError> {
         let cx = &self.session.context().view();
         let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
-        let mut definitions = self.build(built)?;
+        let mut definitions = self.build_trusted(built)?.of_session();
         let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));
         let method =
             method.map_err(|error| SessionError::Host { reason: error.display(&cx.types).to_string() })?;
@@ -494,9 +496,8 @@ impl Dylib {
         let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
         let built = host::typed_module(cx, name, &host);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
-        let mut definitions = self.build_trusted(built)?;
-        // The call by address is the session's, and no door of the program.
-        definitions.written = 0;
+        // The call by address is no door of the program.
+        let mut definitions = self.build_trusted(built)?.of_session();
         let HostFunction { method, owner, .. } = host;
         let method = host::add_settling(runtime, cx, name, method);
         let method = method.map_err(|error| refused(error.display(&cx.types).to_string()))?;

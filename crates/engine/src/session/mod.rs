@@ -176,6 +176,8 @@ struct Inner {
     edges: Edges,
     library: Library,
     doors: Option<Doors>,
+    /// Whether programs get prices.
+    fuel: bool,
 }
 
 /// See the module's page. Clones share one session.
@@ -269,7 +271,7 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit, doors, .. } = options;
+        let Options { level, roots, opt, jit, doors, fuel, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = jit.memory.limit;
@@ -293,6 +295,7 @@ impl Session {
             edges: Edges::default(),
             library: Library::default(),
             doors,
+            fuel,
         };
         Ok(Session { inner: Arc::new(inner) })
     }
@@ -325,6 +328,13 @@ impl Session {
         match self.inner.doors {
             Some(_) => Ok(()),
             None => Err(Error::Closed { what, door }.into()),
+        }
+    }
+
+    /// Gives definitions prices, if the session's programs have some.
+    pub(crate) fn price(&self, definitions: &mut Definitions<'_>) {
+        if self.inner.fuel {
+            definitions.price();
         }
     }
 

@@ -409,6 +409,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::BoxInt
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException
+            | RuntimeFn::Refuel
             | RuntimeFn::GcWrite
             | RuntimeFn::Throw
             | RuntimeFn::ThrowTypeAssert

@@ -151,7 +151,7 @@ macro_rules! registers {
                 Ok($ty)
             }
 
-            unsafe fn look<'a>(register: $register, _: Option<&'a Thread>) -> Result<$rust, String> {
+            unsafe fn look(register: $register, _: Option<&Thread>) -> Result<$rust, String> {
                 let from: fn($register) -> Result<$rust, String> = $from;
                 from(register)
             }
@@ -235,9 +235,9 @@ impl HostArg for &str {
         Ok(Type::STRING)
     }
 
-    unsafe fn look<'a>(register: ObjectAddress, _: Option<&'a Thread>) -> Result<&'a str, String> {
+    unsafe fn look(register: ObjectAddress, _: Option<&Thread>) -> Result<&str, String> {
         // SAFETY: by the contract. The bytes of a string never change.
-        let bytes: Option<&'a [u8]> = unsafe { object(register) }?.string();
+        let bytes: Option<&[u8]> = unsafe { object(register) }?.string();
         let text = std::str::from_utf8(bytes.unwrap_or_default());
         text.map_err(|error| format!("the String is not UTF-8 from byte {} on", error.valid_up_to()))
     }
@@ -257,7 +257,7 @@ macro_rules! elements {
                 cx.types.vector($ty)
             }
 
-            unsafe fn look<'a>(register: ObjectAddress, _: Option<&'a Thread>) -> Result<&'a [$element], String> {
+            unsafe fn look(register: ObjectAddress, _: Option<&Thread>) -> Result<&[$element], String> {
                 // SAFETY: by the contract.
                 let (first, length) = unsafe { slice_of::<$element>(register) }?;
                 // SAFETY: as above; the elements lie in the object, aligned, and all bits are values.
@@ -282,7 +282,7 @@ macro_rules! elements {
                 cx.types.vector($ty)
             }
 
-            unsafe fn look<'a>(register: ObjectAddress, _: Option<&'a Thread>) -> Result<&'a mut [$element], String> {
+            unsafe fn look(register: ObjectAddress, _: Option<&Thread>) -> Result<&mut [$element], String> {
                 // SAFETY: by the contract.
                 let (first, length) = unsafe { slice_of::<$element>(register) }?;
                 // SAFETY: as for the shared slice. `enter.rs` lets no other slice overlap it.
@@ -372,7 +372,7 @@ impl HostArg for Persistent {
         Ok(Type::ANY)
     }
 
-    unsafe fn look<'a>(register: ObjectAddress, thread: Option<&'a Thread>) -> Result<Persistent, String> {
+    unsafe fn look(register: ObjectAddress, thread: Option<&Thread>) -> Result<Persistent, String> {
         let runtime = thread.and_then(Thread::runtime).ok_or_else(|| "the runtime is gone".to_owned())?;
         // SAFETY: by the contract.
         Ok(runtime.heap().persistent(unsafe { object(register) }?))
