@@ -173,7 +173,8 @@ fn generated_programs_take_the_same() {
     let engines = OptLevel::ALL.map(|level| Engine::new(options().opt_level(level)).unwrap());
     let mut compared = 0;
     for seed in 0..40 {
-        let features = Features { calls: true, throws: true, floats: true, handlers: true, ..Features::PLAIN };
+        let features =
+            Features { calls: true, throws: true, floats: true, handlers: true, ..Features::PLAIN };
         let module = generate(seed, &generate::Options { features, ..Default::default() });
         let program = Program::from_module(module.clone()).unwrap();
         let priced = Program::from_module(module).unwrap().priced();

@@ -1,5 +1,7 @@
 //! Options of an [`Engine`](crate::Engine).
 
+use std::time::Duration;
+
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
@@ -38,6 +40,8 @@ pub struct Options {
     pub(crate) masked: Vec<(String, bool)>,
     /// Whether programs have prices.
     pub(crate) fuel: bool,
+    /// How long a program may be compiled.
+    pub(crate) compile_limit: Option<Duration>,
 }
 
 impl Options {
@@ -112,6 +116,22 @@ impl Options {
     #[must_use]
     pub fn fuel(mut self, fuel: bool) -> Options {
         self.fuel = fuel;
+        self
+    }
+
+    /// The most statements that a function may have, as it is written and after anything was inlined into it or unrolled: a larger one is an error
+    /// ([`OptError::TooLarge`](brolga_opt::OptError::TooLarge)).
+    #[must_use]
+    pub fn function_limit(mut self, statements: Option<usize>) -> Options {
+        self.opt.max_statements = statements;
+        self
+    }
+
+    /// The most time that an engine may take to compile a program: what takes longer is an error ([`OptError::Stopped`](brolga_opt::OptError::Stopped)). It is
+    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`].
+    #[must_use]
+    pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
+        self.compile_limit = time;
         self
     }
 

@@ -106,7 +106,9 @@ impl Program {
     pub(crate) fn priced_module(&self) -> Module {
         let mut module = self.module().clone();
         if !self.is_priced {
-            brolga_ir::fuel::price(&mut module, |id| self.added_method(id).is_none());
+            brolga_ir::fuel::price(&mut module, |at| {
+                self.added_method(FuncId::from_u32(at as u32)).is_none()
+            });
         }
         module
     }

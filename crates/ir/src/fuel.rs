@@ -29,11 +29,12 @@ use std::collections::BTreeMap;
 /// The most that one statement takes.
 const MOST: u32 = i32::MAX as u32;
 
-/// Gives functions of a module their prices. Those without bodies and low functions have none.
-pub fn price(module: &mut Module, is_priced: impl Fn(FuncId) -> bool) {
+/// Gives functions of a module their prices, by their positions in it. Those without bodies and low functions have none.
+pub fn price(module: &mut Module, is_priced: impl Fn(usize) -> bool) {
     let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     for id in all {
-        if is_priced(id) && module[id].level == Level::High && module[id].entry().is_some() {
+        if is_priced(id.as_u32() as usize) && module[id].level == Level::High && module[id].entry().is_some()
+        {
             let mut func = module[id].clone();
             price_function(&mut func);
             module[id] = func;

@@ -219,6 +219,11 @@ impl Drop for InForce<'_> {
 }
 
 impl Runtime {
+    /// Whether a limited call of this thread has reached a limit, so that what it still does is in vain.
+    pub fn has_ended(self: &Arc<Self>) -> bool {
+        with_attached(self, |thread| thread.is_ending()).unwrap_or(false)
+    }
+
     /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, whatever handlers the program has.
     ///
     /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.

@@ -113,7 +113,7 @@ impl<'t> Definitions<'t> {
     pub(super) fn price(&mut self) {
         if !self.is_library && !std::mem::replace(&mut self.is_priced, true) {
             let own = self.own;
-            brolga_ir::fuel::price(&mut self.module, |id| (id.as_u32() as usize) < own);
+            brolga_ir::fuel::price(&mut self.module, |at| at < own);
         }
     }
 
