@@ -6,8 +6,11 @@ use brolga::{CallError, Ended, Engine, Evaluator, Failure, Fuel, Limits, OptLeve
 use brolga_fuzz::generate::{self, Features, generate};
 use brolga_fuzz::rng::Rng;
 
-/// Programs with the calls that are counted, and the units that these take.
-const PROGRAMS: [(&str, &str, &[(&str, u64)]); 6] = [
+/// Calls, and the units that they take.
+type Calls = &'static [(&'static str, u64)];
+
+/// Programs with the calls that are counted.
+const PROGRAMS: [(&str, &str, Calls); 6] = [
     (
         "straight",
         "function main(n::Int64)::Int64
