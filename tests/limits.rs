@@ -1,6 +1,6 @@
 //! Hostile programs under limits: each ends with the right error, whatever it catches, and what is called afterwards works.
 //!
-//! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before. How long an end takes is no
+//! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before, fuel. How long an end takes is no
 //! matter of this test.
 
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use brolga::opt::OptError;
 use brolga::session::{Session, Signature, Workers};
 use brolga::{
-    CallError, Cancel, Ended, Engine, Error, ExceptionKind, LimitError, Limits, OptLevel, Options, Program,
-    TypedFunc,
+    CallError, Cancel, Ended, Engine, Error, ExceptionKind, Fuel, LimitError, Limits, OptLevel, Options,
+    Program, TypedFunc,
 };
 
 /// Something that ends.
@@ -33,7 +33,11 @@ fn options(level: OptLevel) -> Options {
 
 /// `main` and `fine` of a program, compiled before.
 fn functions(level: OptLevel, text: &str) -> (Engine, Int, Int) {
-    let engine = Engine::new(options(level)).unwrap();
+    functions_with(options(level), text)
+}
+
+fn functions_with(options: Options, text: &str) -> (Engine, Int, Int) {
+    let engine = Engine::new(options).unwrap();
     let text = format!("{text}\n{FINE}");
     let program =
         Program::read("hostile.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -64,6 +68,27 @@ fn every_hostile_program_ends_at_every_limit_at_every_level() {
         for level in OptLevel::ALL {
             let (_engine, main, fine) = functions(level, text);
             ends(&format!("{name} at {level:?}"), &main, &fine);
+        }
+    }
+}
+
+/// What a program does until its fuel is used up is the same at every level.
+#[test]
+fn every_hostile_program_ends_without_fuel_at_every_level() {
+    for (name, text) in hostile::HOSTILE {
+        for level in OptLevel::ALL {
+            let (_engine, main, fine) = functions_with(options(level).fuel(true), text);
+            let fuel = Fuel::new(1_000_000);
+            let limits = Limits::new().fuelled_by(&fuel);
+            let ended = main.call_limited(&limits, (0,));
+            assert_eq!(ended, Err(CallError::Ended(Ended::Fuel)), "{name} at {level:?}");
+            assert_eq!(fuel.left(), 0, "{name} at {level:?}");
+            assert_eq!(
+                fine.call_limited(&limits, (1,)),
+                Err(CallError::Ended(Ended::Fuel)),
+                "{name}: sticky"
+            );
+            assert_eq!(fine.call((1000,)), Ok(1000), "{name} at {level:?}");
         }
     }
 }
