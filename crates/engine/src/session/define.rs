@@ -462,9 +462,9 @@ impl Dylib {
     /// use brolga::session::{Session, Workers};
     /// use brolga::Options;
     /// const RULE: &str = "
-    /// function rule(limit::Float64, name::String)::Int64
-    /// 1 ─ %1 = invoke Main.booked(limit::Float64, name::String)::Int64
-    /// │   %2 = invoke Main.booked(limit::Float64, name::String)::Int64
+    /// function rule(limit::Float64)::Int64
+    /// 1 ─ %1 = invoke Main.booked(limit::Float64, \"hall 7\"::String)::Int64
+    /// │   %2 = invoke Main.booked(limit::Float64, \"hall 7\"::String)::Int64
     /// │   %3 = Base.add_int(%1, %2)::Int64
     /// └──      return %3
     /// end";
@@ -477,13 +477,10 @@ impl Dylib {
     ///     if so_far as f64 > limit { Err(format!("{name} is booked out")) } else { Ok(so_far) }
     /// })?;
     /// main.define(main.read("rule.jlir", RULE.as_bytes())?)?;
-    /// let rule = main.func_in::<(f64, brolga::Text), i64>("rule")?;
-    /// session.runtime().enter(|scope| {
-    ///     assert_eq!(rule.call(scope, (3.0, "hall 7"))?, 3);
-    ///     let full = rule.call(scope, (3.0, "hall 7")).unwrap_err();
-    ///     assert_eq!(full.to_string(), "ErrorException: hall 7 is booked out");
-    ///     Ok::<(), brolga::CallError>(())
-    /// })??;
+    /// let rule = main.func::<(f64,), i64>("rule")?;
+    /// assert_eq!(rule.call((3.0,))?, 3);
+    /// let full = rule.call((3.0,)).unwrap_err();
+    /// assert!(full.to_string().contains("hall 7 is booked out"), "{full}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
