@@ -10,6 +10,7 @@
 use brolga_runtime::events::{Event, Stage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
@@ -44,6 +45,10 @@ struct Shared {
     opt: brolga_opt::Options,
     options: JitOptions,
     doors: Option<Doors>,
+    /// Whether programs get prices.
+    fuel: bool,
+    /// How long a program may be compiled.
+    compile_limit: Option<Duration>,
     /// Features of the processor that code of images may not use.
     masked: Vec<(String, bool)>,
 }
@@ -63,11 +68,13 @@ impl Engine {
     }
 
     fn make(runtime: Arc<Runtime>, options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit: options, doors, masked, .. } = options;
+        let Options { level, roots, opt, jit: options, doors, masked, fuel, compile_limit, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked }) })
+        Ok(Engine {
+            shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked, fuel, compile_limit }),
+        })
     }
 
     /// The run time of the compiled code: its constants, C symbols and output.
@@ -158,9 +165,13 @@ impl Engine {
     ) -> Result<Unit, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
-        let module = program.module();
+        let priced = self.shared.fuel.then(|| program.priced_module());
+        let module = priced.as_ref().unwrap_or(program.module());
+        let (begun, limit) = (Instant::now(), self.shared.compile_limit);
+        let stop = || limit.is_some_and(|limit| begun.elapsed() > limit) || self.runtime().has_ended();
         let events = self.runtime().events();
-        let stages = Stages::new(module, self.shared.level, &self.shared.opt, watched(events));
+        let cx = watched(events).with_stop(stop);
+        let stages = Stages::new(module, self.shared.level, &self.shared.opt, cx);
         let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
         let span = events.span(Stage::Optimise, || program.source().name().to_owned());
         let linked = stages.linked(roots)?;
@@ -172,6 +183,7 @@ impl Engine {
         for global in module.globals() {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
+        stages.check_time()?;
         let unit = build(&self.shared.jit, module, &linked, tier(self.shared.level), Some(globals))?;
         if events.is_on() {
             for function in names.values().flatten() {
