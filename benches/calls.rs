@@ -23,10 +23,16 @@
 //! | `dynamic/changing` | 1,000 sums of which every second one is of another type than the one before |
 //! | `dynamic/bytes` | 1,000 sums of `UInt8`, which the code makes no test for |
 //! | `dynamic/elements` | 1,000 elements of a `Vector{Any}`, and their sum |
+//! | `host/number`, `host/fallible` | a compiled function calls a typed closure of the host 1,000 times, with a number; the closure may fail |
+//! | `host/text`, `host/slice` | the same with a `&str`, with a `&[f64]` of 1,000 elements; the closure looks at nothing of them |
+//! | `host/boxed` | the same of a closure that takes objects (`define_host`) |
+//! | `slice/1000` | Rust calls a compiled function with 1,000 floats, which become a `Vector` |
 //!
-//! `+` has a method for a type of the program as well, so it has more methods than are tried one by one.
+//! In `dynamic`, `+` has a method for a type of the program as well, so it has more methods than are tried one by one.
 
-use brolga::{Engine, OptLevel, Options, Program};
+use brolga::ir::Type;
+use brolga::session::{Session, Signature, Workers};
+use brolga::{Engine, OptLevel, Options, Program, Text, Vector};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
@@ -346,7 +352,115 @@ fn calls(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, calls);
+/// Loops that call functions of the host.
+const HOST: &str = "
+function number(x::Int64, n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %5)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %5 = invoke Main.NAME(%2::Int64)::Int64
+└──      goto #2
+4 ─      return %2
+end
+";
+
+/// The same with an argument that stays.
+const HOST_WITH: &str = "
+function with(x::TYPE, n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %5 = invoke Main.NAME(x::TYPE)::Int64
+│   %6 = Base.add_int(%2, %5)::Int64
+└──      goto #2
+4 ─      return %2
+end
+";
+
+fn host(criterion: &mut Criterion) {
+    let session = Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).expect("a session");
+    let functions = session.create_dylib("functions").expect("a dylib");
+    functions.define_fn("next", |n: i64| n + 1).expect("it is new");
+    functions.define_fn("checked", |n: i64| n.checked_add(1).ok_or("too large")).expect("it is new");
+    functions.define_fn("text", |_: &str| 1i64).expect("it is new");
+    functions.define_fn("slice", |_: &[f64]| 1i64).expect("it is new");
+    let signature = Signature::new("boxed", &[Type::INT64], Type::INT64);
+    let boxed = functions.define_host(&signature, |scope, args| {
+        let n = args[1].get(scope).unboxed::<i64>().unwrap_or(0);
+        scope.int(n + 1).map_err(|error| scope.throw_error(&error.to_string()))
+    });
+    boxed.expect("it is new");
+    let sum = "function sum(x::Vector{Float64})::Int64
+1 ─ %1 = Base.arraylen(x)::Int64
+└──      return %1
+end";
+    let mut programs = vec![("slice/1000", sum.to_owned())];
+    for (bench, name, ty) in [
+        ("host/number", "next", ""),
+        ("host/fallible", "checked", ""),
+        ("host/boxed", "boxed", ""),
+        ("host/text", "text", "String"),
+        ("host/slice", "slice", "Vector{Float64}"),
+    ] {
+        let text = if ty.is_empty() { HOST } else { HOST_WITH };
+        programs.push((bench, text.replace("TYPE", ty).replace("NAME", name)));
+    }
+    let floats = vec![0.5; 1000];
+    for (bench, text) in &programs {
+        let dylib = session.create_dylib(bench).expect("a dylib");
+        dylib.link_against(&functions).expect("nothing is defined yet");
+        dylib
+            .define(dylib.read("host.jlir", text.as_bytes()).expect("the source is well-formed"))
+            .expect("it is new");
+        let (group, bench) = bench.split_once('/').expect("a group");
+        let mut group = criterion.benchmark_group(group);
+        group.throughput(Throughput::Elements(CALLS as u64));
+        match bench {
+            "1000" => {
+                let call = dylib.func_in::<(Vector<f64>,), i64>("sum").expect("it is there");
+                group.bench_function(bench, |b| {
+                    let all = session.runtime().enter(|scope| {
+                        b.iter(|| {
+                            scope.frame(|scope| call.call(scope, (black_box(&floats),))).expect("it returns")
+                        });
+                    });
+                    all.expect("the thread is outside");
+                });
+            }
+            "text" => {
+                let call = dylib.func_in::<(Text, i64), i64>("with").expect("it is there");
+                group.bench_function(bench, |b| {
+                    let all = session.runtime().enter(|scope| {
+                        b.iter(|| {
+                            scope.frame(|scope| call.call(scope, ("text", CALLS))).expect("it returns")
+                        });
+                    });
+                    all.expect("the thread is outside");
+                });
+            }
+            "slice" => {
+                let call = dylib.func_in::<(Vector<f64>, i64), i64>("with").expect("it is there");
+                group.bench_function(bench, |b| {
+                    let all = session.runtime().enter(|scope| {
+                        b.iter(|| {
+                            scope.frame(|scope| call.call(scope, (&floats, CALLS))).expect("it returns")
+                        });
+                    });
+                    all.expect("the thread is outside");
+                });
+            }
+            _ => {
+                let call = dylib.func::<(i64, i64), i64>("number").expect("it is there");
+                group.bench_function(bench, |b| b.iter(|| call.call((0, black_box(CALLS)))));
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, calls, host);
 criterion_main!(benches);
 
 #[path = "../tests/support/doors.rs"]

@@ -543,7 +543,7 @@ pub use brolga_runtime::Interrupt;
 #[doc(inline)]
 pub use brolga_runtime::Limits;
 
-pub use brolga_runtime::{Cancel, Ended, LimitError};
+pub use brolga_runtime::{Cancel, Ended, Fuel, LimitError};
 
 /// Where `print` writes.
 ///

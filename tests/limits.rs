@@ -1,150 +1,16 @@
 //! Hostile programs under limits: each ends with the right error, whatever it catches, and what is called afterwards works.
 //!
-//! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before. How long an end takes is no
+//! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before, fuel. How long an end takes is no
 //! matter of this test.
 
 use std::time::{Duration, Instant};
 
+use brolga::opt::OptError;
 use brolga::session::{Session, Signature, Workers};
 use brolga::{
-    CallError, Cancel, Ended, Engine, ExceptionKind, LimitError, Limits, OptLevel, Options, Program,
-    TypedFunc,
+    CallError, Cancel, Ended, Engine, Error, ExceptionKind, Fuel, LimitError, Limits, OptLevel, Options,
+    Program, TypedFunc,
 };
-
-/// Programs that never end by themselves. `main` of each takes a number and gives one.
-const HOSTILE: [(&str, &str); 9] = [
-    (
-        "spins",
-        "function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄      goto #2
-end",
-    ),
-    (
-        "catches everything, again and again",
-        "function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = enter #5
-3 ─      goto #4
-4 ┄      goto #4
-5 ┄      $(Expr(:pop_exception, :(%2)))::Nothing
-└──      goto #2
-end",
-    ),
-    (
-        "continues its loop inside the next handler",
-        "function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = enter #4
-3 ┄      goto #3
-4 ┄      $(Expr(:pop_exception, :(%2)))::Nothing
-│   %6 = enter #6
-5 ┄      goto #5
-6 ┄      $(Expr(:pop_exception, :(%6)))::Nothing
-└──      goto #2
-end",
-    ),
-    (
-        "recurses, and again when the stack is full",
-        "function main(n::Int64)::Int64
-1 ─ %1 = enter #4
-2 ─ %2 = Base.add_int(n, 1)::Int64
-│   %3 = invoke Main.main(%2::Int64)::Int64 noinline
-│        $(Expr(:leave, :(%1)))
-└──      goto #3
-3 ─      return %3
-4 ┄      $(Expr(:pop_exception, :(%1)))::Nothing
-│   %7 = Base.add_int(n, 2)::Int64
-│   %8 = invoke Main.main(%7::Int64)::Int64 noinline
-│   %9 = Base.xor_int(%8, n)::Int64
-└──      return %9
-end",
-    ),
-    (
-        "recurses in tail position",
-        "function main(n::Int64)::Int64
-1 ─ %1 = Base.add_int(n, 1)::Int64
-│   %2 = invoke Main.outer(%1::Int64)::Int64 noinline
-└──      return %2
-end
-function outer(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = enter #5
-3 ─ %3 = invoke Main.tail(n::Int64)::Int64 noinline
-│        $(Expr(:leave, :(%2)))
-4 ─      return %3
-5 ┄      $(Expr(:pop_exception, :(%2)))::Nothing
-└──      goto #2
-end
-function tail(n::Int64)::Int64
-1 ─ %1 = Base.add_int(n, 1)::Int64
-│   %2 = invoke Main.tail(%1::Int64)::Int64
-└──      return %2
-end",
-    ),
-    (
-        "allocates garbage",
-        "mutable struct Link
-    next::Any
-end
-function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => nothing, #2 => %3)::Any
-│   %3 = %new(Link, n)::Link
-│        Core.donotdelete(%2)::Nothing
-└──      goto #2
-end",
-    ),
-    (
-        "fills the heap, and again when it is full",
-        "mutable struct Link
-    next::Any
-end
-function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = enter #5
-3 ─      goto #4
-4 ┄ %4 = φ (#3 => nothing, #4 => %5)::Any
-│   %5 = %new(Link, %4)::Link
-└──      goto #4
-5 ┄      $(Expr(:pop_exception, :(%2)))::Nothing
-└──      goto #2
-end",
-    ),
-    (
-        "throws and catches",
-        "function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = enter #4
-3 ─      invoke Main.fail(n::Int64)::Nothing noinline
-│        $(Expr(:leave, :(%2)))
-└──      goto #2
-4 ┄      $(Expr(:pop_exception, :(%2)))::Nothing
-└──      goto #2
-end
-function fail(n::Int64)::Nothing noinline
-1 ─      Core.throw(n)::Union{}
-└──      unreachable
-end",
-    ),
-    (
-        "calls what is found at run time",
-        "function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => n, #2 => %3)::Any
-│   %3 = Main.next(%2)::Any
-└──      goto #2
-end
-function next(n::Int64)::Float64
-1 ─ %1 = Base.sitofp(Float64, n)::Float64
-└──      return %1
-end
-function next(n::Float64)::Int64
-1 ─ %1 = Base.fptosi(Int64, n)::Int64
-└──      return %1
-end",
-    ),
-];
 
 /// Something that ends.
 const FINE: &str = "
@@ -167,7 +33,11 @@ fn options(level: OptLevel) -> Options {
 
 /// `main` and `fine` of a program, compiled before.
 fn functions(level: OptLevel, text: &str) -> (Engine, Int, Int) {
-    let engine = Engine::new(options(level)).unwrap();
+    functions_with(options(level), text)
+}
+
+fn functions_with(options: Options, text: &str) -> (Engine, Int, Int) {
+    let engine = Engine::new(options).unwrap();
     let text = format!("{text}\n{FINE}");
     let program =
         Program::read("hostile.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -194,7 +64,7 @@ fn ends(name: &str, main: &Int, fine: &Int) {
 
 #[test]
 fn every_hostile_program_ends_at_every_limit_at_every_level() {
-    for (name, text) in HOSTILE {
+    for (name, text) in hostile::HOSTILE {
         for level in OptLevel::ALL {
             let (_engine, main, fine) = functions(level, text);
             ends(&format!("{name} at {level:?}"), &main, &fine);
@@ -202,9 +72,30 @@ fn every_hostile_program_ends_at_every_limit_at_every_level() {
     }
 }
 
+/// What a program does until its fuel is used up is the same at every level.
+#[test]
+fn every_hostile_program_ends_without_fuel_at_every_level() {
+    for (name, text) in hostile::HOSTILE {
+        for level in OptLevel::ALL {
+            let (_engine, main, fine) = functions_with(options(level).fuel(true), text);
+            let fuel = Fuel::new(1_000_000);
+            let limits = Limits::new().fuelled_by(&fuel);
+            let ended = main.call_limited(&limits, (0,));
+            assert_eq!(ended, Err(CallError::Ended(Ended::Fuel)), "{name} at {level:?}");
+            assert_eq!(fuel.left(), 0, "{name} at {level:?}");
+            assert_eq!(
+                fine.call_limited(&limits, (1,)),
+                Err(CallError::Ended(Ended::Fuel)),
+                "{name}: sticky"
+            );
+            assert_eq!(fine.call((1000,)), Ok(1000), "{name} at {level:?}");
+        }
+    }
+}
+
 #[test]
 fn every_hostile_program_ends_in_sessions_in_every_tier() {
-    for (name, text) in HOSTILE {
+    for (name, text) in hostile::HOSTILE {
         for tier in 0..3 {
             let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();
             let dylib = session.create_dylib("main").unwrap();
@@ -291,7 +182,7 @@ end";
 
 #[test]
 fn limits_that_are_not_reached_change_nothing_and_those_in_the_past_run_nothing() {
-    let (engine, _, fine) = functions(OptLevel::O2, HOSTILE[0].1);
+    let (engine, _, fine) = functions(OptLevel::O2, hostile::HOSTILE[0].1);
     let far = Limits::new().timeout(Duration::from_secs(3600)).cancelled_by(&Cancel::new());
     assert_eq!(fine.call_limited(&far, (10,)), Ok(10));
     let past = Limits::new().deadline(Instant::now());
@@ -312,7 +203,7 @@ fn limits_that_are_not_reached_change_nothing_and_those_in_the_past_run_nothing(
 /// Threads share a token; each has a deadline of its own.
 #[test]
 fn limits_are_those_of_their_thread() {
-    let (_engine, main, fine) = functions(OptLevel::O2, HOSTILE[1].1);
+    let (_engine, main, fine) = functions(OptLevel::O2, hostile::HOSTILE[1].1);
     let cancel = Cancel::new();
     std::thread::scope(|threads| {
         for n in 0..4 {
@@ -336,42 +227,57 @@ fn limits_are_those_of_their_thread() {
     });
 }
 
-/// Prints how far behind its deadline each hostile program ends, and what limits cost a call that they do not end:
-/// `cargo test -p brolga --test limits -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints times, and says nothing else"]
-fn how_long_ends_take() {
-    const TIMES: u32 = 20;
-    for (name, text) in HOSTILE {
-        for level in [OptLevel::O0, OptLevel::O2] {
-            let (_engine, main, _) = functions(level, text);
-            let mut late: Vec<Duration> = (0..TIMES)
-                .map(|_| {
-                    let at = Instant::now() + Duration::from_millis(5);
-                    assert!(main.call_limited(&Limits::new().deadline(at), (0,)).is_err());
-                    at.elapsed()
-                })
-                .collect();
-            late.sort();
-            let (middle, worst) = (late[late.len() / 2], late[late.len() - 1]);
-            println!("{name}, {level:?}: {middle:?} behind the deadline, at worst {worst:?}");
-        }
+/// A function of so many statements, none of which is left out.
+fn large(statements: usize) -> Program {
+    let mut text = "function large(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 1)::Int64\n".to_owned();
+    for n in 2..statements {
+        text += &format!("│   %{n} = Base.mul_int(%{}, n)::Int64\n", n - 1);
     }
-    let (_engine, _, fine) = functions(OptLevel::O2, HOSTILE[0].1);
-    let (none, token) = (Limits::new(), Limits::new().cancelled_by(&Cancel::new()));
-    let deadline = Limits::new().timeout(Duration::from_secs(3600));
-    let measure = |what: &str, call: &dyn Fn() -> Result<i64, CallError>| {
-        const CALLS: u32 = 100_000;
-        let start = Instant::now();
-        for _ in 0..CALLS {
-            assert!(call().is_ok());
-        }
-        println!("a call {what}: {:?}", start.elapsed() / CALLS);
+    text += &format!("└──      return %{}\nend\n", statements - 1);
+    Program::read("large.jlir", text.as_bytes()).unwrap()
+}
+
+#[test]
+fn compilations_end_at_their_limits() {
+    let stopped = |error: Option<Error>| {
+        matches!(error, Some(Error::Optimise(OptError::Stopped))).then_some(()).ok_or(error)
     };
-    measure("without limits", &|| fine.call((1,)));
-    measure("under no limit", &|| fine.call_limited(&none, (1,)));
-    measure("with a token", &|| fine.call_limited(&token, (1,)));
-    measure("with a deadline", &|| fine.call_limited(&deadline, (1,)));
+    let program = large(20_000);
+    let engine = Engine::new(Options::new().compile_limit(Some(Duration::from_millis(1)))).unwrap();
+    assert!(stopped(engine.compile(&program).err()).is_ok());
+    let small = large(5);
+    assert!(
+        Engine::new(Options::new().compile_limit(Some(Duration::from_secs(600))))
+            .unwrap()
+            .compile(&small)
+            .is_ok()
+    );
+    // A limited call that compiles.
+    let engine = Engine::new(Options::new()).unwrap();
+    let cancel = Cancel::new();
+    let ended = engine.runtime().limited(&Limits::new().cancelled_by(&cancel), || {
+        cancel.cancel();
+        assert!(stopped(engine.compile(&small).err()).is_ok());
+    });
+    assert_eq!(ended, Err(LimitError::Ended(Ended::Cancelled)));
+    assert!(engine.compile(&small).is_ok(), "the engine works on");
+}
+
+#[test]
+fn functions_have_a_largest_size() {
+    let engine = Engine::new(Options::new().function_limit(Some(100))).unwrap();
+    match engine.compile(&large(101)) {
+        Err(Error::Optimise(OptError::TooLarge { symbol, count: 101, limit: 100 })) => {
+            assert_eq!(symbol, "large(Int64)")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(engine.compile(&large(50)).is_ok());
+    let session = Session::new(options(OptLevel::O2).function_limit(Some(100)), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    dylib.define(large(101)).unwrap();
+    let refused = dylib.func::<(i64,), i64>("large").unwrap_err().to_string();
+    assert!(refused.contains("has 101 statements, and the limit is 100"), "{refused}");
 }
 
 /// A counter that begins at the greatest number wraps, and is below its bound for ages then.
@@ -393,3 +299,6 @@ end";
         assert!(matches!(ended, Err(CallError::Ended(Ended::Deadline)) | Ok(5)), "{level:?}: {ended:?}");
     }
 }
+
+#[path = "support/hostile.rs"]
+mod hostile;

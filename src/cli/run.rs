@@ -9,7 +9,7 @@ use brolga::events::EventListener;
 use brolga::ir::Module;
 use brolga::observe::{self, Live, Several, Trace};
 use brolga::session::{self, Session, Workers};
-use brolga::{Evaluator, Failure, Program, Runtime};
+use brolga::{Engine, Evaluator, Failure, Fuel, Limits, Program, Runtime};
 
 use super::caching::Caching;
 use super::report::{Stop, err, out};
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// Show the session to `brolga top` by a socket of this name, for processes of this user
     #[arg(long, value_name = "SOCKET", requires = "tiered")]
     top: Option<PathBuf>,
+    /// End the run when it has used up so much fuel, and say how much it took: units that depend on the program and its input alone
+    #[arg(long, value_name = "UNITS", conflicts_with = "image")]
+    fuel: Option<u64>,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
@@ -80,7 +83,10 @@ fn listen(runtime: &Runtime, trace: Option<&Arc<Trace>>) {
 }
 
 fn run_engine(args: &Args, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>>) -> Done {
-    let engine = args.how.engine(cache)?;
+    let engine = match args.how.interp {
+        true => None,
+        false => Some(Engine::new(cached(args.how.options().fuel(args.fuel.is_some()), cache))?),
+    };
     if let Some(engine) = &engine {
         listen(engine.runtime(), trace);
     }
@@ -89,13 +95,25 @@ fn run_engine(args: &Args, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>
         return run_by(args, image.program(), || Evaluator::of_image(&image, engine));
     }
     let program = input::program(args.file.as_deref().unwrap_or(input::STDIN))?;
-    run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how))
+    let Some(units) = args.fuel else {
+        return run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how));
+    };
+    let (program, fuel) = (if engine.is_none() { program.priced() } else { program }, Fuel::new(units));
+    let done = run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how).with_fuel(&fuel));
+    say_fuel(units, &fuel);
+    done
+}
+
+/// Says how much fuel was taken.
+fn say_fuel(units: u64, fuel: &Fuel) {
+    err(format!("fuel: {} of {units} units", units - fuel.left()));
 }
 
 /// Runs the program in a session.
 fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>>) -> Done {
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
-    let session = Session::new(cached(args.how.options(), cache), Workers::Pool(1))?;
+    let session =
+        Session::new(cached(args.how.options().fuel(args.fuel.is_some()), cache), Workers::Pool(1))?;
     let served = match &args.top {
         Some(path) => {
             let live = Arc::new(Live::new());
@@ -121,7 +139,14 @@ fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>, cache: Option
     }
     let module = Module::new(session.context().view());
     let mut evaluator = session::Evaluator::new(&dylib, &module);
-    let value = evaluator.evaluate("call", args.call.as_deref().unwrap_or("main()"));
+    let fuel = args.fuel.map(Fuel::new);
+    let limits = fuel.as_ref().map_or_else(Limits::new, |fuel| Limits::new().fuelled_by(fuel));
+    let call = args.call.as_deref().unwrap_or("main()");
+    let value = session.runtime().limited(&limits, || evaluator.evaluate("call", call));
+    let value = value.unwrap_or_else(|ended| Err(Failure::Stopped(ended.to_string())));
+    if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
+        say_fuel(units, fuel);
+    }
     let shown = value.and_then(|value| evaluator.show(&value));
     session.runtime().sink().flush();
     let unwritten = session.runtime().sink().take_error();

@@ -7,6 +7,10 @@
 //! | an entry that does not open: damaged, cut, of another key or name | refused, and a miss; the next [`Cache::keep`] writes over it |
 //! | an error | counted, and a miss |
 //!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | C1 | count, take a count back, read a count | Relaxed | – | nothing: they are figures |
+//!
 //! Cost of a hit: the store's, and the hash of the entry, about a microsecond for each kilobyte.
 
 use std::fmt;
@@ -151,8 +155,8 @@ impl Cache {
     /// Takes back that an entry was found: it is not of the form that its name promised.
     pub fn refuse(&self, found: &Found) {
         let counts = &self.counts;
-        counts.hits.fetch_sub(1, Ordering::Relaxed);
-        counts.saved.fetch_sub(micros(found.saved), Ordering::Relaxed);
+        counts.hits.fetch_sub(1, Ordering::Relaxed); // C1
+        counts.saved.fetch_sub(micros(found.saved), Ordering::Relaxed); // C1
         add(&counts.refused, 1);
         add(&counts.misses, 1);
     }
@@ -172,7 +176,7 @@ impl Cache {
 
     /// What it has done so far. Threads that work meanwhile may be seen half.
     pub fn stats(&self) -> CacheStats {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed); // C1
         let counts = &self.counts;
         CacheStats {
             hits: of(&counts.hits),
@@ -214,7 +218,7 @@ impl fmt::Debug for Cache {
 }
 
 fn add(count: &AtomicU64, more: u64) {
-    count.fetch_add(more, Ordering::Relaxed);
+    count.fetch_add(more, Ordering::Relaxed); // C1
 }
 
 fn micros(time: Duration) -> u64 {

@@ -14,6 +14,10 @@
 //!
 //! Entries that vanish while they are looked at are no errors: another process has removed them.
 //!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | D1 | take from what may be written until the next walk, set it again | Relaxed | – | nothing: threads that meet walk twice, or a little later |
+//!
 //! Cost: a read is an open, a look at the size and the time, and a read; a write creates a file and renames it. A walk looks at each file.
 
 use std::fs::{self, File};
@@ -164,11 +168,11 @@ impl DirectoryStore {
     /// Counts what was written, and removes old entries from time to time.
     fn note_written(&self, bytes: u64) -> io::Result<()> {
         let take = |left: u64| Some(left.saturating_sub(bytes));
-        let left = self.until_walk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let left = self.until_walk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take); // D1
         if left.is_ok_and(|left| left > bytes) {
             return Ok(());
         }
-        self.until_walk.store((self.limit / 16).max(1), Ordering::Relaxed);
+        self.until_walk.store((self.limit / 16).max(1), Ordering::Relaxed); // D1
         self.remove_old()
     }
 

@@ -7,6 +7,10 @@
 //!
 //! Either may fail while the other does what was asked for; then the error is counted, and not given. Each is left alone after some errors in a row
 //! (`breaker.rs`).
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | H1 | count a hidden error, read the count | Relaxed | – | nothing: it is a figure |
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +48,7 @@ impl<Near: CacheStore, Far: CacheStore> TwoLevelStore<Near, Far> {
     }
 
     fn hide(&self) {
-        self.hidden.fetch_add(1, Ordering::Relaxed);
+        self.hidden.fetch_add(1, Ordering::Relaxed); // H1
     }
 }
 
@@ -102,7 +106,8 @@ impl<Near: CacheStore, Far: CacheStore> CacheStore for TwoLevelStore<Near, Far> 
 
     fn hidden_errors(&self) -> u64 {
         let below = self.near.store.hidden_errors() + self.far.store.hidden_errors();
-        self.hidden.load(Ordering::Relaxed) + below
+        let own = self.hidden.load(Ordering::Relaxed); // H1
+        own + below
     }
 }
 

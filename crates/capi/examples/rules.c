@@ -133,7 +133,8 @@ int main(void) {
     BrolgaSession *session = NULL;
     BrolgaRuntime *runtime = NULL;
     BrolgaDylib *host = NULL, *rules = NULL;
-    if (failed(brolga_options_set_heap_limit(options, 8 << 20)) || failed(brolga_session_new(options, 0, &session)) ||
+    if (failed(brolga_options_set_heap_limit(options, 8 << 20)) || failed(brolga_options_set_fuel(options, true)) ||
+        failed(brolga_session_new(options, 0, &session)) ||
         failed(brolga_session_runtime(session, &runtime)) || failed(brolga_session_dylib(session, "host", &host)) ||
         failed(brolga_session_dylib(session, "rules", &rules)) || failed(brolga_dylib_link(rules, host))) {
         return 1;
@@ -209,6 +210,20 @@ int main(void) {
     pthread_mutex_unlock(&watch.lock);
     pthread_join(watcher, NULL);
     brolga_interrupt_free(watch.interrupt);
+
+    /* An end that the program cannot catch: at a time, by fuel, or when another thread asks for it. */
+    BrolgaLimits *limits = brolga_limits_new();
+    if (failed(brolga_limits_set_timeout(limits, 2 * 1000 * 1000))) {
+        return 1;
+    }
+    tell(brolga_function_call_limited(spin, limits, NULL, 0, NULL));
+    if (failed(brolga_limits_set_timeout(limits, 0)) || failed(brolga_limits_set_fuel(limits, 1000))) {
+        return 1;
+    }
+    tell(brolga_function_call_limited(spin, limits, NULL, 0, NULL));
+    brolga_limits_cancel(limits);
+    tell(brolga_function_call_limited(total, limits, order, 2, &value));
+    brolga_limits_free(limits);
 
     /* The session works on. */
     if (failed(brolga_function_call(total, order, 2, &value))) {

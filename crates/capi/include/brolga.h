@@ -55,6 +55,10 @@ enum BrolgaCode
      A defect of Brolga.
      */
     BROLGA_CODE_INTERNAL = 6,
+    /*
+     A limit was reached (`brolga_function_call_limited`).
+     */
+    BROLGA_CODE_ENDED = 7,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -198,6 +202,11 @@ typedef struct BrolgaFunction BrolgaFunction;
  Stops a thread that runs compiled code: see `brolga_interrupt_new`.
  */
 typedef struct BrolgaInterrupt BrolgaInterrupt;
+
+/*
+ Limits for calls. Made by `brolga_limits_new`, freed by `brolga_limits_free`; several calls on several threads may have the same.
+ */
+typedef struct BrolgaLimits BrolgaLimits;
 
 /*
  A handle to an object, which keeps it.
@@ -524,6 +533,61 @@ int brolga_image_main(const uint8_t *image,
                       bool shows);
 
 /*
+ No limits but that calls may be cancelled.
+ */
+BROLGA_CHECKED
+BrolgaLimits *brolga_limits_new(void);
+
+/*
+ Frees limits, which no call has any more. Null is nothing.
+ */
+void brolga_limits_free(BrolgaLimits *limits);
+
+/*
+ How long each call may take, in nanoseconds from its beginning. 0 is no limit.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_limits_set_timeout(const BrolgaLimits *limits,
+                                       uint64_t nanoseconds);
+
+/*
+ How much fuel the calls that begin from now on may take, all together. Programs take some where the options say so (`brolga_options_set_fuel`).
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_limits_set_fuel(const BrolgaLimits *limits,
+                                    uint64_t units);
+
+/*
+ The fuel that is left; 0 if none was given.
+ */
+uint64_t brolga_limits_fuel_left(const BrolgaLimits *limits);
+
+/*
+ Ends all calls with these limits, those under way on any thread and those that begin before `brolga_limits_clear`. Null is nothing.
+ */
+void brolga_limits_cancel(const BrolgaLimits *limits);
+
+/*
+ Calls that begin from now on are not cancelled. Null is nothing.
+ */
+void brolga_limits_clear(const BrolgaLimits *limits);
+
+/*
+ As `brolga_function_call`, under limits: where one is reached, the call ends, whatever the program catches, and the error has the code `BROLGA_CODE_ENDED`. Null limits
+ are none.
+
+ # Safety
+
+ There are `count` values at `args`, each with the member set that its kind says; objects among them are live handles.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_function_call_limited(const BrolgaFunction *function,
+                                          const BrolgaLimits *limits,
+                                          const BrolgaValue *args,
+                                          size_t count,
+                                          BrolgaValue *result);
+
+/*
  Makes a `String` of `length` bytes.
 
  # Safety
@@ -654,6 +718,13 @@ BrolgaError *brolga_options_set_heap_limit(BrolgaOptions *options,
 BROLGA_CHECKED
 BrolgaError *brolga_options_set_code_limit(BrolgaOptions *options,
                                            size_t bytes);
+
+/*
+ Whether programs take fuel in calls under limits: `brolga_limits_set_fuel`. How much a call takes depends on the program and its arguments alone.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_options_set_fuel(BrolgaOptions *options,
+                                     bool fuel);
 
 /*
  Whether the program's output is kept for `brolga_runtime_take_output` instead of written to the standard output.

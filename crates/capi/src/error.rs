@@ -24,6 +24,8 @@ pub enum BrolgaCode {
     Machine = 5,
     /// A defect of Brolga.
     Internal = 6,
+    /// A limit was reached (`brolga_function_call_limited`).
+    Ended = 7,
 }
 
 /// Why a function failed. Owned by the caller, who frees it with `brolga_error_free`.

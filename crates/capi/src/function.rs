@@ -105,6 +105,33 @@ impl BrolgaFunction {
         }
     }
 
+    /// Calls the function with the values of C.
+    ///
+    /// # Safety
+    ///
+    /// As for [`brolga_function_call`].
+    pub(crate) unsafe fn call_values(
+        &self,
+        args: *const BrolgaValue,
+        count: usize,
+    ) -> Result<BrolgaValue, BrolgaError> {
+        // SAFETY: by the contract.
+        let args = unsafe { array(args, count, "args") }?;
+        // SAFETY: by the contract.
+        let given = args.iter().map(|arg| unsafe { arg.read() });
+        if args.len() > FEW {
+            return self.call(&given.collect::<Result<Vec<_>, _>>()?);
+        }
+        let mut few = [Given::Plain(BrolgaKind::Nothing, 0); FEW];
+        few.iter_mut().zip(given).try_for_each(|(place, arg)| arg.map(|arg| *place = arg))?;
+        self.call(&few[..args.len()])
+    }
+
+    /// The run time that it runs on.
+    pub(crate) fn runtime(&self) -> &BrolgaRuntime {
+        &self.runtime
+    }
+
     fn call(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
         if args.len() != self.params.len() {
             let text = format!("`{}` takes {} arguments, not {}", self.symbol, self.params.len(), args.len());
@@ -171,6 +198,16 @@ impl BrolgaFunction {
     }
 }
 
+/// The result, for a caller who may want none.
+pub(crate) fn give_value(value: BrolgaValue, result: Option<&mut MaybeUninit<BrolgaValue>>) {
+    match result {
+        Some(result) => {
+            result.write(value);
+        }
+        None => value.forget(),
+    }
+}
+
 /// Calls a function, on the calling thread. `result` may be null if the result does not matter.
 ///
 /// # Safety
@@ -187,22 +224,7 @@ pub unsafe extern "C" fn brolga_function_call(
     fenced(|| {
         let function = given(function, "function")?;
         // SAFETY: by the contract.
-        let args = unsafe { array(args, count, "args") }?;
-        // SAFETY: by the contract.
-        let given = args.iter().map(|arg| unsafe { arg.read() });
-        let value = if args.len() <= FEW {
-            let mut few = [Given::Plain(BrolgaKind::Nothing, 0); FEW];
-            few.iter_mut().zip(given).try_for_each(|(place, arg)| arg.map(|arg| *place = arg))?;
-            function.call(&few[..args.len()])?
-        } else {
-            function.call(&given.collect::<Result<Vec<_>, _>>()?)?
-        };
-        match result {
-            Some(result) => {
-                result.write(value);
-            }
-            None => value.forget(),
-        }
+        give_value(unsafe { function.call_values(args, count) }?, result);
         Ok(())
     })
 }

@@ -31,6 +31,7 @@ pub mod field;
 pub mod function;
 pub mod host;
 pub mod image;
+pub mod limits;
 pub mod object;
 pub mod options;
 mod out;
@@ -46,6 +47,7 @@ const _: () = {
     shared_between_threads::<engine::BrolgaUnit>();
     shared_between_threads::<error::BrolgaError>();
     shared_between_threads::<function::BrolgaFunction>();
+    shared_between_threads::<limits::BrolgaLimits>();
     shared_between_threads::<object::BrolgaObject>();
     shared_between_threads::<options::BrolgaOptions>();
     shared_between_threads::<runtime::BrolgaInterrupt>();

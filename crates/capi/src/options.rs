@@ -11,6 +11,7 @@ pub struct BrolgaOptions {
     level: OptLevel,
     heap_limit: Option<usize>,
     code_limit: Option<usize>,
+    fuel: bool,
     capture: bool,
     doors: Option<Doors>,
 }
@@ -18,9 +19,9 @@ pub struct BrolgaOptions {
 impl BrolgaOptions {
     /// The options; the defaults for a null pointer.
     pub(crate) fn made(options: Option<&BrolgaOptions>) -> Options {
-        let BrolgaOptions { level, heap_limit, code_limit, capture, doors } =
+        let BrolgaOptions { level, heap_limit, code_limit, fuel, capture, doors } =
             options.cloned().unwrap_or_default();
-        let mut made = Options::new().opt_level(level).heap_limit(heap_limit);
+        let mut made = Options::new().opt_level(level).heap_limit(heap_limit).fuel(fuel);
         if let Some(bytes) = code_limit {
             made = made.code_limit(bytes);
         }
@@ -85,6 +86,19 @@ pub extern "C" fn brolga_options_set_code_limit(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         given(options, "options")?.code_limit = (bytes > 0).then_some(bytes);
+        Ok(())
+    })
+}
+
+/// Whether programs take fuel in calls under limits: `brolga_limits_set_fuel`. How much a call takes depends on the program and its arguments alone.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_set_fuel(
+    options: Option<&mut BrolgaOptions>,
+    fuel: bool,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        given(options, "options")?.fuel = fuel;
         Ok(())
     })
 }

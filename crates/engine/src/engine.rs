@@ -10,6 +10,7 @@
 use brolga_runtime::events::{Event, Stage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
@@ -45,6 +46,10 @@ struct Shared {
     opt: brolga_opt::Options,
     options: JitOptions,
     doors: Option<Doors>,
+    /// Whether programs get prices.
+    fuel: bool,
+    /// How long a program may be compiled.
+    compile_limit: Option<Duration>,
     /// Features of the processor that code of images may not use.
     masked: Vec<(String, bool)>,
     /// Where code is looked for.
@@ -66,12 +71,26 @@ impl Engine {
     }
 
     fn make(runtime: Arc<Runtime>, options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit: options, doors, masked, cache, .. } = options;
+        let Options { level, roots, opt, jit: options, doors, masked, fuel, compile_limit, cache, .. } =
+            options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
         let cache = cache.map(|cache| CodeCache::new(cache, &jit, &options, level, &opt, roots));
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options, doors, masked, cache }) })
+        Ok(Engine {
+            shared: Arc::new(Shared {
+                jit,
+                level,
+                roots,
+                opt,
+                options,
+                doors,
+                masked,
+                fuel,
+                compile_limit,
+                cache,
+            }),
+        })
     }
 
     /// The run time of the compiled code: its constants, C symbols and output.
@@ -167,19 +186,24 @@ impl Engine {
     ) -> Result<Unit, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
-        let module = program.module();
+        let priced = self.shared.fuel.then(|| program.priced_module());
+        let module = priced.as_ref().unwrap_or(program.module());
+        let (begun, limit) = (Instant::now(), self.shared.compile_limit);
+        let stop = || limit.is_some_and(|limit| begun.elapsed() > limit) || self.runtime().has_ended();
         let events = self.runtime().events();
         for global in module.globals() {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
         let (unit, ids) = match self.cache() {
-            Some(cache) => self.build_cached(cache, module, roots, globals)?,
+            Some(cache) => self.build_cached(cache, module, roots, globals, &stop)?,
             None => {
-                let stages = Stages::new(module, self.shared.level, &self.shared.opt, watched(events));
+                let cx = watched(events).with_stop(stop);
+                let stages = Stages::new(module, self.shared.level, &self.shared.opt, cx);
                 let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
                 let span = events.span(Stage::Optimise, || program.source().name().to_owned());
                 let linked = stages.linked(roots)?;
                 drop(span);
+                stages.check_time()?;
                 let jit = &self.shared.jit;
                 let unit = build(jit, module, &linked, tier(self.shared.level), Some(globals))?;
                 (unit, linked.funcs.into_keys().collect())
@@ -204,11 +228,12 @@ impl Engine {
         module: &Module,
         roots: impl IntoIterator<Item = FuncId>,
         globals: &Globals,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(brolga_jit::Unit, Vec<FuncId>), Error> {
         let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
         let heap = self.runtime().heap().abi();
         let how = How { jit, level: *level, opt, roots: *lowering, heap };
-        let (compiled, ids) = compile_program(cache, &how, module, roots)?;
+        let (compiled, ids) = compile_program(cache, &how, module, roots, stop)?;
         let recipe = recipe_of(tier(*level), *lowering, Some(cache.clone()));
         let unit = link(jit, module, &compiled, &ids, recipe, Some(globals))?;
         Ok((unit, ids))

@@ -149,7 +149,10 @@ impl Error {
             | Error::Closed { .. }
             | Error::Export { .. }
             | Error::Target(_) => Fault::Caller,
-            Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
+            Error::Optimise(OptError::TooLarge { .. }) => Fault::Program,
+            Error::Optimise(
+                OptError::UnknownPass { .. } | OptError::WrongLevel { .. } | OptError::Stopped,
+            ) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) | Error::Executable(_) => Fault::World,
             Error::Build(error) => fault_of_build(error),

@@ -27,7 +27,7 @@ use brolga_ir::{Block, FuncId, Level, Type};
 use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
 
-use brolga_runtime::Exception;
+use brolga_runtime::{Ended, Exception, Fuel, Limits};
 
 use crate::bridge::{self, BridgeError, julia_type};
 use crate::engine::{Engine, Unit};
@@ -109,6 +109,8 @@ pub struct Evaluator<'p> {
     heap_limit: u64,
     /// The file that what is compiled is written to, and opened from.
     image: Option<PathBuf>,
+    /// The fuel of its calls.
+    fuel: Option<Fuel>,
 }
 
 impl<'p> Evaluator<'p> {
@@ -123,6 +125,7 @@ impl<'p> Evaluator<'p> {
             unwritten: Arc::default(),
             heap_limit: interp::Options::default().max_heap_bytes,
             image: None,
+            fuel: None,
         }
     }
 
@@ -153,6 +156,12 @@ impl<'p> Evaluator<'p> {
         Evaluator { heap_limit: bytes, ..self }
     }
 
+    /// The same with fuel for all calls together: of programs with prices ([`Program::priced`], [`Options::fuel`](crate::Options::fuel)).
+    #[must_use]
+    pub fn with_fuel(self, fuel: &Fuel) -> Self {
+        Evaluator { fuel: Some(fuel.clone()), ..self }
+    }
+
     /// Makes sure that the program's output has left the process, and gives the first error since the last call. Output
     /// printed behind an error is dropped until then.
     pub fn take_output_error(&mut self) -> Option<io::Error> {
@@ -171,8 +180,11 @@ impl<'p> Evaluator<'p> {
     /// The value of a call, as Julia would show it.
     pub fn call(&mut self, call: &Call) -> Result<String, Failure> {
         let mut interp = self.interpreter();
-        let val = self.value(call, &mut interp)?;
-        shown(&mut interp, &val)
+        let val = self.value(call, &mut interp);
+        if let Some(fuel) = self.fuel.as_ref().filter(|_| self.engine.is_none()) {
+            fuel.take(interp.fuel_spent());
+        }
+        shown(&mut interp, &val?)
     }
 
     /// Makes a call by the interpreter, whatever the evaluator runs otherwise, with no more than `max_steps` statements, and counts how often each
@@ -297,7 +309,8 @@ impl<'p> Evaluator<'p> {
 
     fn interpreter(&self) -> Interp<'p> {
         let memory = Box::new(SimMemory::default());
-        let options = interp::Options { max_heap_bytes: self.heap_limit, ..interp::Options::default() };
+        let max_fuel = self.fuel.as_ref().map_or(u64::MAX, Fuel::left);
+        let options = interp::Options { max_heap_bytes: self.heap_limit, max_fuel, ..Default::default() };
         let mut interp = Interp::new(self.program.module(), options, memory);
         interp.set_output(Box::new(Stdout { error: self.unwritten.clone() }));
         interp
@@ -357,8 +370,13 @@ impl<'p> Evaluator<'p> {
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
         args.insert(0, callee);
-        bridge::call(&func, &signature, &args, interp, engine.runtime())
-            .map_err(|error| self.unbridged(error))
+        let mut call = || bridge::call(&func, &signature, &args, interp, engine.runtime());
+        let called = match &self.fuel {
+            Some(fuel) => engine.runtime().limited(&Limits::new().fuelled_by(fuel), call),
+            None => Ok(call()),
+        };
+        let value = called.map_err(|error| Failure::Stopped(error.to_string()))?;
+        value.map_err(|error| self.unbridged(error))
     }
 
     fn unbridged(&self, error: BridgeError) -> Failure {
@@ -468,6 +486,7 @@ pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Fail
             Failure::Thrown { ty: Some(ty), text }
         }
         interp::Outcome::Error(error) => Failure::Stopped(error.to_string()),
+        interp::Outcome::OutOfFuel if interp.is_out_of_fuel() => Failure::Stopped(Ended::Fuel.to_string()),
         interp::Outcome::OutOfFuel => Failure::Stopped("the call took more steps than allowed".to_owned()),
     }
 }

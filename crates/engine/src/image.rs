@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 use brolga_aot::executable::executable_object;
 use brolga_aot::image::{self, Expected, ImageParts};
-use brolga_codegen::abi_id::abi_id;
 use brolga_codegen::isa::HostIsa;
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_codegen::target::{self, Target, TargetError};
@@ -37,11 +36,9 @@ use brolga_jit::{
     compile_for,
 };
 use brolga_opt::{Cx, OptLevel};
-use brolga_runtime::heap::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, DEFAULT_ABI, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES,
-    TAG_BYTES,
-};
+use brolga_runtime::heap::DEFAULT_ABI;
 
+use crate::abi::abi_of;
 use crate::boxed::{self, Recipe};
 use crate::clones::Clones;
 use crate::engine::{Engine, Unit, set_globals};
@@ -56,15 +53,6 @@ pub use crate::library::{Library, LibraryImage};
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;
-
-/// The layouts of objects that code takes for granted, beside those of the heap's cells and tags.
-const OBJECTS: [usize; 8] =
-    [LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, ARRAY_DATA, ARRAY_MEMORY, ARRAY_DIMS, TAG_BYTES];
-
-/// The number of all layouts and calls that code on this heap takes for granted.
-pub(crate) fn abi_of(heap: &HeapAbi) -> u64 {
-    abi_id(heap, &OBJECTS)
-}
 
 /// How an image is made.
 pub(crate) struct Making<'a> {

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod abi;
 mod boxed;
 pub mod bridge;
 mod cached;

@@ -1,6 +1,7 @@
 //! Options of an [`Engine`](crate::Engine).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brolga_cache::Cache;
 use brolga_codegen::isa::{CpuTarget, Tier};
@@ -41,6 +42,10 @@ pub struct Options {
     pub(crate) masked: Vec<(String, bool)>,
     /// Where code is looked for before it is compiled.
     pub(crate) cache: Option<Arc<Cache>>,
+    /// Whether programs have prices.
+    pub(crate) fuel: bool,
+    /// How long a program may be compiled.
+    pub(crate) compile_limit: Option<Duration>,
 }
 
 impl Options {
@@ -115,6 +120,30 @@ impl Options {
     #[must_use]
     pub fn cache(mut self, cache: Arc<Cache>) -> Options {
         self.cache = Some(cache);
+        self
+    }
+
+    /// Whether programs get prices, so that limited calls of them take fuel ([`Limits::fuelled_by`](brolga_runtime::Limits::fuelled_by)). How much a call takes
+    /// depends on the program and its arguments alone, not on levels, tiers and machines: [`brolga_ir::fuel`]. Library functions and builtins have no price, nor has the code of images.
+    #[must_use]
+    pub fn fuel(mut self, fuel: bool) -> Options {
+        self.fuel = fuel;
+        self
+    }
+
+    /// The most statements that a function may have, as it is written and after anything was inlined into it or unrolled: a larger one is an error
+    /// ([`OptError::TooLarge`](brolga_opt::OptError::TooLarge)).
+    #[must_use]
+    pub fn function_limit(mut self, statements: Option<usize>) -> Options {
+        self.opt.max_statements = statements;
+        self
+    }
+
+    /// The most time that an engine may take to compile a program: what takes longer is an error ([`OptError::Stopped`](brolga_opt::OptError::Stopped)). It is
+    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`].
+    #[must_use]
+    pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
+        self.compile_limit = time;
         self
     }
 

@@ -30,6 +30,8 @@ pub struct Program {
     unit: text::Unit,
     /// The functions that the prelude has added, which the library of a session has as well. Those in front of them are the program's own.
     added: Range<usize>,
+    /// Whether its functions have prices.
+    is_priced: bool,
 }
 
 impl Program {
@@ -47,7 +49,7 @@ impl Program {
         let added = own..unit.module.func_count();
         varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
-        Ok(Program { source, unit, added })
+        Ok(Program { source, unit, added, is_priced: false })
     }
 
     /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
@@ -56,14 +58,14 @@ impl Program {
         check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         let own = unit.module.func_count();
-        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: own..own })
+        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: own..own, is_priced: false })
     }
 
     /// Takes a module that was verified when it was read.
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         let own = unit.module.func_count();
-        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: own..own })
+        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: own..own, is_priced: false })
     }
 
     /// The text; empty for a program that was built.
@@ -93,6 +95,37 @@ impl Program {
         }
     }
 
+    /// The program with prices ([`brolga_ir::fuel`]), as an engine with [`Options::fuel`](crate::Options::fuel) compiles it: for the interpreter.
+    #[must_use]
+    pub fn priced(self) -> Program {
+        let module = self.priced_module();
+        Program { unit: text::Unit { module, ..self.unit }, is_priced: true, ..self }
+    }
+
+    /// The module with prices.
+    pub(crate) fn priced_module(&self) -> Module {
+        let mut module = self.module().clone();
+        if !self.is_priced {
+            brolga_ir::fuel::price(&mut module, |at| {
+                self.added_method(FuncId::from_u32(at as u32)).is_none()
+            });
+        }
+        module
+    }
+
+    /// Whether its functions have prices.
+    pub(crate) fn is_priced(&self) -> bool {
+        self.is_priced
+    }
+
+    /// The function object of a method of the prelude; nothing if it is another, or means something only with types of the program.
+    fn added_method(&self, id: FuncId) -> Option<Type> {
+        let module = self.module();
+        let object = module[id].sig.params.first().map(|object| object.ty);
+        let added = self.added.contains(&(id.as_u32() as usize)).then_some(object?)?;
+        prelude::is_common(&module.cx, added).then_some(added)
+    }
+
     /// How many functions at the front of the module do not come from the prelude.
     pub(crate) fn written(&self) -> usize {
         self.added.start
@@ -101,19 +134,14 @@ impl Program {
     /// The module with the functions of the prelude behind all others, how many others there are, and the functions of which the prelude has added methods. Those that
     /// mean something only with types of the program stay among the others.
     pub(crate) fn into_parts(self) -> (Module, usize, BTreeSet<Type>) {
-        let module = self.unit.module;
-        let is_added = |id: FuncId| {
-            let object = module[id].sig.params.first().map(|object| object.ty);
-            self.added
-                .contains(&(id.as_u32() as usize))
-                .then_some(object?)
-                .filter(|&ty| prelude::is_common(&module.cx, ty))
-        };
-        let added: BTreeSet<Type> = module.funcs().filter_map(|(id, _)| is_added(id)).collect();
+        let is_added = |id: FuncId| self.added_method(id);
+        let added: BTreeSet<Type> = self.module().funcs().filter_map(|(id, _)| is_added(id)).collect();
         if added.is_empty() {
+            let module = self.unit.module;
             let own = module.func_count();
             return (module, own, added);
         }
+        let module = self.module();
         let mut sorted = module.without_functions();
         let (behind, own): (Vec<FuncId>, Vec<FuncId>) =
             module.funcs().map(|(id, _)| id).partition(|&id| is_added(id).is_some());

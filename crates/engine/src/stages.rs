@@ -142,6 +142,11 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.report.add(StepReport { runs: 1, time, ..StepReport::new(label, label) });
     }
 
+    /// An error if it is time to stop.
+    pub fn check_time(&self) -> Result<(), Error> {
+        Ok(self.cx.check_time()?)
+    }
+
     /// The time, if there is a clock.
     pub fn now(&mut self) -> Option<u64> {
         self.cx.now()
@@ -159,6 +164,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             if done.contains_key(&id) {
                 continue;
             }
+            self.check_time()?;
             let low = self.placed(id)?;
             for (_, callee) in low.callees() {
                 if let CalleeData::Symbol { symbol, .. } = callee {

@@ -216,7 +216,7 @@ end";
             }
             assert_eq!(
                 machine.size,
-                machine.bytes.iter().map(|row| row.text.split('\t').nth(1).unwrap().len() / 2).sum()
+                machine.bytes.iter().map(|row| row.text.split('\t').nth(1).unwrap().len() / 2).sum::<usize>()
             );
         }
     }

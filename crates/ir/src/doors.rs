@@ -278,6 +278,7 @@ pub fn standing(op: Op) -> Standing {
         | Op::BoundsCheck(_)
         | Op::LoopInfo(_)
         | Op::CodeCoverage
+        | Op::Spend(_)
         | Op::StaticParameter(_)
         | Op::StaticDefined(_) => Standing::Safe,
         Op::Load(_)

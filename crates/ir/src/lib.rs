@@ -16,6 +16,7 @@ pub mod doors;
 pub mod effects;
 pub mod entity;
 pub mod eq_table;
+pub mod fuel;
 pub mod func;
 pub mod function_name;
 pub mod hashing;

@@ -100,6 +100,8 @@ pub enum Op {
     LoopInfo(Meta),
     /// The place of a coverage counter.
     CodeCoverage,
+    /// Takes so many units of the call's fuel; the call ends if there are not as many left (`fuel.rs`).
+    Spend(u32),
     /// The value of a static parameter, by its number from 1.
     StaticParameter(u32),
     /// Whether a static parameter has a value.
@@ -379,6 +381,7 @@ impl Op {
             | Op::BoundsCheck(_)
             | Op::LoopInfo(_)
             | Op::CodeCoverage
+            | Op::Spend(_)
             | Op::StaticParameter(_)
             | Op::StaticDefined(_) => Some(Level::High),
             Op::Load(_)

@@ -11,6 +11,7 @@
 //! | allocates | gives an object, or null with an exception recorded; a collection may happen |
 //! | resizes | changes the length of an array; gives the array, or null with an exception recorded; a collection may happen |
 //! | reads | gives what an object holds, or null with an exception recorded; a collection may happen |
+//! | refills | changes a counter of the thread; gives an object, or null with an exception recorded; a collection may happen |
 //! | asks | reads objects; no collection, no exception |
 //! | barrier | notes a store; no collection, no exception |
 //! | handles | works on the exceptions of the thread |
@@ -69,6 +70,8 @@ pub enum RuntimeKind {
     Resizes,
     /// Gives what an object holds, or null with an exception recorded.
     Reads,
+    /// Refills a counter of the thread. Gives an object, or null with an exception recorded.
+    Refills,
     /// Reads objects.
     Asks,
     /// Notes a store.
@@ -137,6 +140,8 @@ runtime_fns! {
     CarriedException "brolga_carried_exception" () -> TRACKED Allocates;
     /// `getfield` of an object of any type by a field's name or number.
     GetField "brolga_get_field" (TRACKED, TRACKED) -> TRACKED Reads;
+    /// The thread's counter of fuel is below zero: `nothing`, and it is filled again; null if the call has none left, which ends it.
+    Refuel "brolga_refuel" () -> TRACKED Refills;
     /// Something was stored into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;
     /// The thread is about to block.
@@ -197,7 +202,11 @@ impl RuntimeFn {
     pub fn may_fail(self) -> bool {
         matches!(
             self.kind(),
-            RuntimeKind::Allocates | RuntimeKind::Resizes | RuntimeKind::Reads | RuntimeKind::Args
+            RuntimeKind::Allocates
+                | RuntimeKind::Resizes
+                | RuntimeKind::Reads
+                | RuntimeKind::Refills
+                | RuntimeKind::Args
         )
     }
 

@@ -23,6 +23,19 @@ pub enum OptError {
         /// The level of the function.
         level: Level,
     },
+    /// The function has more statements than [`Options::max_statements`](crate::Options::max_statements), as it is or by what was inlined and unrolled.
+    #[error("`{symbol}` has {count} statements, and the limit is {limit}")]
+    TooLarge {
+        /// The function's symbol.
+        symbol: String,
+        /// How many it has.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The time for it is over.
+    #[error("the compilation was ended: its time is over")]
+    Stopped,
     /// The function does not verify. Before the first pass that is the caller's mistake, after one it is our bug.
     #[error("{}: {message}", origin(after.as_deref(), symbol))]
     Broken {

@@ -123,4 +123,6 @@ pub struct Options {
     pub print_after: PassFilter,
     /// The passes that do not run, by name. A required pass runs all the same.
     pub skip: Vec<&'static str>,
+    /// The most statements that a function may have before, between and behind passes.
+    pub max_statements: Option<usize>,
 }

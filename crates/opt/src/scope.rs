@@ -33,6 +33,7 @@ pub struct Cx<'a> {
     clock: Option<Clock<'a>>,
     sink: Option<Sink<'a>>,
     watcher: Option<Watcher<'a>>,
+    stop: Option<Stop<'a>>,
 }
 
 /// Work with a name that begins or ends: a step of a pipeline that has something to do, or what a caller of [`Cx::tell`] does.
@@ -45,13 +46,14 @@ pub enum Moment {
 }
 
 type Watcher<'a> = Box<dyn FnMut(Moment) + Send + 'a>;
+type Stop<'a> = Box<dyn Fn() -> bool + Send + 'a>;
 type Clock<'a> = Box<dyn FnMut() -> u64 + Send + 'a>;
 type Sink<'a> = Box<dyn FnMut(&Dump<'_>) + Send + 'a>;
 
 impl<'a> Cx<'a> {
     /// Allows `opt_limit` rewrites, or any number of them; no clock and no sink.
     pub fn new(opt_limit: Option<u64>) -> Self {
-        Self { fuel: Fuel::new(opt_limit), clock: None, sink: None, watcher: None }
+        Self { fuel: Fuel::new(opt_limit), clock: None, sink: None, watcher: None, stop: None }
     }
 
     /// Measures passes with this clock, which may count any unit. Instructions are counted as well.
@@ -59,6 +61,21 @@ impl<'a> Cx<'a> {
     pub fn with_clock(mut self, clock: impl FnMut() -> u64 + Send + 'a) -> Self {
         self.clock = Some(Box::new(clock));
         self
+    }
+
+    /// Asks in front of each pass whether to stop, which is [`OptError::Stopped`].
+    #[must_use]
+    pub fn with_stop(mut self, stop: impl Fn() -> bool + Send + 'a) -> Self {
+        self.stop = Some(Box::new(stop));
+        self
+    }
+
+    /// An error if it is time to stop.
+    pub fn check_time(&self) -> Result<(), OptError> {
+        match &self.stop {
+            Some(stop) if stop() => Err(OptError::Stopped),
+            _ => Ok(()),
+        }
     }
 
     /// The time, if there is a clock.
@@ -109,6 +126,7 @@ impl std::fmt::Debug for Cx<'_> {
             .field("clock", &self.clock.is_some())
             .field("sink", &self.sink.is_some())
             .field("watcher", &self.watcher.is_some())
+            .field("stop", &self.stop.is_some())
             .finish()
     }
 }
@@ -210,7 +228,9 @@ impl<'s, 'c> PassScope<'s, 'c> {
         if options.verify_each {
             scope.verify(func, None)?;
         }
+        scope.check_size(func)?;
         for (index, step) in steps.iter().enumerate() {
+            scope.cx.check_time()?;
             if step.pass.required || !options.skip.contains(&step.pass.name) {
                 scope.step(func, *step, index + 1)?;
             }
@@ -260,6 +280,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
             row.changed = 1;
             self.changes += 1;
             self.facts.drop_broken(pass.breaks);
+            self.check_size(func)?;
         } else {
             self.idle.push((pass, self.changes));
         }
@@ -277,6 +298,16 @@ impl<'s, 'c> PassScope<'s, 'c> {
             self.dump(func, step, number, (When::After, changed), Some(row));
         }
         Ok(())
+    }
+
+    /// A function may not become larger than the options say.
+    fn check_size(&self, func: &Func) -> Result<(), OptError> {
+        let Some(limit) = self.options.max_statements else { return Ok(()) };
+        let count = func.blocks().map(|block| func.block_insts(block).count()).sum();
+        if count <= limit {
+            return Ok(());
+        }
+        Err(OptError::TooLarge { symbol: self.symbol(func).to_owned(), count, limit })
     }
 
     /// Whether the function is as it was when the pass changed nothing, or is none in which the step may find something.

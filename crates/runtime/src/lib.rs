@@ -10,13 +10,14 @@
 //! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
 //! | `exception.rs` | exceptions as they arrive in Rust                                                     |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
-//! | `limits.rs`    | deadlines and tokens that end calls                                                    |
+//! | `limits.rs`    | deadlines, tokens and fuel that end calls                                              |
 //! | `watch.rs`     | the thread that looks at the clock for them                                            |
 //! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
+//! | `host/`        | typed functions of the host                                                           |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
 //! | `doors.rs`     | the embedder's word for programs that are not checked                                  |
@@ -41,6 +42,7 @@ mod fence;
 mod foreign;
 mod frames;
 pub mod heap;
+mod host;
 mod instance;
 mod limits;
 mod membarrier;
@@ -63,8 +65,9 @@ pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
+pub use host::{HostArg, HostFunction, HostOutcome, HostResult, TypedHost};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
-pub use limits::{Cancel, LimitError, Limits};
+pub use limits::{Cancel, Fuel, LimitError, Limits};
 pub use output::{Output, Sink};
 pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};

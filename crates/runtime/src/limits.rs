@@ -1,4 +1,4 @@
-//! Limits of calls: a deadline, or a token that any thread may cancel. The end that they bring cannot be caught.
+//! Limits of calls: a deadline, a token that any thread may cancel, fuel. The end that they bring cannot be caught.
 //!
 //! ```text
 //!   limited ── a frame on the thread ──► body ──► calls of compiled code ──► the frame goes; the call's own result, or how it ended
@@ -16,10 +16,13 @@
 //!
 //! **Where polls are**: at loop heads, and at the entries of functions that call. Code without either comes to its end.
 //!
-//! Cost: a lock, and for deadlines those of `watch.rs`; nothing in compiled code.
+//! **Fuel** is counted by the program itself (`brolga_ir::fuel`) in words of the thread (`thread/fuel.rs`). A limited call takes all that is in the tank, no more than what a
+//! call further out has left, and puts back what it has not used. A call that runs out ends at that statement, and not at a poll: what it has done
+//! until then is the same everywhere.
+//!
+//! Cost: a lock, and for deadlines those of `watch.rs`; in compiled code nothing, but for fuel.
 //!
 //! Not done: a routine of the run time, a C function, a collection or a compilation is not left in the middle: the end comes when it is over.
-//! Fuel, which would count the same at every level of optimisation, because the passes do not keep such a count.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -91,11 +94,58 @@ impl std::fmt::Debug for Cancel {
     }
 }
 
+/// A tank of fuel: how much programs that have prices may do ([`brolga_ir::fuel`]). Clones are one tank.
+///
+/// A limited call takes what is in it, and puts back what it has not used. Of several calls at a time the first one has all of it.
+#[derive(Clone, Default)]
+pub struct Fuel {
+    units: Arc<Mutex<u64>>,
+}
+
+impl Fuel {
+    /// A tank with so many units.
+    pub fn new(units: u64) -> Fuel {
+        Fuel { units: Arc::new(Mutex::new(units)) }
+    }
+
+    /// What is in it.
+    pub fn left(&self) -> u64 {
+        *self.lock()
+    }
+
+    /// Puts so many units into it.
+    pub fn add(&self, units: u64) {
+        let mut left = self.lock();
+        *left = left.saturating_add(units);
+    }
+
+    /// Takes so many units out of it, as far as there are.
+    pub fn take(&self, units: u64) {
+        let mut left = self.lock();
+        *left = left.saturating_sub(units);
+    }
+
+    fn take_all(&self) -> u64 {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.units.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Fuel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fuel({})", self.left())
+    }
+}
+
 /// Limits for calls. Several may be set; the first one that is reached counts.
 #[derive(Clone, Default, Debug)]
 pub struct Limits {
     deadline: Option<Instant>,
     cancel: Option<Cancel>,
+    fuel: Option<Fuel>,
 }
 
 impl Limits {
@@ -121,6 +171,12 @@ impl Limits {
     pub fn cancelled_by(self, cancel: &Cancel) -> Limits {
         Limits { cancel: Some(cancel.clone()), ..self }
     }
+
+    /// Ends when the tank is empty. Only programs that have prices take from it (`Options::fuel`).
+    #[must_use]
+    pub fn fuelled_by(self, fuel: &Fuel) -> Limits {
+        Limits { fuel: Some(fuel.clone()), ..self }
+    }
 }
 
 /// Limits in force on the running thread, until this is dropped.
@@ -129,6 +185,17 @@ struct InForce<'r> {
     frame: Arc<EndFrame>,
     deadline: Option<(Instant, u64)>,
     cancel: Option<Cancel>,
+    fuel: Option<Burning>,
+}
+
+/// A tank in use.
+struct Burning {
+    tank: Fuel,
+    /// What was in it, and what the call has of that.
+    taken: u64,
+    given: u64,
+    /// What a call further out has.
+    outer: Option<u64>,
 }
 
 impl Drop for InForce<'_> {
@@ -140,11 +207,23 @@ impl Drop for InForce<'_> {
             cancel.lock().frames.retain(|frame| !Arc::ptr_eq(frame, &self.frame));
         }
         // From here on nobody ends the frame. The thread was attached when it was made.
-        let _left = with_attached(self.runtime, |thread| thread.leave_limits(&self.frame));
+        let _left = with_attached(self.runtime, |thread| {
+            if let Some(burning) = &self.fuel {
+                let used = burning.given - thread.fuel_left().unwrap_or(0).min(burning.given);
+                burning.tank.add(burning.taken - used);
+                thread.set_fuel(burning.outer.map(|outer| outer - used));
+            }
+            thread.leave_limits(&self.frame);
+        });
     }
 }
 
 impl Runtime {
+    /// Whether a limited call of this thread has reached a limit, so that what it still does is in vain.
+    pub fn has_ended(self: &Arc<Self>) -> bool {
+        with_attached(self, |thread| thread.is_ending()).unwrap_or(false)
+    }
+
     /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, whatever handlers the program has.
     ///
     /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
@@ -156,9 +235,9 @@ impl Runtime {
             return Err(Ended::Deadline.into());
         }
         let thread = Interrupt::for_current(self)?;
-        let frame = Arc::new(EndFrame::new(move || thread.end()));
+        let frame = Arc::new(EndFrame::new(limits.fuel.is_some(), move || thread.end()));
         with_attached(self, |thread| thread.enter_limits(frame.clone()))?;
-        let mut in_force = InForce { runtime: self, frame, deadline: None, cancel: None };
+        let mut in_force = InForce { runtime: self, frame, deadline: None, cancel: None, fuel: None };
         if let Some(cancel) = &limits.cancel {
             let mut shared = cancel.lock();
             if shared.is_cancelled {
@@ -170,6 +249,14 @@ impl Runtime {
         }
         if let Some(at) = limits.deadline {
             in_force.deadline = Some(self.watch().add(at, &in_force.frame).ok_or(LimitError::NoWatch)?);
+        }
+        if let Some(tank) = &limits.fuel {
+            in_force.fuel = with_attached(self, |thread| {
+                let (taken, outer) = (tank.take_all(), thread.fuel_left());
+                let given = outer.map_or(taken, |outer| outer.min(taken));
+                thread.set_fuel(Some(given));
+                Some(Burning { tank: tank.clone(), taken, given, outer })
+            })?;
         }
         let result = body();
         match in_force.frame.ended() {

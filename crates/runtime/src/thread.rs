@@ -9,6 +9,7 @@
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
 //!                     bit 2: a report of the code that the thread's frames lie in, bit 3: work of the thread itself,
 //!                     bit 4: the end of a limited call (`limits.rs`), which stays set
+//!   +20  fuel         units of fuel that may be taken before `brolga_refuel` is called (`fuel.rs`)
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
 //!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
@@ -39,6 +40,7 @@
 mod asked;
 mod attached;
 mod end;
+mod fuel;
 mod outermost;
 
 pub use asked::Interrupt;
@@ -70,7 +72,7 @@ use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
 use crate::stack;
 use crate::trace::{MAX_FRAMES, TraceStack, Traces};
-use crate::watch::EndFrame;
+use crate::watch::{EndFrame, Ended};
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
 pub const STACK_RESERVE: usize = 256 << 10;
@@ -84,6 +86,8 @@ pub struct Thread {
     handler: Cell<*mut HandlerRecord>,
     stack_limit: Cell<usize>,
     poll: AtomicU32,
+    /// Units of fuel that compiled code may take before it asks for more (`fuel.rs`).
+    fuel: Cell<i32>,
     lazy: Cell<usize>,
     /// Those of `dispatch`.
     lines: *const Lines,
@@ -96,6 +100,8 @@ pub struct Thread {
     carried: Carried,
     /// Held for calls by C that are under way: what a jump over their frames would leak.
     held: RefCell<Vec<Arc<Runtime>>>,
+    /// Units of fuel beside those in `fuel`.
+    reserve: Cell<u64>,
     runtime: Weak<Runtime>,
     /// Work for the next safepoint of the thread.
     work: RefCell<Vec<Work>>,
@@ -262,6 +268,8 @@ impl Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
+            fuel: Cell::new(i32::MAX),
+            reserve: Cell::new(u64::MAX),
             lazy: Cell::new(0),
             lines: dispatch.lines(),
             mutator: Mutator::new(runtime.graveyard().participant(), span, runtime.heap().fences()),
@@ -385,6 +393,18 @@ impl Thread {
             self.carried.stop();
         }
         waits
+    }
+
+    /// Calls `body`, which looks at objects without a scope: no compiled code runs on this thread meanwhile.
+    pub(crate) fn as_in_scope<R>(&self, body: impl FnOnce() -> R) -> R {
+        struct Back<'a>(&'a Mutator, bool);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.0.in_scope.set(self.1);
+            }
+        }
+        let _back = Back(&self.mutator, self.mutator.in_scope.replace(true));
+        body()
     }
 
     /// Bytes of stack that a routine may use beside the reserve.
@@ -589,6 +609,14 @@ impl Thread {
         self.poll.fetch_and(!POLL_END, Ordering::Acquire); // T6
         if limits.iter().any(|outer| outer.ended().is_some()) {
             self.poll.fetch_or(POLL_END, Ordering::Relaxed); // T6
+        }
+    }
+
+    /// The innermost limited call that `is_meant` accepts ends for this reason.
+    fn end_limited(&self, why: Ended, is_meant: impl Fn(&EndFrame) -> bool) {
+        let frame = self.limits.borrow().iter().rev().find(|frame| is_meant(frame)).cloned();
+        if let Some(frame) = frame {
+            frame.end(why);
         }
     }
 

@@ -27,6 +27,9 @@ pub enum Ended {
     /// Its token was cancelled.
     #[error("the call was ended: it was cancelled")]
     Cancelled,
+    /// It has used up its fuel.
+    #[error("the call was ended: it has used up its fuel")]
+    Fuel,
 }
 
 /// A limited call under way.
@@ -35,12 +38,13 @@ pub(crate) struct EndFrame {
     stop: Box<dyn Fn() + Send + Sync>,
     /// 0: it has not ended.
     why: AtomicU8,
+    has_fuel: bool,
 }
 
 impl EndFrame {
-    /// One that has not ended, of the thread that `stop` stops.
-    pub(crate) fn new(stop: impl Fn() + Send + Sync + 'static) -> EndFrame {
-        EndFrame { stop: Box::new(stop), why: AtomicU8::new(0) }
+    /// One that has not ended, of the thread that `stop` stops. Whether it limits fuel.
+    pub(crate) fn new(has_fuel: bool, stop: impl Fn() + Send + Sync + 'static) -> EndFrame {
+        EndFrame { stop: Box::new(stop), why: AtomicU8::new(0), has_fuel }
     }
 
     /// Ends the call, for this reason if it has none yet. The reason is there before the thread is told.
@@ -48,10 +52,16 @@ impl EndFrame {
         let why = match why {
             Ended::Deadline => 1,
             Ended::Cancelled => 2,
+            Ended::Fuel => 3,
         };
         let (write, read) = (Ordering::AcqRel, Ordering::Acquire); // E1
         let _first = self.why.compare_exchange(0, why, write, read);
         (self.stop)();
+    }
+
+    /// Whether it limits fuel.
+    pub(crate) fn has_fuel(&self) -> bool {
+        self.has_fuel
     }
 
     /// Why it has ended.
@@ -60,7 +70,8 @@ impl EndFrame {
         match why {
             0 => None,
             1 => Some(Ended::Deadline),
-            _ => Some(Ended::Cancelled),
+            2 => Some(Ended::Cancelled),
+            _ => Some(Ended::Fuel),
         }
     }
 }

@@ -44,7 +44,7 @@ use brolga_ir::{Context, Type};
 use brolga_jit::{Compiled, Jit, JitOptions};
 use brolga_opt::{OptLevel, PassFilter};
 
-use crate::image::abi_of;
+use crate::abi::abi_of;
 
 pub(crate) use keys::{Keys, alone};
 pub(crate) use program::{How, compile_program};

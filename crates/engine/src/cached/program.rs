@@ -41,6 +41,7 @@ pub(crate) fn compile_program(
     how: &How<'_>,
     module: &Module,
     roots: impl IntoIterator<Item = FuncId>,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Compiled, Vec<FuncId>), Error> {
     let keys = Keys::new(module, |_| 0, false);
     let symbols: BTreeMap<String, FuncId> =
@@ -65,10 +66,12 @@ pub(crate) fn compile_program(
             None => {
                 let start = Instant::now();
                 let stages = stages.get_or_insert_with(|| {
-                    let stages = Stages::new(module, how.level, how.opt, watched(how.jit.runtime().events()));
+                    let cx = watched(how.jit.runtime().events()).with_stop(stop);
+                    let stages = Stages::new(module, how.level, how.opt, cx);
                     stages.with_roots(how.roots).on_heap(how.heap)
                 });
                 let low = stages.placed(id)?;
+                stages.check_time()?;
                 let others = |name: &str| if symbols.contains_key(name) { Route::Near } else { Route::Far };
                 let style = Style { others: &others, ..Style::from(tier(how.level)) };
                 let source = Source { func: &low, ty: Some(function_type(module, id, &low).into()) };

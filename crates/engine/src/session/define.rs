@@ -22,6 +22,7 @@ use brolga_ir::{FuncId, Module};
 use brolga_linking::{Priority, Symbol, SymbolFlags, SymbolScope, Until};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
+use brolga_runtime::{HostFunction, TypedHost};
 
 use super::batch::Batch;
 use super::deferred::{self, Redefined, Retyped};
@@ -79,6 +80,8 @@ impl Dylib {
             // Those of another session, and programs that were read without one.
             definitions.check_doors()?;
         }
+        // Those that were read or built by the session have theirs.
+        self.session.price(&mut definitions);
         let mut overridden = BTreeSet::new();
         self.link_library_of(&definitions)?;
         loop {
@@ -428,11 +431,74 @@ impl Dylib {
     ) -> Result<(), SessionError> {
         let cx = &self.session.context().view();
         let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
-        let mut definitions = self.build(built)?;
+        let mut definitions = self.build_trusted(built)?.of_session();
         let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));
         let method =
             method.map_err(|error| SessionError::Host { reason: error.display(&cx.types).to_string() })?;
         definitions.kept = Some(Arc::new(method));
+        self.define(definitions)
+    }
+
+    /// Defines a typed function of the host: a closure whose arguments and result stay in registers where they are numbers. Its signature is that of the
+    /// closure:
+    ///
+    /// | Rust, as an argument | as a result | Julia |
+    /// |---|---|---|
+    /// | `i8`…`i64`, `u8`…`u64`, `f32`, `f64`, `bool`, `char` | the same | the type of the same name |
+    /// | | `()` | `Nothing` |
+    /// | `&str` | `String` | `String` |
+    /// | `&[T]`, `&mut [T]` of integers and floats | `Vec<T>` | `Vector{T}` |
+    /// | [`Persistent`](brolga_runtime::heap::Persistent), a handle that can be stored | the same | `Any` |
+    ///
+    /// The result may be in a `Result`; the text of an error becomes an `ErrorException` in the program, and so does a panic. Text and slices are views
+    /// of the program's objects: a closure that takes some calls no compiled code of its runtime (such calls are refused), and two slices of one call that overlap, one of
+    /// them mutable, are an error. Another thread that changes an object meanwhile is the embedder's affair, as everywhere
+    /// ([`brolga_ir::doors`]).
+    ///
+    /// ```
+    /// # extern crate brolga_engine as brolga;
+    /// use std::sync::atomic::{AtomicI64, Ordering};
+    ///
+    /// use brolga::session::{Session, Workers};
+    /// use brolga::Options;
+    /// const RULE: &str = "
+    /// function rule(limit::Float64)::Int64
+    /// 1 ─ %1 = invoke Main.booked(limit::Float64, \"hall 7\"::String)::Int64
+    /// │   %2 = invoke Main.booked(limit::Float64, \"hall 7\"::String)::Int64
+    /// │   %3 = Base.add_int(%1, %2)::Int64
+    /// └──      return %3
+    /// end";
+    ///
+    /// let session = Session::new(Options::new(), Workers::Caller)?;
+    /// let main = session.create_dylib("main")?;
+    /// let calls = AtomicI64::new(0);
+    /// main.define_fn("booked", move |limit: f64, name: &str| -> Result<i64, String> {
+    ///     let so_far = calls.fetch_add(1, Ordering::Relaxed) + 1;
+    ///     if so_far as f64 > limit { Err(format!("{name} is booked out")) } else { Ok(so_far) }
+    /// })?;
+    /// main.define(main.read("rule.jlir", RULE.as_bytes())?)?;
+    /// let rule = main.func::<(f64,), i64>("rule")?;
+    /// assert_eq!(rule.call((3.0,))?, 3);
+    /// let full = rule.call((3.0,)).unwrap_err();
+    /// assert!(full.to_string().contains("hall 7 is booked out"), "{full}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dylib::define`].
+    pub fn define_fn<M>(&self, name: &str, body: impl TypedHost<M>) -> Result<(), SessionError> {
+        let (cx, runtime) = (&self.session.context().view(), self.session.runtime());
+        let refused = |reason: String| SessionError::Host { reason };
+        let host = HostFunction::new(runtime, cx, body);
+        let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
+        let built = host::typed_module(cx, name, &host);
+        let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
+        // The call by address is no door of the program.
+        let mut definitions = self.build_trusted(built)?.of_session();
+        let HostFunction { method, owner, .. } = host;
+        let method = host::add_settling(runtime, cx, name, method);
+        let method = method.map_err(|error| refused(error.display(&cx.types).to_string()))?;
+        definitions.kept = Some(Arc::new((method, owner)));
         self.define(definitions)
     }
 }

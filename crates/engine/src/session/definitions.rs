@@ -75,6 +75,8 @@ pub struct Definitions<'t> {
     pub(super) written: usize,
     /// The text of a program that was read before.
     pub(super) source: Option<SourceFile>,
+    /// Whether its functions have prices.
+    pub(super) is_priced: bool,
 }
 
 impl<'t> Definitions<'t> {
@@ -103,7 +105,22 @@ impl<'t> Definitions<'t> {
             kept: None,
             written: own,
             source: None,
+            is_priced: false,
         }
+    }
+
+    /// Gives its own functions prices, unless they have some, or are the session's.
+    pub(super) fn price(&mut self) {
+        if !self.is_library && !std::mem::replace(&mut self.is_priced, true) {
+            let own = self.own;
+            brolga_ir::fuel::price(&mut self.module, |at| at < own);
+        }
+    }
+
+    /// They are the session's own, which has looked at their doors and gives them no price.
+    pub(super) fn of_session(mut self) -> Self {
+        (self.written, self.is_priced) = (0, true);
+        self
     }
 
     /// Checks that there are no doors. The library has some inside, and is trusted.
@@ -225,9 +242,10 @@ impl<'t> Definitions<'t> {
 
 impl From<Program> for Definitions<'_> {
     fn from(program: Program) -> Self {
-        let (written, source) = (program.written(), program.source().clone());
+        let (written, source, is_priced) = (program.written(), program.source().clone(), program.is_priced());
         let source = Some(source).filter(|source| !source.text().is_empty());
         let (module, own, library) = program.into_parts();
-        Definitions { written, source, library, callees: Callees::Late, ..Definitions::new(module, own) }
+        let callees = Callees::Late;
+        Definitions { written, source, is_priced, library, callees, ..Definitions::new(module, own) }
     }
 }

@@ -1,25 +1,32 @@
-//! Functions of the host that programs call: closures in Rust, with objects as arguments.
+//! Functions of the host that programs call: closures in Rust.
 //!
 //! ```text
-//!   program ── invoke stock(id) ──► stock(Int64), IR of ours ── dispatch ──► closure ──► its object, or an exception
+//!   define_host   program ── invoke stock(id) ──► stock(Int64), IR of ours ── dispatch ──► closure ──► its object, or an exception
+//!   define_fn     program ── invoke price(id) ──► price(Int64), IR of ours ── C call ──► closure ──► its value and key 0
+//!                                                        └── key k: dispatch ──► method: its object, or an exception
 //! ```
 //!
-//! For programs it is a function like any other, with a declaration; its body asks the run time for the method that is
-//! the closure, and checks the type of what it gives. So no machine code refers to the closure, and it can be removed at any
-//! time. An error is thrown in the program; a panic, too.
+//! For programs both are functions like any other, with a declaration. The body of the first asks the run time for the method that is
+//! the closure, and checks the type of what it gives. The body of the second calls the closure by its address with arguments in registers, and asks
+//! the method only for what is no number (`brolga_runtime::HostFunction`).
 //!
-//! Cost of a call: a look-up in a cache and a box for each argument and the result. A function that is called often is better given as
-//! IR, which is inlined.
+//! **Invariant.** Code that has the address of a closure keeps it (`ProgramFacts::kept`), so it can be removed at any time: the closure is
+//! dropped with the code. The wrapper is not inlinable, so no other code has the address.
+//!
+//! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, what a C function costs. What is even cheaper
+//! is IR, which is inlined.
 
 use std::sync::Arc;
 
 use brolga_ir::Module;
 use brolga_ir::build::{BuildError, Builder};
 use brolga_ir::builtin::Builtin;
-use brolga_ir::types::LayoutError;
-use brolga_ir::{Context, Type, Value};
-use brolga_runtime::Runtime;
+use brolga_ir::func::ForeignData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::types::{LayoutError, TypeError};
+use brolga_ir::{Context, Func, Type, Value};
 use brolga_runtime::objects::{MethodEntry, MethodRow, Methods};
+use brolga_runtime::{HostFunction, Runtime};
 
 use super::promise::Signature;
 
@@ -38,19 +45,87 @@ pub(crate) fn add_method(
     runtime.add_methods(cx, [MethodRow::new(function, args, name, entry)])
 }
 
+/// Makes what settles calls of a typed closure a method of the run time.
+pub(crate) fn add_settling(
+    runtime: &Arc<Runtime>,
+    cx: &Arc<Context>,
+    name: &str,
+    entry: MethodEntry,
+) -> Result<Methods, LayoutError> {
+    add_method(runtime, cx, &Signature::new(name, &[Type::INT64], Type::ANY), entry)
+}
+
 /// A module with the function that calls the method.
 pub(crate) fn module(cx: &Arc<Context>, signature: &Signature) -> Result<Module, BuildError> {
-    let params: Vec<(&str, Type)> = signature.params.iter().map(|&ty| ("", ty)).collect();
-    let mut b = Builder::high(cx, &signature.name, &params, signature.result);
+    let (mut b, args) = wrapper(cx, &signature.name, &signature.params, signature.result)?;
+    let result = call_method(&mut b, &signature.name, &args, signature.result)?;
+    b.ret(&[result])?;
+    Ok(module_of(cx, b.finish()?))
+}
+
+/// A module with the function that calls a typed closure.
+pub(crate) fn typed_module(cx: &Arc<Context>, name: &str, host: &HostFunction) -> Result<Module, BuildError> {
+    let (mut b, args) = wrapper(cx, name, &host.params, host.result)?;
+    let types = &cx.types;
+    let unknown = |error: TypeError| BuildError::Type(error.display(types).to_string());
+    let pointer = types.ptr(Type::NOTHING).map_err(unknown)?;
+    let back = match host.is_direct && host.result != Type::NOTHING {
+        true => types.tuple(&[host.result, Type::UINT64]).map_err(unknown)?,
+        false => Type::UINT64,
+    };
+    let mut given = Vec::with_capacity(args.len() + 2);
+    for address in [host.address, host.state] {
+        let address = b.int(Type::UINT64, address as i128)?;
+        given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
+    }
+    given.extend(&args);
+    let params = [pointer].into_iter().chain(host.params.iter().copied()).collect();
+    let callee = ForeignData { name: None, result: back, params, variadic_after: None };
+    let call = b.foreign_call(callee, &given, &[])?;
+    let came = b.func().results(call).next();
+    let came = came.ok_or(BuildError::NeedsResultType("foreigncall"))?;
+    let key = if back == Type::UINT64 { came } else { b.element(came, 2)? };
+    if host.is_direct {
+        let none = b.int(Type::UINT64, 0)?;
+        let is_done = b.intrinsic(Intrinsic::EqInt, &[key, none])?;
+        let (done, settle) = (b.create_block(), b.create_block());
+        b.branch(is_done, done, settle)?;
+        b.switch_to_block(done)?;
+        b.seal_block(done)?;
+        let value = if back == Type::UINT64 { b.nothing() } else { b.element(came, 1)? };
+        b.ret(&[value])?;
+        b.switch_to_block(settle)?;
+        b.seal_block(settle)?;
+    }
+    let key = b.convert(Intrinsic::Bitcast, key, Type::INT64)?;
+    let result = call_method(&mut b, name, &[key], host.result)?;
+    b.ret(&[result])?;
+    Ok(module_of(cx, b.finish()?))
+}
+
+fn wrapper<'c>(
+    cx: &'c Context,
+    name: &str,
+    params: &[Type],
+    result: Type,
+) -> Result<(Builder<'c>, Vec<Value>), BuildError> {
+    let named: Vec<(&str, Type)> = params.iter().map(|&ty| ("", ty)).collect();
+    let b = Builder::high(cx, name, &named, result);
     let args = (0..params.len()).map(|n| b.param(n)).collect::<Result<Vec<Value>, _>>()?;
-    let method = b.function_object(&format!("{}{HOST}", signature.name));
-    let given = b.call(method, &args, Type::ANY)?;
-    let result = b.type_value(signature.result);
-    let given = b.builtin(Builtin::Typeassert, &[given, result], signature.result)?;
-    b.ret(&[given])?;
-    let func = b.finish()?;
+    Ok((b, args))
+}
+
+/// Calls the method that belongs to a function of the host.
+fn call_method(b: &mut Builder<'_>, name: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
+    let method = b.function_object(&format!("{name}{HOST}"));
+    let given = b.call(method, args, Type::ANY)?;
+    let ty = b.type_value(result);
+    b.builtin(Builtin::Typeassert, &[given, ty], result)
+}
+
+fn module_of(cx: &Arc<Context>, func: Func) -> Module {
     let mut module = Module::new(cx.clone());
     // The only function of a module is no duplicate.
     let _ = module.add_func(func);
-    Ok(module)
+    module
 }

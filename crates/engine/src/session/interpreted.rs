@@ -84,6 +84,7 @@ impl Interpret for InterpretedBody {
             max_depth: MAX_DEPTH,
             max_stack_bytes: MAX_BYTES,
             max_heap_bytes: MAX_BYTES,
+            ..Options::default()
         };
         let mut interp = Interp::new(input.module(), options, Box::new(SimMemory::default()));
         bridge::interpret(&mut interp, *id, &self.signature, words)?;

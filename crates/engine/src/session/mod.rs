@@ -17,7 +17,7 @@
 //! | compile at the same time | [`Workers`]: a pool, the calling threads, an executor of the embedder, or in an order that a seed decides |
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
-//! | call Rust | [`Dylib::define_host`]: a closure; [`Dylib::define_c_symbol`]: a C function |
+//! | call Rust | [`Dylib::define_fn`]: a closure with typed arguments; [`Dylib::define_host`]: one with objects; [`Dylib::define_c_symbol`]: a C function |
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
 //! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
@@ -127,6 +127,7 @@ use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
 pub use brolga_linking as linking;
 use brolga_linking::{DylibId, Label, Link};
 use brolga_runtime::{Doors, Runtime};
+pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
 pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;
@@ -176,6 +177,8 @@ struct Inner {
     edges: Edges,
     library: Library,
     doors: Option<Doors>,
+    /// Whether programs get prices.
+    fuel: bool,
 }
 
 /// See the module's page. Clones share one session.
@@ -269,7 +272,7 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit: made, doors, cache, .. } = options;
+        let Options { level, roots, opt, jit: made, doors, fuel, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = made.memory.limit;
@@ -295,6 +298,7 @@ impl Session {
             edges: Edges::default(),
             library: Library::default(),
             doors,
+            fuel,
         };
         Ok(Session { inner: Arc::new(inner) })
     }
@@ -327,6 +331,13 @@ impl Session {
         match self.inner.doors {
             Some(_) => Ok(()),
             None => Err(Error::Closed { what, door }.into()),
+        }
+    }
+
+    /// Gives definitions prices, if the session's programs have some.
+    pub(crate) fn price(&self, definitions: &mut Definitions<'_>) {
+        if self.inner.fuel {
+            definitions.price();
         }
     }
 

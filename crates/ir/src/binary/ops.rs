@@ -90,6 +90,7 @@ const INSERT_LANE: u8 = 56;
 const ALLOC_STACK: u8 = 57;
 const STATIC_DEFINED: u8 = 58;
 const C_FUNCTION: u8 = 59;
+const SPEND: u8 = 60;
 
 fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
     // Every value of the enum is in its own list.
@@ -148,6 +149,10 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
         Op::StaticDefined(n) => {
             out.byte(STATIC_DEFINED);
             out.number(u64::from(n));
+        }
+        Op::Spend(units) => {
+            out.byte(SPEND);
+            out.number(u64::from(units));
         }
         Op::Load(access) => {
             out.byte(LOAD);
@@ -249,6 +254,7 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) ->
         STATIC_PARAMETER => Op::StaticParameter(source.small()?),
         C_FUNCTION => Op::CFunction(Callee::new(source.index("callee", counts.callees)?)),
         STATIC_DEFINED => Op::StaticDefined(source.small()?),
+        SPEND => Op::Spend(source.small()?),
         LOAD => Op::Load(read_access(source)?),
         STORE => Op::Store(read_access(source)?),
         ATOMIC_LOAD => Op::AtomicLoad(source.choice("order", &Ordering::ALL)?),

@@ -41,6 +41,10 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::StaticDefined(_) | Op::CFunction(_) => PURE,
         Op::GcPreserveBegin | Op::GcPreserveEnd => Effects { fence: true, ..CONTROL },
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
+        Op::Spend(_) => {
+            let spends = PURE.reading(Regions::TASK).writing(Regions::TASK | Regions::OUTSIDE).throwing(true);
+            Effects { may_safepoint: true, ..spends }
+        }
         Op::Load(access) => cx.load(access),
         Op::Store(access) => cx.store(access),
         Op::AtomicLoad(order) => PURE.reading(Regions::ADDRESSABLE).unchecked(true).atomic(order),
@@ -58,6 +62,10 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
                 Effects { may_safepoint: true, ..writes.reading(objects) }
             }
             RuntimeKind::Allocates => PURE.reading(Regions::TASK).throwing(true),
+            RuntimeKind::Refills => {
+                let refills = PURE.reading(Regions::TASK).writing(Regions::TASK).throwing(true);
+                Effects { may_safepoint: true, ..refills }
+            }
             // Resizing may move the elements to another `Memory`.
             RuntimeKind::Resizes => {
                 let array = Regions::HEADERS | Regions::ELEMENTS;

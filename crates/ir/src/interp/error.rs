@@ -17,7 +17,7 @@ pub enum Outcome {
     Thrown(Val),
     /// The program could not continue.
     Error(Box<InterpError>),
-    /// More steps than [`Options::max_steps`](super::Options::max_steps).
+    /// More steps than [`Options::max_steps`](super::Options::max_steps), or more fuel than [`Options::max_fuel`](super::Options::max_fuel).
     OutOfFuel,
 }
 

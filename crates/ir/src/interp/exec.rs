@@ -367,6 +367,12 @@ impl<'m> Interp<'m> {
         Ok(())
     }
 
+    /// Takes units of the fuel.
+    pub(super) fn spend_fuel(&mut self, units: u32) -> Eval<Flow> {
+        self.fuel += u64::from(units);
+        if self.fuel > self.options.max_fuel { Err(Stop::OutOfFuel) } else { Ok(Flow::NOTHING) }
+    }
+
     fn step(&mut self) -> Eval<Flow> {
         self.spend()?;
         let frame = self.frame()?;

@@ -65,6 +65,7 @@ impl<'m> Interp<'m> {
                 Ok(Flow::Value(Val::Token(token)))
             }
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => Ok(Flow::NOTHING),
+            Op::Spend(units) => self.spend_fuel(units),
             Op::BoundsCheck(on) => Ok(Flow::Value(Val::bool(on))),
             Op::StaticParameter(n) => match self.static_parameter(func, n)? {
                 (_, Some(value)) => self.static_value(value).map(Flow::Value),

@@ -410,6 +410,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::GetField
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException
+            | RuntimeFn::Refuel
             | RuntimeFn::GcWrite
             | RuntimeFn::Throw
             | RuntimeFn::ThrowTypeAssert

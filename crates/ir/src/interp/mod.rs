@@ -88,11 +88,20 @@ pub struct Options {
     pub max_stack_bytes: u64,
     /// How many bytes objects may take before `OutOfMemoryError`; raw memory has limits of its own.
     pub max_heap_bytes: u64,
+    /// How many units of fuel the functions that have a price ([`crate::fuel`]) may take before [`Outcome::OutOfFuel`].
+    pub max_fuel: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_steps: u64::MAX, max_depth: 1 << 17, max_stack_bytes: 1 << 30, max_heap_bytes: 1 << 30 }
+        let (max_stack_bytes, max_heap_bytes) = (1 << 30, 1 << 30);
+        Options {
+            max_steps: u64::MAX,
+            max_depth: 1 << 17,
+            max_stack_bytes,
+            max_heap_bytes,
+            max_fuel: u64::MAX,
+        }
     }
 }
 
@@ -135,6 +144,8 @@ pub struct Interp<'m> {
     /// Mutable structs whose address was taken, with their types: their fields are there.
     exposed: FxHashMap<ObjId, (Type, u64)>,
     steps: u64,
+    /// The fuel that was taken.
+    fuel: u64,
     serial: u64,
     /// How often each block was entered, if that is counted.
     entered: Option<FxHashMap<(FuncId, Block), u64>>,
@@ -173,6 +184,7 @@ impl<'m> Interp<'m> {
             is_before_program: false,
             exposed: FxHashMap::default(),
             steps: 0,
+            fuel: 0,
             serial: 0,
             entered: None,
         }
@@ -209,6 +221,16 @@ impl<'m> Interp<'m> {
     /// How many statements have run.
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Whether more fuel was taken than there is.
+    pub fn is_out_of_fuel(&self) -> bool {
+        self.fuel > self.options.max_fuel
+    }
+
+    /// How much fuel was taken: [`crate::fuel`].
+    pub fn fuel_spent(&self) -> u64 {
+        self.fuel
     }
 
     /// Calls a high function on arguments without the function object, which must be a singleton (no closure).

@@ -242,6 +242,7 @@ impl<'a> Words<'a> {
             Op::BoundsCheck(_) => "boundscheck",
             Op::LoopInfo(_) => "loopinfo",
             Op::CodeCoverage => "code_coverage_effect",
+            Op::Spend(_) => "spend",
             Op::StaticParameter(_) => "static_parameter",
             Op::StaticDefined(_) => "isdefined",
             Op::Load(_) => "load",

@@ -207,6 +207,7 @@ impl Checker<'_> {
             | Op::BoundsCheck(_)
             | Op::LoopInfo(_)
             | Op::CodeCoverage
+            | Op::Spend(_)
             | Op::StaticParameter(_)
             | Op::StaticDefined(_)
             | Op::SlotAddr(_)
@@ -236,7 +237,8 @@ impl Checker<'_> {
             | Op::ThrowUndefIfNot(_)
             | Op::GcPreserveEnd
             | Op::LoopInfo(_)
-            | Op::CodeCoverage => (0, 1),
+            | Op::CodeCoverage
+            | Op::Spend(_) => (0, 1),
             Op::Builtin(Builtin::Ifelse) => (1, 1),
             // A struct may come back in several registers; how many is part of the types (`calls.rs`).
             Op::ForeignCall(_) if func.level == Level::Low => (0, usize::from(u16::MAX)),

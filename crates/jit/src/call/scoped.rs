@@ -260,10 +260,7 @@ impl<T: Value + Bits + 'static> Scoped for Vector<T> {
     ) -> Result<(), CallError> {
         let index = to.words.len();
         let Some(ty) = func.object_type(index) else { return Err(CallError::word(index, true)) };
-        let vector = scope.array(ty, &[given.len()])?;
-        for (n, &element) in given.iter().enumerate() {
-            vector.get(scope).set_element_bits(n, element)?;
-        }
+        let vector = scope.vector_of(ty, given)?;
         to.words.push(Word::Object(Some(vector)));
         Ok(())
     }
@@ -272,9 +269,7 @@ impl<T: Value + Bits + 'static> Scoped for Vector<T> {
         words: &mut dyn Iterator<Item = Word<'f, 'h>>,
         scope: &Scope<'f, 'h>,
     ) -> Result<Vec<T>, CallError> {
-        let vector = object(words)?.get(scope);
-        let elements = (0..vector.length()?).map(|n| vector.element_bits(n));
-        Ok(elements.collect::<Result<Vec<T>, _>>()?)
+        Ok(object(words)?.get(scope).copied_bits()?)
     }
 }
 

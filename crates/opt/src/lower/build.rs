@@ -1,10 +1,12 @@
 //! Emitting low IR: instructions at the current position, constants, blocks and cold exits.
 
-use super::value::Leaves;
+use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::SlotData;
+use brolga_ir::heap_abi::THREAD_FUEL;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::{Access, Region};
 use brolga_ir::scalar::{Outcome, Scalar, ScalarType, eval};
 use brolga_ir::{Block, Const, Inst, LowType, Op, PtrClass, RuntimeFn, Slot, Type, Value};
 use smallvec::SmallVec;
@@ -230,6 +232,28 @@ impl Lowering<'_> {
         self.terminate(Op::Unreachable, &[], &[]);
         self.cur = go_on;
         thrown
+    }
+
+    /// Takes units of the thread's fuel; a block at the end of the function asks for more.
+    pub(super) fn spend(&mut self, units: u32) -> Step<()> {
+        let counter = Access { offset: THREAD_FUEL, region: Region::Thread, align_log2: 2 };
+        let thread = self.value(Op::ThreadAddr, &[], Type::PTR);
+        let left = self.value(Op::Load(counter), &[thread], Type::I32);
+        let units = self.int(LowType::I32, units.into());
+        let left = self.value(Op::Intrinsic(Intrinsic::SubInt), &[left, units], Type::I32);
+        self.emit(Op::Store(counter), &[thread, left], &[]);
+        let none = self.int(LowType::I32, 0);
+        let out = self.value(Op::Intrinsic(Intrinsic::SltInt), &[left, none], Type::I8);
+        let go_on = self.next_block();
+        let cold = self.out.make_block();
+        self.out.append_block(cold);
+        self.out.set_cold(cold);
+        self.terminate(Op::Branch, &[out], &[cold, go_on]);
+        self.cur = cold;
+        self.value(Op::CallRuntime(RuntimeFn::Refuel), &[], Type::TRACKED);
+        self.terminate(Op::Goto, &[], &[go_on]);
+        self.cur = go_on;
+        self.define(Val::ghost(Type::NOTHING))
     }
 
     /// Continues in a new block if `truth` is 1. Gives the block for 0, which is to be gone on in later.

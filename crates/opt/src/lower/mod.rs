@@ -376,6 +376,7 @@ impl Lowering<'_> {
             Op::GcPreserveBegin => self.preserve(),
             Op::GcPreserveEnd => self.end_preserve(),
             Op::LoopInfo(_) | Op::CodeCoverage => self.define(Val::ghost(Type::NOTHING)),
+            Op::Spend(units) => self.spend(units),
             Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Enter => self.terminator(op),
             Op::Leave => self.leave(),
             Op::TheException => self.the_exception(),

@@ -15,6 +15,8 @@
 //! Indices count from 0 and are linear. Every access is checked against the `Memory` itself, whose length never changes,
 //! so a race on an array's fields gives a wrong element or an error, never an access outside.
 
+use std::ptr::NonNull;
+
 use brolga_ir::types::FieldRepr;
 
 use super::desc::{Element, ObjectKind, TypeRef};
@@ -82,36 +84,68 @@ impl Elements<'_> {
     }
 }
 
+/// The elements of an object, which stays where it is for as long as they are used.
+fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
+    let (memory, dims) = match object.desc().kind() {
+        ObjectKind::Memory(_) => (object, None),
+        ObjectKind::Array { dims, .. } => {
+            let memory = object.pointer_at(ARRAY_MEMORY);
+            (memory.ok_or_else(|| wrong_kind(object.desc(), "elements yet"))?, Some(*dims))
+        }
+        _ => return Err(wrong_kind(object.desc(), "elements")),
+    };
+    let ObjectKind::Memory(element) = memory.desc().kind() else {
+        return Err(wrong_kind(object.desc(), "elements"));
+    };
+    let capacity = memory.word_at(LENGTH) as usize;
+    let Some(dims) = dims else {
+        return Ok(Elements { memory, element, capacity, start: 0, length: capacity });
+    };
+    let data = object.word_at(ARRAY_DATA);
+    let start = match u64::from(element.stride) {
+        0 => data,
+        stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
+    };
+    let start = start as usize;
+    // A program may set the extents to anything; there are no more elements than the `Memory` has.
+    let length = dims_of(object, dims).fold(1, usize::saturating_mul).min(capacity.saturating_sub(start));
+    Ok(Elements { memory, element, capacity, start, length })
+}
+
+fn dims_of(array: Object, dims: u32) -> impl Iterator<Item = usize> {
+    (0..dims as usize).map(move |dim| array.word_at(ARRAY_DIMS + 8 * dim) as usize)
+}
+
+/// The address of the first element of an array or `Memory` and how many there are, if they are bits of this size and no unions.
+pub(crate) fn bits_of(object: Object, size: usize) -> Result<(NonNull<u8>, usize), ObjectError> {
+    let elements = elements_of(object)?;
+    let Element { repr, stride, pointers, .. } = elements.element;
+    if *repr != FieldRepr::Inline || !pointers.is_empty() || *stride as usize != size {
+        return Err(ObjectError::NotBits { what: "the element", size });
+    }
+    let start = MEMORY_ELEMENTS + elements.start.min(elements.capacity) * size;
+    // SAFETY: `elements_of` cuts the range to what the `Memory` has.
+    Ok((unsafe { elements.memory.pointer().add(start) }, elements.length))
+}
+
 impl<'a, 'h> Obj<'a, 'h> {
     fn elements(self) -> Result<Elements<'a>, ObjectError> {
-        let (memory, dims) = match self.desc().kind() {
-            ObjectKind::Memory(_) => (self.object, None),
-            ObjectKind::Array { dims, .. } => {
-                let memory = self.object.pointer_at(ARRAY_MEMORY);
-                (memory.ok_or_else(|| wrong_kind(self.desc(), "elements yet"))?, Some(*dims))
-            }
-            _ => return Err(wrong_kind(self.desc(), "elements")),
-        };
-        let ObjectKind::Memory(element) = memory.desc().kind() else {
-            return Err(wrong_kind(self.desc(), "elements"));
-        };
-        let capacity = memory.word_at(LENGTH) as usize;
-        let Some(dims) = dims else {
-            return Ok(Elements { memory, element, capacity, start: 0, length: capacity });
-        };
-        let data = self.object.word_at(ARRAY_DATA);
-        let start = match u64::from(element.stride) {
-            0 => data,
-            stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
-        };
-        let start = start as usize;
-        // A program may set the extents to anything; there are no more elements than the `Memory` has.
-        let length = self.dims_of(dims).fold(1, usize::saturating_mul).min(capacity.saturating_sub(start));
-        Ok(Elements { memory, element, capacity, start, length })
+        elements_of(self.object)
     }
 
-    fn dims_of(self, dims: u32) -> impl Iterator<Item = usize> {
-        (0..dims as usize).map(move |dim| self.object.word_at(ARRAY_DIMS + 8 * dim) as usize)
+    /// The bits of all elements of an array or `Memory`, copied at once.
+    ///
+    /// # Errors
+    /// It has no elements of this size, or they contain references.
+    pub fn copied_bits<T: Bits>(self) -> Result<Vec<T>, ObjectError> {
+        let (first, length) = bits_of(self.object, T::SIZE)?;
+        let mut copy = Vec::<T>::with_capacity(length);
+        // SAFETY: there are so many elements, which lie in the object, and all bits are values of the sealed types `Bits`.
+        unsafe {
+            first.as_ptr().copy_to_nonoverlapping(copy.as_mut_ptr().cast(), length * T::SIZE);
+            copy.set_len(length);
+        }
+        Ok(copy)
     }
 
     /// The number of elements of a `Memory` or `Array`.
@@ -122,7 +156,7 @@ impl<'a, 'h> Obj<'a, 'h> {
     /// The dimensions of an `Array`.
     pub fn dims(self) -> Result<Vec<usize>, ObjectError> {
         match self.desc().kind() {
-            ObjectKind::Array { dims, .. } => Ok(self.dims_of(*dims).collect()),
+            ObjectKind::Array { dims, .. } => Ok(dims_of(self.object, *dims).collect()),
             _ => Err(wrong_kind(self.desc(), "dimensions")),
         }
     }
@@ -235,6 +269,26 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
         self.set_memory(array, memory, 0);
         Ok(root)
+    }
+
+    /// A vector with these elements, copied at once.
+    ///
+    /// # Errors
+    /// There is no memory; the type is none of vectors with elements of these bits.
+    pub fn vector_of<T: Bits>(&mut self, ty: &TypeRef, elements: &[T]) -> Result<Root<'f, 'h>, ObjectError> {
+        let vector = self.array(ty, &[elements.len()])?;
+        let array = vector.get(self);
+        let element = array.elements()?.element.ty;
+        let (first, length) = bits_of(array.object, T::SIZE)?;
+        // Where some bits are no value (a `Bool`), these are none.
+        if check_bits(ty, element, &[0xff; 16][..T::SIZE]).is_err() {
+            elements.iter().try_for_each(|bits| check_bits(ty, element, &bits.to_bytes()[..T::SIZE]))?;
+        }
+        debug_assert_eq!(length, elements.len());
+        let bytes = length.min(elements.len()) * T::SIZE;
+        // SAFETY: the vector has as many elements, and nobody else knows it.
+        unsafe { first.copy_from_nonoverlapping(NonNull::from(elements).cast(), bytes) };
+        Ok(vector)
     }
 
     /// An `Array` that has no `Memory` yet.

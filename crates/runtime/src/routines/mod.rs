@@ -268,6 +268,7 @@ named! {
         brolga_static_parameter,
         brolga_static_defined,
         brolga_carried_exception,
+        brolga_refuel,
         brolga_current_exception,
         brolga_throw_type_assert,
         brolga_throw_bounds_of,

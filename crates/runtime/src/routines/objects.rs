@@ -19,6 +19,7 @@
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
 //! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end` | yes | adds or removes elements at the end; gives the vector |
+//! | `brolga_refuel(thread)` | yes | `nothing`; null if the call has used up its fuel, and ends |
 //! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception waits for the C function that has come back |
 //! | `brolga_static_parameter(thread, args, n)` | yes | the variable with the number that the second object is, of the `where` that the first is, for the arguments behind |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
@@ -247,6 +248,13 @@ pub(crate) extern "C" fn brolga_static_defined(thread: &Thread, args: *const Obj
 
 pub(crate) extern "C" fn brolga_carried_exception(thread: &Thread) -> *mut u8 {
     if thread.stop_carrying() {
+        return std::ptr::null_mut();
+    }
+    in_scope(thread, |scope, _| scope.nothing())
+}
+
+pub(crate) extern "C" fn brolga_refuel(thread: &Thread) -> *mut u8 {
+    if !thread.refuel() {
         return std::ptr::null_mut();
     }
     in_scope(thread, |scope, _| scope.nothing())

@@ -184,6 +184,11 @@ impl Interrupt {
 ///
 /// `body` may never return, because C that it calls ends the thread; so it is given nothing that it would have to drop.
 pub(crate) fn with_attached_to<R>(runtime: *const Runtime, body: impl FnOnce(&Thread) -> R) -> Option<R> {
+    let (last, thread) = LAST.get();
+    if last == runtime {
+        // SAFETY: as in `with_attached`: code of the runtime runs, so it is there, and `LAST` is cleared before its thread leaves the list.
+        return Some(body(unsafe { &*thread }));
+    }
     let find = |threads: &[Arc<Thread>]| {
         threads.iter().find(|thread| thread.runtime.as_ptr() == runtime).map(Arc::as_ptr)
     };

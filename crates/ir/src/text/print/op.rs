@@ -64,6 +64,7 @@ impl FuncText<'_> {
                 self.head(w, "pop_exception", inst)?;
                 return w.write_str("::Nothing");
             }
+            Op::Spend(units) => return write!(w, "$(Expr(:spend, {units}))::Nothing"),
             Op::CodeCoverage => return w.write_str("$(Expr(:code_coverage_effect))::Nothing"),
             Op::ThrowUndefIfNot(name) => {
                 let name = Shown::Symbol(self.cx.names.text(name)).to_string();

@@ -59,12 +59,13 @@ pub(super) struct Body<'r, 'a> {
 }
 
 /// Statements without a result, and the types that Julia prints for them.
-pub(in super::super) const WITHOUT_RESULT: [(&str, Option<&str>); 6] = [
+pub(in super::super) const WITHOUT_RESULT: [(&str, Option<&str>); 7] = [
     ("leave", None),
     ("gc_preserve_end", None),
     ("pop_exception", Some("Nothing")),
     ("loopinfo", Some("Nothing")),
     ("code_coverage_effect", Some("Nothing")),
+    ("spend", Some("Nothing")),
     ("throw_undef_if_not", Some("Any")),
 ];
 

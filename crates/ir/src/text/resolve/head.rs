@@ -102,6 +102,14 @@ impl<'a> Body<'_, 'a> {
             ("gc_preserve_end", [_]) => self.set(inst, Op::GcPreserveEnd, results, &exprs),
             ("gc_preserve_end", _) => bad(self, "the token of its `gc_preserve_begin`"),
             ("code_coverage_effect", _) => self.set(inst, Op::CodeCoverage, results, &[]),
+            (
+                "spend",
+                [Expr { kind: ExprKind::Literal(Literal::Int { magnitude, negative: false, .. }), .. }],
+            ) => match u32::try_from(*magnitude) {
+                Ok(units) => self.set(inst, Op::Spend(units), results, &[]),
+                Err(_) => bad(self, "a number of units in 32 bits"),
+            },
+            ("spend", _) => bad(self, "a number of units"),
             ("loopinfo", _) => {
                 let items: Option<Vec<MetaItem>> = args.iter().map(|arg| self.meta_item(arg)).collect();
                 let meta = self.func.add_meta(MetaData { items: items? });

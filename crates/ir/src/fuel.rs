@@ -1,0 +1,63 @@
+//! Prices: how much fuel a program takes, as statements in it.
+//!
+//! ```text
+//! f(n)                              f(n)          $(Expr(:spend, 3))      the statements outside of loops
+//! h: φ … goto x if not …    ==>     h: φ …        $(Expr(:spend, 5))      those of the loop, at its head
+//!    … goto h                          … goto h
+//! x: return …                       x: return …
+//! ```
+//!
+//! A call of a function costs as many units as the function has statements outside of loops, and each round of a loop, and the look at its head that ends it, as
+//! many as belong to the loop and to no loop in it, whichever of them run. A cycle that is no loop costs so at the blocks by which it is entered.
+//!
+//! **The same everywhere.** Prices are set before any pass and are statements with an effect, so passes move, copy and drop them only together with the rounds and
+//! calls that they stand for: inlined, unrolled, interpreted, on every machine, the units are the same. A count that is made of machine code, of low IR or of
+//! polls would depend on all of these.
+//!
+//! Builtins, library functions of the engine and functions of the host have no price: those that take long are ended by deadlines.
+//!
+//! Cost: the loops of each function, once. When it runs: a load, a subtraction, a store and a branch for each call and round.
+
+use crate::analysis::{Cfg, DomTree, Loops, Rpo};
+use crate::cursor::Cursor;
+use crate::entity::{Block, FuncId};
+use crate::func::Func;
+use crate::module::Module;
+use crate::op::{Level, Op};
+use std::collections::BTreeMap;
+
+/// The most that one statement takes.
+const MOST: u32 = i32::MAX as u32;
+
+/// Gives functions of a module their prices, by their positions in it. Those without bodies and low functions have none.
+pub fn price(module: &mut Module, is_priced: impl Fn(usize) -> bool) {
+    let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
+    for id in all {
+        if is_priced(id.as_u32() as usize) && module[id].level == Level::High && module[id].entry().is_some()
+        {
+            let mut func = module[id].clone();
+            price_function(&mut func);
+            module[id] = func;
+        }
+    }
+}
+
+fn price_function(func: &mut Func) {
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    let loops = Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg));
+    let Some(entry) = func.entry() else { return };
+    let mut heads: BTreeMap<Block, u32> = loops.iter().map(|l| (loops.header(l), 1)).collect();
+    heads.extend(loops.irreducible_edges().iter().map(|&(_, to)| (to, 1)));
+    let mut once = 0u32;
+    for &block in rpo.blocks() {
+        let count = u32::try_from(func.block_insts(block).count()).unwrap_or(MOST);
+        let head = loops.loop_of(block).map_or(block, |l| loops.header(l));
+        let price = heads.get_mut(&head).unwrap_or(&mut once);
+        *price = price.saturating_add(count).min(MOST);
+    }
+    let calls = [(entry, once.max(1))];
+    for (block, units) in heads.into_iter().chain(calls) {
+        Cursor::new(func).at_first_insertion_point(block).ins(Op::Spend(units), &[], &[]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Typed functions of the host: closures of Rust whose arguments stay in registers.
+//!
+//! ```text
+//!   program ── invoke price(7) ──► wrapper, IR of the engine ── C call ──► `enter` ──► closure
+//!                                     ▲                                       │
+//!                                     ├── key 0: the value, in registers ◄────┤
+//!                                     └── key k: the method `price#host`(k) makes the object, or throws (`later.rs`)
+//! ```
+//!
+//! | Rust, as an argument | as a result | Julia |
+//! |---|---|---|
+//! | `i8`…`i64`, `u8`…`u64`, `f32`, `f64`, `bool`, `char` | the same | the type of the same name |
+//! | | `()` | `Nothing` |
+//! | `&str` | `String` | `String` |
+//! | `&[T]`, `&mut [T]` of integers and floats | `Vec<T>` | `Vector{T}` |
+//! | [`Persistent`](crate::heap::Persistent) | the same | `Any` |
+//!
+//! A result may be in a `Result` whose error has a text: that is thrown as an `ErrorException`. A panic is thrown as well.
+//!
+//! **Views.** Text and slices are views of the program's object, which is not copied. While one is in use, the thread counts as being inside a scope:
+//! no compiled code runs on it and no collection happens, so nothing frees, moves or resizes what is seen. Two slices of one call that overlap, one of
+//! them mutable, are refused. Other threads are not kept away: [`brolga_ir::doors`] says so of all objects that threads share.
+//!
+//! **Calls back.** A closure without views may call compiled code as if it were called by Rust.
+//!
+//! Cost: 2 to 3 ns for numbers; a look at the thread for views and handles; a table with a lock, a dispatch and the object for results that are
+//! objects.
+//!
+//! Not done: integers of 128 bits, tuples and structs; more than eight arguments; results that borrow.
+
+mod enter;
+mod later;
+mod value;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use brolga_ir::types::TypeError;
+use brolga_ir::{Context, Type};
+
+use crate::instance::Runtime;
+use crate::objects::MethodEntry;
+
+pub use enter::TypedHost;
+pub use value::{HostArg, HostOutcome, HostResult};
+
+use enter::State;
+use later::Later;
+
+/// A closure as compiled code calls it.
+pub struct HostFunction {
+    /// The types of its arguments.
+    pub params: Vec<Type>,
+    /// The type of its result.
+    pub result: Type,
+    /// Whether the call gives the result itself, beside a key: a pair in C, or a key alone for `Nothing`. Otherwise it gives a key.
+    pub is_direct: bool,
+    /// The address that C calls, with the address of the state in front of the arguments.
+    pub address: usize,
+    /// The address of the state.
+    pub state: usize,
+    /// The method that makes an object of a key, which is its only argument, or throws.
+    pub method: MethodEntry,
+    /// It keeps the closure.
+    pub owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl HostFunction {
+    /// A closure for programs of a runtime.
+    ///
+    /// # Errors
+    /// The context has no such type.
+    pub fn new<M, F: TypedHost<M>>(
+        runtime: &Arc<Runtime>,
+        cx: &Arc<Context>,
+        body: F,
+    ) -> Result<HostFunction, TypeError> {
+        let (params, result) = F::signature(cx)?;
+        let later = Arc::new(Later::default());
+        let state = Arc::new(State::new(body, runtime, later.clone()));
+        let of = cx.clone();
+        Ok(HostFunction {
+            params,
+            result,
+            is_direct: F::IS_DIRECT,
+            address: F::address(),
+            state: Arc::as_ptr(&state).expose_provenance(),
+            method: MethodEntry::host(move |scope, args| later.settle(scope, &of, result, args)),
+            owner: state,
+        })
+    }
+}
+
+impl std::fmt::Debug for HostFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostFunction")
+            .field("params", &self.params)
+            .field("result", &self.result)
+            .finish_non_exhaustive()
+    }
+}
