@@ -208,6 +208,10 @@ impl CompilationInput {
 
     /// What the code of a unit of these functions depends on.
     pub(super) fn facts_of(&self, cache: &CodeCache, ids: &[FuncId]) -> Option<Fingerprint> {
+        // Code that keeps an object of this process has its address.
+        if self.facts.kept.is_some() {
+            return None;
+        }
         let module = self.plan.module();
         let has_sites = self.counting.is_some() && self.profile.is_some();
         let keys = self.keys.get_or_init(|| {
