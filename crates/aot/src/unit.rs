@@ -186,7 +186,7 @@ pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) 
 /// The unit that bytes describe, with the names and types of `cx`.
 ///
 /// # Errors
-/// They are not what [`write`] gives.
+/// They are not what [`write`](fn@write) gives.
 pub fn read(bytes: &[u8], cx: &Arc<Context>) -> Result<StoredUnit, UnitError> {
     let tables = tables(bytes).ok_or(UnitError("the list of tables"))?;
     let mut own: [&[u8]; TABLES] = [&[]; TABLES];
