@@ -69,7 +69,7 @@ struct Counts {
     saved: AtomicU64,
 }
 
-/// What a cache has done since it was made.
+/// Counters of a cache since its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheStats {
     /// Entries that were found and opened.
@@ -174,7 +174,7 @@ impl Cache {
         }
     }
 
-    /// What it has done so far. Threads that work meanwhile may be seen half.
+    /// The counters. Updates of other threads may be missing.
     pub fn stats(&self) -> CacheStats {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed); // C1
         let counts = &self.counts;

@@ -5,7 +5,7 @@
 //!                                                                    └─ derive ──► seals of entries
 //! ```
 //!
-//! Whoever has the key can have code run by all who use it, so it is as secret as a password: it does not belong into the directory or store of the entries, which
+//! The holder of the key can have code run by all its users, so it is as secret as a password: it does not belong into the directory or store of the entries, which
 //! others may be able to write to. A fleet that shares a store gives all its machines the same file.
 //!
 //! Names come from the key, too: users of one store with different keys do not meet each other's entries.

@@ -3,7 +3,7 @@
 //! The embedder makes the operator, with its address and its layers, and enables the services that it needs in its own dependency on `opendal`. An entry is an object under its name, in folders as those
 //! of a directory (`ab/cdef…`). How long objects stay is the service's affair.
 //!
-//! `opendal` is asynchronous: requests run on a thread of the store's own, and whoever asks waits for the answer, for a limited time. So it may be asked from anywhere, from a task of
+//! `opendal` is asynchronous: requests run on a thread of the store's own, and the caller waits for the answer, up to a limit. So it may be asked from anywhere, from a task of
 //! another executor too, whose thread it holds up meanwhile.
 
 use std::future::Future;

@@ -19,7 +19,7 @@ const COST: usize = SEAL + 32;
 /// The bytes in front of the payload.
 pub(crate) const HEADER: usize = COST + 8;
 
-/// What an entry holds.
+/// The contents of an entry.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
     /// How many microseconds it took to make.

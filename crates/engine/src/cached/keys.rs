@@ -1,8 +1,8 @@
-//! What the code of a function depends on beside the settings, as one number for each function of a module.
+//! Hashes of the inputs of a function's code beside the settings, one for each function of a module.
 //!
 //! ```text
 //!   own form ────────────────────┐
-//!   what its calls may lead to ──┼─ hashed callees first ──► number of the function
+//!   callees ─────────────────────┼─ hashed callees first ──► number of the function
 //!   globals, facts of the program ┘        (functions that call each other in a circle are hashed together)
 //! ```
 //!
@@ -134,7 +134,7 @@ pub(crate) fn alone(module: &Module, func: &Func) -> Vec<u8> {
     binary::write(&only)
 }
 
-/// What the calls of a function may lead to, and whether that may be anything.
+/// The callees of a function, and whether it may call any function of the program.
 fn reached(module: &Module, func: &Func) -> (Vec<FuncId>, bool) {
     let mut objects: Vec<Type> = Vec::new();
     for (_, callee) in func.callees() {

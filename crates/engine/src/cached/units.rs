@@ -26,7 +26,7 @@ pub(crate) enum Continuation {
 }
 
 impl Continuation {
-    /// What tells the loop's function as it was optimised from others.
+    /// The mark of the loop's function after optimisation.
     pub(crate) fn mark(&self) -> Vec<u32> {
         match self {
             Continuation::Found(exit) => exit.mark(),

@@ -75,7 +75,7 @@ impl FoundLoop {
         Some(FoundLoop { func: *ids.get(kept.func)?, exit, ty: Arc::new(ty), question })
     }
 
-    /// What a cache keeps of it; nothing if that is where it comes from.
+    /// The cached form; none for a loop that comes from the cache.
     fn kept(&self, ids: &[FuncId]) -> Option<KeptLoop> {
         let Continuation::Found(exit) = &self.exit else { return None };
         let func = ids.iter().position(|&id| id == self.func)?;

@@ -131,7 +131,7 @@ pub(crate) struct CompilationInput {
     pub(super) profile: Option<Arc<Profile>>,
     /// The types of those of its functions that lie behind cells, by symbol.
     pub(super) types: BTreeMap<String, Arc<FunctionType>>,
-    /// What the code of its functions depends on; nothing of that where there is no cache.
+    /// Hashes of the inputs of its functions' code; empty without a cache.
     keys: OnceLock<Keys>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
@@ -206,7 +206,7 @@ impl CompilationInput {
         }
     }
 
-    /// What the code of a unit of these functions depends on.
+    /// The hash of the inputs of a unit's code; none for code that is not cached.
     pub(super) fn facts_of(&self, cache: &CodeCache, ids: &[FuncId]) -> Option<Fingerprint> {
         // Code that keeps an object of this process has its address.
         if self.facts.kept.is_some() {

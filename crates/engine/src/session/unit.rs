@@ -6,7 +6,7 @@
 //!                                                                     └── what was found has moved ──────┘
 //! ```
 //!
-//! What a cache has is looked up and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the code are looked up in the dylib's link order until they have
+//! Cached code is found and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the code are looked up in the dylib's link order until they have
 //! an address, and recorded as the needs of the unit: it is ready when all that it may call is ready.
 //!
 //! A callee of a unit may be redefined before the unit is in the tables. Then nothing of it comes there, and it is linked again.
