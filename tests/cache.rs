@@ -18,57 +18,9 @@ use brolga::{
 };
 use brolga_fuzz::rng::Rng;
 
-const SOURCE: &str = r#"
-abstract type Shape end
-mutable struct Square <: Shape
-    side::Int64
-end
-mutable struct Line <: Shape
-    from::Int64
-    to::Int64
-end
-global STEPS::Int64 = 40
-function area(s::Square)::Int64
-1 ─ %1 = Base.getfield(s, :side)::Int64
-│   %2 = Base.mul_int(%1, %1)::Int64
-└──      return %2
-end
-function area(l::Line)::Int64
-1 ─      return 0
-end
-# check: total(3) == 9
-function total(n::Int64)::Any
-1 ─ %1 = %new(Square, n)::Square
-│   %2 = dynamic Main.area(%1)::Any
-└──      return %2
-end
-# throws: inverse(0) DivideError
-function inverse(d::Int64)::Int64
-1 ─ %1 = Base.checked_sdiv_int(1000, d)::Int64
-└──      return %1
-end
-function outer(d::Int64)::Int64
-1 ─ %1 = invoke Main.inverse(d::Int64)::Int64
-│   %2 = Base.add_int(%1, 1)::Int64
-└──      return %2
-end
-# check: guarded(0) == -1
-function guarded(d::Int64)::Int64
-1 ─ %1 = enter #3
-2 ─ %2 = invoke Main.outer(d::Int64)::Int64
-│        $(Expr(:leave, :(%1)))
-└──      return %2
-3 ─      $(Expr(:pop_exception, :(%1)))::Nothing
-└──      return -1
-end
-# check: step(2) == 42
-function step(n::Int64)::Int64
-1 ─ %1 = Main.STEPS::Int64
-│   %2 = Base.add_int(%1, n)::Int64
-│        Core.setglobal!(Main, :STEPS, %2)::Int64
-└──      return %2
-end
-# check: chain(100) == 5050
+const SOURCE: &str = concat!(
+    include_str!("support/outlives.jlir"),
+    r#"# check: chain(100) == 5050
 function chain(n::Int64)::Int64
 1 ─      goto #2
 2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
@@ -81,7 +33,8 @@ function chain(n::Int64)::Int64
 └──      goto #2
 4 ─      return %2
 end
-"#;
+"#
+);
 
 /// Bytes under names; what is read may be damaged, and requests may fail.
 #[derive(Default)]

@@ -101,38 +101,26 @@ pub trait CacheStore: Send + Sync {
     }
 }
 
-impl<S: CacheStore + ?Sized> CacheStore for Arc<S> {
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
+macro_rules! pointers {
+    ($($pointer:ident),*) => {$(
+        impl<S: CacheStore + ?Sized> CacheStore for $pointer<S> {
+            fn describe(&self) -> String {
+                (**self).describe()
+            }
 
-    fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
-        (**self).get(name)
-    }
+            fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+                (**self).get(name)
+            }
 
-    fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
-        (**self).put(name, entry)
-    }
+            fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
+                (**self).put(name, entry)
+            }
 
-    fn hidden_errors(&self) -> u64 {
-        (**self).hidden_errors()
-    }
+            fn hidden_errors(&self) -> u64 {
+                (**self).hidden_errors()
+            }
+        }
+    )*};
 }
 
-impl<S: CacheStore + ?Sized> CacheStore for Box<S> {
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-
-    fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
-        (**self).get(name)
-    }
-
-    fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
-        (**self).put(name, entry)
-    }
-
-    fn hidden_errors(&self) -> u64 {
-        (**self).hidden_errors()
-    }
-}
+pointers! { Arc, Box }

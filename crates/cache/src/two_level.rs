@@ -24,14 +24,16 @@ pub struct TwoLevelStore<Near, Far> {
     hidden: AtomicU64,
 }
 
+/// The answer of a store; none if it is left alone.
+type Asked<T> = Option<Result<T, StoreError>>;
+
 struct Level<S> {
     store: S,
     breaker: Breaker,
 }
 
 impl<S: CacheStore> Level<S> {
-    /// The answer; none if the store is left alone.
-    fn ask<T>(&self, ask: impl FnOnce(&S) -> Result<T, StoreError>) -> Option<Result<T, StoreError>> {
+    fn ask<T>(&self, ask: impl FnOnce(&S) -> Result<T, StoreError>) -> Asked<T> {
         self.breaker.try_now(|| ask(&self.store))
     }
 }
@@ -44,6 +46,22 @@ impl<Near: CacheStore, Far: CacheStore> TwoLevelStore<Near, Far> {
             near: Level { store: near, breaker: near_breaker },
             far: Level { store: far, breaker: far_breaker },
             hidden: AtomicU64::new(0),
+        }
+    }
+
+    /// An error of both answers is one of the request; an error of one is counted. A store that is left alone has no answer.
+    fn settle<T>(&self, near: Asked<T>, far: Asked<T>) -> Result<(), StoreError> {
+        match (near, far) {
+            (Some(Err(error)), None) | (None, Some(Err(error))) => Err(error),
+            (Some(Err(error)), Some(Err(_))) => {
+                self.hide();
+                Err(error)
+            }
+            (Some(Err(_)), _) | (_, Some(Err(_))) => {
+                self.hide();
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -72,36 +90,16 @@ impl<Near: CacheStore, Far: CacheStore> CacheStore for TwoLevelStore<Near, Far> 
             }
             return Ok(Some(entry));
         }
-        match (near, far) {
-            (Some(Err(error)), Some(Err(_))) => {
-                self.hide();
-                Err(error)
-            }
-            (Some(Err(error)), None) | (None, Some(Err(error))) => Err(error),
-            (Some(Err(_)), _) | (_, Some(Err(_))) => {
-                self.hide();
-                Ok(None)
-            }
-            _ => Ok(None),
-        }
+        self.settle(near, far).map(|_| None)
     }
 
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
         let near = self.near.ask(|store| store.put(name, entry));
         let far = self.far.ask(|store| store.put(name, entry));
-        match (near, far) {
-            (Some(Err(error)), Some(Err(_))) => {
-                self.hide();
-                Err(error)
-            }
-            (Some(Err(error)), None) | (None, Some(Err(error))) => Err(error),
-            (Some(Err(_)), _) | (_, Some(Err(_))) => {
-                self.hide();
-                Ok(())
-            }
-            (None, None) => Err(StoreError::new(self.describe(), "both stores are left alone for a while")),
-            _ => Ok(()),
+        if near.is_none() && far.is_none() {
+            return Err(StoreError::new(self.describe(), "both stores are left alone for a while"));
         }
+        self.settle(near, far)
     }
 
     fn hidden_errors(&self) -> u64 {

@@ -219,8 +219,8 @@ impl Compiled {
         }
     }
 
-    /// The unit that [`Compiled::code`] was taken from, in a process that need not be the same. `types` are the functions that can be looked up. Nobody can check what machine
-    /// code does: the code has to be what a code generator of this version has made, by the word of whoever calls.
+    /// The unit that [`Compiled::code`] was taken from, in a process that need not be the same. `types` are the functions that can be looked up. Machine code cannot be checked: the caller
+    /// answers for it that a code generator of this version made it.
     ///
     /// # Errors
     /// The type of a function is not that of its code.

@@ -1,6 +1,6 @@
 //! Completion of the word before the cursor: rows and blocks of the function, parameters, names of the text, and those of the language.
 //!
-//! What stands before the word says what it may be: `%` a row, `#` a block, `::` a type; anything else is looked for in all names. The text that is
+//! The text in front of the word decides the candidates: `%` a row, `#` a block, `::` a type; anything else is looked for in all names. The text that is
 //! being typed is often broken: names are those that its syntax tree has nevertheless.
 //!
 //! Not done: what fits by its type; names that other files define.

@@ -249,7 +249,7 @@ impl Exit {
         cx.names.text(self.entry_symbol)
     }
 
-    /// What tells the function that was given to [`leave_loops`] from others in which the same names stand for another exit: the head, and what lives there.
+    /// A mark of the function that was given to [`leave_loops`], which differs where the same names stand for another exit: the head, and the values that are live there.
     pub fn mark(&self) -> Vec<u32> {
         std::iter::once(self.head.as_u32()).chain(self.live.iter().map(|value| value.as_u32())).collect()
     }

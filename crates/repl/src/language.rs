@@ -5,7 +5,7 @@
 //!                                └─ Foreign     a [`Language`], and the commands that need no text of the IR
 //! ```
 //!
-//! What is not done: `:opt`, `:low`, `:asm` and `:explore` show a language that can say what its definitions are in the IR ([`Language::program`]);
+//! Not done: `:opt`, `:low`, `:asm` and `:explore` show a language that can say what its definitions are in the IR ([`Language::program`]);
 //! variables are the language's own matter, so there is no `:vars`.
 
 use std::collections::BTreeSet;

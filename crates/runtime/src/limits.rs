@@ -108,7 +108,7 @@ impl Fuel {
         Fuel { units: Arc::new(Mutex::new(units)) }
     }
 
-    /// What is in it.
+    /// The units in it.
     pub fn left(&self) -> u64 {
         *self.lock()
     }
@@ -191,10 +191,10 @@ struct InForce<'r> {
 /// A tank in use.
 struct Burning {
     tank: Fuel,
-    /// What was in it, and what the call has of that.
+    /// The units that were in it, and the part of them that the call has.
     taken: u64,
     given: u64,
-    /// What a call further out has.
+    /// The units of a call further out.
     outer: Option<u64>,
 }
 

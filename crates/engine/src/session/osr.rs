@@ -82,7 +82,7 @@ impl LoopBody {
         Ok(Arc::new(found))
     }
 
-    /// What its code depends on.
+    /// The hash of the inputs of its code; none without a cache.
     fn facts(&self, shared: &Shared) -> Option<Fingerprint> {
         let cache = shared.recipe.cache.as_ref()?;
         let unit = self.input.facts_of(cache, &[self.func])?;

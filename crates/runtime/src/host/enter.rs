@@ -42,7 +42,7 @@ impl<F> State<F> {
         called.unwrap_or_else(|| Err("this thread runs no compiled code of the runtime".to_owned()))
     }
 
-    /// What compiled code gets.
+    /// The registers that compiled code gets.
     fn back<O: HostOutcome>(
         &self,
         called: Result<Result<O::Value, String>, String>,

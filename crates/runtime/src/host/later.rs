@@ -1,4 +1,4 @@
-//! What a typed function of the host leaves behind for its method: objects to be made, and what is to be thrown.
+//! Results of typed functions of the host that wait for their method: objects to be made, and errors to be thrown.
 //!
 //! ```text
 //!   closure ── Settlement ──► table, under a key ──► compiled code, in a register ──► method ── takes it off ──► object, or exception

@@ -104,7 +104,7 @@ pub trait HostResult: sealed::Sealed {
     fn failed(key: u64) -> Self::Back;
 }
 
-/// What a typed function of the host returns: a result, or a `Result` of it with an error that has a text.
+/// The return type of a typed function of the host: a result, or a `Result` of it with an error that has a text.
 pub trait HostOutcome {
     /// The result.
     type Value: HostResult;

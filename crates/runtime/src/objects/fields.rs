@@ -134,10 +134,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let object = self.object(of);
         match object.desc().kind() {
             ObjectKind::Struct(_) if !is_memory_ref(object) => {
-                let index = match self.symbol_bytes(field) {
-                    Some(name) => object.desc().field_table().find(name),
-                    None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
-                };
+                let index = self.field_position(object, field);
                 let place = index.and_then(|n| At::field_of(object, n));
                 place.is_some_and(|place| !matches!(place.held(), Held::Undefined))
             }
@@ -162,6 +159,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
+    /// The position from 0 of a field of a struct that a symbol or number names.
+    fn field_position(&self, object: Object, field: Root<'f, 'h>) -> Option<usize> {
+        match self.symbol_bytes(field) {
+            Some(name) => object.desc().field_table().find(name),
+            None => usize::try_from(self.int64(field)?.checked_sub(1)?).ok(),
+        }
+    }
+
     /// The position from 0 of a field of a struct, and its place.
     fn find_field(
         &mut self,
@@ -171,13 +176,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         checked: bool,
     ) -> Result<(usize, Place<'h>), Raised> {
         let object = self.object(of);
-        let index = match self.symbol_bytes(field) {
-            Some(name) => object.desc().field_table().find(name),
-            None => match self.int64(field) {
-                Some(n) => usize::try_from(n.wrapping_sub(1)).ok(),
-                None => return Err(self.fixed_type_error("getfield", Type::SYMBOL, field)),
-            },
-        };
+        if self.symbol_bytes(field).is_none() && self.int64(field).is_none() {
+            return Err(self.fixed_type_error("getfield", Type::SYMBOL, field));
+        }
+        let index = self.field_position(object, field);
         match index.and_then(|n| Some((n, At::field_of(object, n)?))) {
             Some(found) => Ok(found),
             None if checked || self.int64(field).is_none() => Err(self.no_field(of, field)),
@@ -434,7 +436,7 @@ pub(crate) enum HeldByName {
     Float64(u64),
 }
 
-/// What a field of this name holds; `None` if the field is none of the usual ones, or undefined, or not there, or not named by a
+/// The contents of the field of this name; `None` if the field is none of the usual ones, or undefined, or not there, or not named by a
 /// symbol.
 pub(crate) fn held_by_name(of: Object, field: Object) -> Option<HeldByName> {
     let name = field.string().filter(|_| matches!(field.desc().kind(), ObjectKind::Symbol))?;

@@ -72,13 +72,17 @@ impl<'a> At<'a> {
     pub(crate) fn field_of(object: Object, index: usize) -> Option<Place<'a>> {
         let desc = object.desc();
         let row = desc.field_table().rows().get(index)?;
-        let selector = match row.repr {
-            FieldRepr::BitsUnion { selector } => row.offset + selector as usize,
+        let at = At { cx: desc.context(), ty: desc.ty()?, object, offset: 0 };
+        Some(at.field(row.ty, row.repr, row.offset, row.is_atomic, !desc.is_mutable()))
+    }
+
+    fn field(self, ty: Type, repr: FieldRepr, offset: usize, is_atomic: bool, is_part: bool) -> Place<'a> {
+        let offset = self.offset + offset;
+        let selector = match repr {
+            FieldRepr::BitsUnion { selector } => offset + selector as usize,
             _ => 0,
         };
-        let (ty, repr, offset, is_atomic) = (row.ty, row.repr, row.offset, row.is_atomic);
-        let is_part = !desc.is_mutable();
-        Some(Place { cx: desc.context(), ty, repr, object, offset, selector, is_part, is_atomic })
+        Place { cx: self.cx, ty, repr, object: self.object, offset, selector, is_part, is_atomic }
     }
 
     /// The fields of a struct, tuple or named tuple; none for primitive values.
@@ -88,13 +92,7 @@ impl<'a> At<'a> {
         let decls = if is_part { None } else { self.cx.types.fields(self.ty) };
         fields.iter().enumerate().map(move |(n, field)| {
             let is_atomic = decls.and_then(|decls| decls.get(n)).is_some_and(|decl| decl.is_atomic);
-            let offset = self.offset + field.offset as usize;
-            let selector = match field.repr {
-                FieldRepr::BitsUnion { selector } => offset + selector as usize,
-                _ => 0,
-            };
-            let (ty, repr) = (field.ty, field.repr);
-            Place { cx: self.cx, ty, repr, object: self.object, offset, selector, is_part, is_atomic }
+            self.field(field.ty, field.repr, field.offset as usize, is_atomic, is_part)
         })
     }
 

@@ -20,7 +20,7 @@ const _: () = assert!(std::mem::offset_of!(Thread, fuel) == THREAD_FUEL as usize
 const ENDLESS: u64 = u64::MAX;
 
 impl Thread {
-    /// What is left; nothing if there is no limit.
+    /// The units that are left; `None` without a limit.
     pub(crate) fn fuel_left(&self) -> Option<u64> {
         let at_hand = u64::try_from(self.fuel.get()).unwrap_or(0);
         (self.reserve.get() != ENDLESS).then(|| self.reserve.get().saturating_add(at_hand))
