@@ -8,7 +8,8 @@
 //! 42
 //! ```
 //!
-//! Forms come from the standard input. `--tiered` compiles twice, fast at first; `--bench` measures. `cargo test --example scheme` runs `script.scm`.
+//! Forms come from the standard input. `--tiered` compiles twice, fast at first; `--bench` measures; `--ir NAME` shows a function in the IR
+//! at the end. `cargo test --example scheme` runs `script.scm`.
 //! `brolga repl --lang scheme` has an editor.
 
 mod language;
@@ -17,7 +18,8 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use brolga::Options;
-use language::{Lowered, Repl, Tiers, is_complete};
+use brolga::ir::text::show_func;
+use language::{Lowered, Repl, Tiers, is_complete, symbol};
 
 /// Reads forms to the end, and writes what they show.
 fn serve(repl: &Repl, input: impl BufRead, mut out: impl Write) -> std::io::Result<()> {
@@ -66,6 +68,14 @@ fn bench(repl: &Repl) -> Lowered<()> {
     Ok(())
 }
 
+/// The functions of this name in the IR, one for each number of parameters.
+fn in_ir(repl: &Repl, name: &str) -> Lowered<String> {
+    let (program, name) = (repl.program()?, symbol(name));
+    let module = program.module();
+    let functions = module.funcs().filter(|(_, func)| func.spelled_name(&module.cx) == name);
+    Ok(functions.map(|(_, func)| show_func(&module.cx, func).to_string()).collect())
+}
+
 fn main() -> Lowered<()> {
     let has = |flag: &str| std::env::args().any(|arg| arg == flag);
     let repl = Repl::new(Options::new(), if has("--tiered") { Tiers::Two(100) } else { Tiers::One })?;
@@ -73,6 +83,9 @@ fn main() -> Lowered<()> {
         bench(&repl)?;
     } else {
         serve(&repl, std::io::stdin().lock(), std::io::stdout().lock())?;
+    }
+    if let Some(name) = std::env::args().skip_while(|arg| arg != "--ir").nth(1) {
+        print!("{}", in_ir(&repl, &name)?);
     }
     repl.session.end();
     Ok(())
@@ -82,9 +95,24 @@ fn main() -> Lowered<()> {
 mod tests {
     use brolga::Options;
 
-    use super::{Repl, Tiers, is_complete, serve};
+    use super::{Repl, Tiers, in_ir, is_complete, serve};
 
     const SCRIPT: &str = include_str!("script.scm");
+
+    #[test]
+    fn a_function_is_shown_as_it_was_defined_last() {
+        let repl = Repl::new(Options::new(), Tiers::One).unwrap();
+        for form in repl.forms(
+            "(define total 3) (define (f a) a) (define (g b) (lambda (x) (+ x b))) (define (f c) (g total))",
+        ) {
+            form.unwrap();
+        }
+        let text = in_ir(&repl, "f").unwrap();
+        assert!(text.starts_with("function var\"@f\"(c::Any)::Any"), "{text}");
+        assert!(in_ir(&repl, "g").unwrap().contains("(b::Any)"));
+        assert_eq!(in_ir(&repl, "h").unwrap(), "");
+        repl.session.end();
+    }
 
     /// Forms, each with what it shows behind `;=>`.
     #[test]

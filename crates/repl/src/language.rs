@@ -40,6 +40,11 @@ pub trait Language {
     /// Names that the tabulator completes.
     fn names(&self) -> BTreeSet<String>;
 
+    /// The name in the IR of a function of the language.
+    fn ir_name(&self, name: &str) -> String {
+        name.to_owned()
+    }
+
     /// All that is defined, in the IR.
     ///
     /// # Errors
@@ -93,6 +98,11 @@ impl<'l> Foreign<'l> {
         }
     }
 
+    /// The name that an argument has in the IR. No argument means all functions.
+    fn ir_name(&self, name: &str) -> String {
+        if name.is_empty() { String::new() } else { self.language.ir_name(name) }
+    }
+
     fn command(&mut self, name: &str, args: &str) -> Reply {
         let done = match name {
             "help" | "?" => Ok(shown(commands::help("Inputs are in the language itself.\n", is_known))),
@@ -101,12 +111,14 @@ impl<'l> Foreign<'l> {
             "time" => Ok(self.timed(args)),
             "load" if args.is_empty() => Err(self.options.message("`:load` takes a file")),
             "load" => Ok(self.load(Path::new(args))),
-            "dispatch" => commands::dispatch(self.language.dylib(), args, self.options),
+            "dispatch" => commands::dispatch(self.language.dylib(), &self.ir_name(args), self.options),
             "stats" => Ok(shown(commands::stats(self.session()))),
             "opt" | "low" | "asm" | "explore" => {
                 self.language.program().map_err(|error| self.options.message(&error)).and_then(|program| {
                     match commands::Form::of(name) {
-                        Some(form) => commands::show(&program, form, args, &|_| true, self.options),
+                        Some(form) => {
+                            commands::show(&program, form, &self.ir_name(args), &|_| true, self.options)
+                        }
                         None => commands::explore(&program, args, self.options),
                     }
                 })

@@ -66,9 +66,14 @@ impl<'a> Lowering<'a> {
 
     /// A function at the prompt.
     pub(crate) fn define(&mut self, lambda: &Lambda) -> Lowered<Func> {
-        let params = vec![("", Type::ANY); lambda.params.len()];
+        let params = self.params(lambda);
         let b = Builder::high(self.cx, &symbol(&lambda.name), &params, Type::ANY);
         self.function(b, lambda, BTreeMap::new(), Own::Global(lambda.name.clone()))
+    }
+
+    /// The parameters of a function by their names, all objects.
+    fn params(&self, lambda: &Lambda) -> Vec<(&'a str, Type)> {
+        lambda.params.iter().map(|&var| (self.vars[var].name.as_str(), Type::ANY)).collect()
     }
 
     /// An expression as a function of this name without parameters.
@@ -254,7 +259,7 @@ impl<'a> Lowering<'a> {
         let boxed = |&var: &Var| if self.vars[var].is_boxed() { Type::BOX } else { Type::ANY };
         let ty = self.closure_type(&lambda.name, &free.iter().map(boxed).collect::<Vec<Type>>())?;
 
-        let params = vec![("", Type::ANY); lambda.params.len()];
+        let params = self.params(lambda);
         let mut b = Builder::method_of(self.cx, ty, &params, Type::ANY);
         let object = b.callee()?;
         let mut places = BTreeMap::new();

@@ -20,13 +20,16 @@ mod reader;
 mod show;
 mod syntax;
 
-use std::sync::{Arc, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga::ir::text::show_module;
 use brolga::ir::{Func, Module};
 use brolga::session::linking::OnDrop;
 use brolga::session::{Definitions, Dylib};
-use brolga::{CallError, ExceptionKind, Handle, Options, ScopedFunc, Session, Workers};
+use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
 
+pub(crate) use globals::symbol;
 use globals::{Global, Globals, variable};
 use library::Output;
 pub(crate) use lower::Lowered;
@@ -54,6 +57,8 @@ pub(crate) struct Repl {
     globals: Globals,
     output: Output,
     tiers: Tiers,
+    /// The text in the IR of each function that is defined, with its closures, and of each variable, by name.
+    texts: Mutex<BTreeMap<String, String>>,
 }
 
 impl Repl {
@@ -61,8 +66,14 @@ impl Repl {
     pub(crate) fn new(options: Options, tiers: Tiers) -> Lowered<Arc<Repl>> {
         let session = Session::new(options, Workers::Pool(1))?;
         let dylib = session.create_dylib("scheme")?;
-        let repl =
-            Arc::new(Repl { session, dylib, globals: Globals::default(), output: Output::default(), tiers });
+        let repl = Arc::new(Repl {
+            session,
+            dylib,
+            globals: Globals::default(),
+            output: Output::default(),
+            tiers,
+            texts: Mutex::default(),
+        });
         let library = repl.session.create_dylib("library")?;
         library::host(&library, &repl.output, Arc::downgrade(&repl))?;
         library.define(library.read("library.jlir", library::ir().as_bytes())?.inlinable().lazy())?;
@@ -129,7 +140,9 @@ impl Repl {
                 let defined = lowering.define(&lambda).and_then(|func| {
                     let (mut module, symbol) = (lowering.closures, func.symbol(self.session.context()));
                     add(&mut module, func)?;
+                    let text = show_module(&module).to_string();
                     self.dylib.redefine(self.compiled(self.dylib.build(module)?))?;
+                    self.keep_text(name, text);
                     Ok(symbol)
                 });
                 match defined {
@@ -157,7 +170,9 @@ impl Repl {
                     }
                     None => {
                         let number = self.globals.number();
-                        self.dylib.define(self.dylib.read("variable.jlir", variable(number).as_bytes())?)?;
+                        let text = variable(number);
+                        self.dylib.define(self.dylib.read("variable.jlir", text.as_bytes())?)?;
+                        self.keep_text(&name, text);
                         self.globals.set(&name, Some(Global::Variable(number)));
                     }
                 }
@@ -197,6 +212,20 @@ impl Repl {
             Tiers::One => definitions.inlinable().lazy(),
             Tiers::Two(calls) => definitions.inlinable().tiered(calls),
         }
+    }
+
+    fn keep_text(&self, name: &str, text: String) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), text);
+    }
+
+    /// The library and all that is defined at the prompt, as a program of the IR. Functions of the host stay names that it calls.
+    pub(crate) fn program(&self) -> Lowered<Program> {
+        let mut text = library::ir();
+        for definition in self.texts.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            text.push('\n');
+            text.push_str(definition);
+        }
+        Ok(Program::read("scheme", text.as_bytes())?)
     }
 
     /// Output of programs since the last call.

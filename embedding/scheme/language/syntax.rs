@@ -40,7 +40,7 @@ pub(crate) struct Lambda {
 /// Facts about a local variable, complete after the whole form is analysed.
 #[derive(Debug)]
 pub(crate) struct VarInfo {
-    name: String,
+    pub(crate) name: String,
     /// How many functions are around it.
     depth: usize,
     assigned: bool,

@@ -143,8 +143,12 @@ impl Language for Scheme {
         names
     }
 
+    fn ir_name(&self, name: &str) -> String {
+        // `:dispatch` shows names of the IR, which are accepted as they are.
+        if name.starts_with('@') { name.to_owned() } else { scheme::symbol(name) }
+    }
+
     fn program(&self) -> Result<Program, String> {
-        Err("functions of Scheme belong to a library that is no program of its own: `:dispatch` lists them"
-            .to_owned())
+        self.0.program().map_err(|error| error.to_string())
     }
 }
