@@ -89,6 +89,12 @@ fn cache_of(store: &Arc<InMemory>) -> Arc<Cache> {
     Arc::new(Cache::new(store.clone(), &CacheKey::new([7; 32])))
 }
 
+/// The counters when all entries are written.
+fn stats(cache: &Cache) -> CacheStats {
+    cache.flush();
+    cache.stats()
+}
+
 fn options(cache: &Arc<Cache>) -> Options {
     crate::doors::open(Options::new()).cache(cache.clone())
 }
@@ -131,20 +137,20 @@ fn the_second_run_compiles_nothing_and_sees_the_same() {
                     seen(&program, crate::doors::open(Options::new()).opt_level(level).roots(roots), &CALLS);
                 let first = cache_of(&store);
                 assert_eq!(seen(&program, how(&first), &CALLS), expected);
-                let stats = first.stats();
-                assert!(stats.kept > 0 && stats.kept == stats.misses, "{stats}");
+                let counted = stats(&first);
+                assert!(counted.kept > 0 && counted.kept == counted.misses, "{counted}");
                 let second = cache_of(&store);
                 assert_eq!(seen(&program, how(&second), &CALLS), expected);
-                let stats = second.stats();
+                let counted = stats(&second);
                 assert!(
-                    stats.hits > 0 && stats.misses == 0 && stats.kept == 0,
-                    "{level:?} {roots:?}: {stats}"
+                    counted.hits > 0 && counted.misses == 0 && counted.kept == 0,
+                    "{level:?} {roots:?}: {counted}"
                 );
-                assert!(stats.saved.as_micros() > 0);
+                assert!(counted.saved.as_micros() > 0);
                 // Other settings are other code.
                 let other = cache_of(&store);
                 seen(&program, how(&other).opt_level(OptLevel::O1), &[]);
-                assert!(other.stats().misses > 0);
+                assert!(stats(&other).misses > 0);
             }
         }
     }
@@ -169,7 +175,7 @@ fn exceptions_leave_code_from_the_cache_with_their_lines() {
     assert_eq!(frames(&thrown(options(&cache_of(&store)))), compiled);
     let cache = cache_of(&store);
     assert_eq!(frames(&thrown(options(&cache))), compiled);
-    assert_eq!(cache.stats().misses, 0);
+    assert_eq!(stats(&cache).misses, 0);
 }
 
 #[test]
@@ -179,10 +185,10 @@ fn a_changed_function_is_compiled_again_with_those_that_have_seen_it() {
     let changed = SOURCE.replace("Base.checked_sdiv_int(1000, d)", "Base.checked_sdiv_int(2000, d)");
     let cache = cache_of(&store);
     assert_eq!(seen(&program(&changed), options(&cache), &["outer(2)"]).last().unwrap(), "1001");
-    let stats = cache.stats();
+    let counted = stats(&cache);
     // `inverse`, `outer` and `guarded`; and `total`, which calls by dispatch.
-    assert_eq!(stats.misses, 4, "{stats}");
-    assert!(stats.hits >= 3, "{stats}");
+    assert_eq!(counted.misses, 4, "{counted}");
+    assert!(counted.hits >= 3, "{counted}");
 }
 
 #[test]
@@ -194,9 +200,9 @@ fn damaged_entries_are_compiled_again() {
         *store.damage.lock().unwrap() = Some(Rng::new(seed));
         let cache = cache_of(&store);
         assert_eq!(seen(&program, options(&cache), &CALLS), expected, "seed {seed}");
-        let stats = cache.stats();
-        assert_eq!((stats.hits, stats.refused), (0, stats.misses), "seed {seed}: {stats}");
-        refused += stats.refused;
+        let counted = stats(&cache);
+        assert_eq!((counted.hits, counted.refused), (0, counted.misses), "seed {seed}: {counted}");
+        refused += counted.refused;
     }
     assert!(refused >= 300, "{refused}");
 }
@@ -213,7 +219,8 @@ fn a_store_that_goes_away_costs_time_alone() {
             store.fails_from.store(fails_from, Ordering::Relaxed);
             let cache = cache_of(&store);
             assert_eq!(seen(&program, options(&cache), &CALLS), expected, "{fails_from}");
-            assert!(cache.stats().errors <= 3, "{}", cache.stats());
+            // Three, and one of the writer that was under way beside the third.
+            assert!(stats(&cache).errors <= 4, "{}", stats(&cache));
         }
     }
 }
@@ -264,8 +271,8 @@ fn sessions_find_their_functions_in_all_tiers() {
             let cache = cache_of(&store);
             let (again, compiled) = in_session(&cache, define, stress);
             assert_eq!(again, given, "{kind}");
-            let stats = cache.stats();
-            assert_eq!((compiled, stats.misses), (0, 0), "{kind}: {stats}");
+            let counted = stats(&cache);
+            assert_eq!((compiled, counted.misses), (0, 0), "{kind}: {counted}");
         }
     }
 }
@@ -324,7 +331,7 @@ fn a_near_directory_stands_in_front_of_a_far_one() {
     let run = |cache: Cache| -> CacheStats {
         let cache = Arc::new(cache);
         seen(&program, options(&cache), &CALLS);
-        cache.stats()
+        stats(&cache)
     };
     run(Cache::new(directory(&far), &key));
     let both = || Cache::new(TwoLevelStore::new(directory(&near), directory(&far)), &key);
@@ -349,14 +356,14 @@ fn a_redis_server_is_shared_and_may_go_away() {
     for misses_some in [true, false] {
         let cache = Arc::new(Cache::new(redis(), &key));
         assert_eq!(seen(&program, options(&cache), &CALLS), expected);
-        let stats = cache.stats();
-        assert_eq!((stats.misses > 0, stats.errors), (misses_some, 0), "{stats}");
+        let counted = stats(&cache);
+        assert_eq!((counted.misses > 0, counted.errors), (misses_some, 0), "{counted}");
     }
     let folder = tempfile::tempdir().unwrap();
     let near = || TwoLevelStore::new(directory(folder.path()), redis());
     let cache = Arc::new(Cache::new(near(), &key));
     assert_eq!(seen(&program, options(&cache), &CALLS), expected);
-    assert_eq!(cache.stats().misses, 0, "{}", cache.stats());
+    assert_eq!(stats(&cache).misses, 0, "{}", stats(&cache));
     // The server goes away.
     let pid = std::env::var("BROLGA_TEST_REDIS_PID").unwrap();
     assert!(Command::new("kill").arg(&pid).status().unwrap().success());
@@ -366,8 +373,8 @@ fn a_redis_server_is_shared_and_may_go_away() {
             self::program(&SOURCE.replace("checked_sdiv_int(1000", &format!("checked_sdiv_int({changed}")));
         assert_eq!(seen(&program, options(&cache), &CALLS[..4]).len(), expected.len() - 1);
     }
-    assert!(cache.stats().errors > 0, "{}", cache.stats());
+    assert!(stats(&cache).errors > 0, "{}", stats(&cache));
     let alone = Arc::new(Cache::new(redis(), &key));
     assert_eq!(seen(&program, options(&alone), &CALLS), expected);
-    assert!(alone.stats().hits == 0 && alone.stats().errors > 0, "{}", alone.stats());
+    assert!(stats(&alone).hits == 0 && stats(&alone).errors > 0, "{}", stats(&alone));
 }

@@ -40,9 +40,11 @@ impl Caching {
         Ok(Some(Arc::new(Cache::new(store, &key))))
     }
 
-    /// Says what the cache was good for, if that was asked for.
+    /// Waits until all entries are written, and prints the counters if that was asked for.
     pub(super) fn report(&self, cache: Option<&Arc<Cache>>) {
-        if let Some(cache) = cache.filter(|_| self.cache_stats) {
+        let Some(cache) = cache else { return };
+        cache.flush();
+        if self.cache_stats {
             err(format!("cache: {}", cache.stats()));
         }
     }

@@ -11,9 +11,13 @@
 //! |---|---|---|---|---|
 //! | C1 | count, take a count back, read a count | Relaxed | – | nothing: they are figures |
 //!
+//! Entries are written by a thread of the cache (`writer.rs`); a look-up finds those that wait for it.
+//!
 //! Cost of a hit: the store's, and the hash of the entry, about a microsecond for each kilobyte.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,6 +26,7 @@ use crate::digest::Fingerprint;
 use crate::key::CacheKey;
 use crate::sealed::Sealer;
 use crate::store::{CacheStore, EntryName};
+use crate::writer::Writer;
 
 const NAMES: &str = "brolga-cache 2026-11 names of entries";
 const SEALS: &str = "brolga-cache 2026-11 seals of entries";
@@ -30,6 +35,9 @@ const SEALS: &str = "brolga-cache 2026-11 seals of entries";
 const MAX_PAYLOAD: usize = 256 << 20;
 
 /// Entries of one store, sealed with one key. Engines and sessions share it.
+///
+/// A thread of the cache writes to the store, from the first [`Cache::keep`] on. Dropping the cache waits until all entries are written, and so does
+/// [`Cache::flush`]; a process that ends without them has the entries of its last moments to compile again.
 ///
 /// ```
 /// use brolga_cache::{Cache, CacheKey, Digest, DirectoryStore};
@@ -49,10 +57,16 @@ const MAX_PAYLOAD: usize = 256 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Cache {
-    store: Box<dyn CacheStore>,
-    breaker: Breaker,
     names: [u8; 32],
     sealer: Sealer,
+    guarded: Arc<Guarded>,
+    writer: Writer,
+}
+
+/// A store whose errors are counted, and which is left alone when it fails again and again.
+struct Guarded {
+    store: Box<dyn CacheStore>,
+    breaker: Breaker,
     counts: Counts,
 }
 
@@ -113,12 +127,14 @@ pub struct Found {
 impl Cache {
     /// A cache of a store, for those who have this key.
     pub fn new(store: impl CacheStore + 'static, key: &CacheKey) -> Cache {
+        let (breaker, counts) = (Breaker::default(), Counts::default());
+        let guarded = Arc::new(Guarded { store: Box::new(store), breaker, counts });
+        let store = Arc::clone(&guarded);
         Cache {
-            store: Box::new(store),
-            breaker: Breaker::default(),
             names: key.derive(NAMES),
             sealer: Sealer::new(key.derive(SEALS)),
-            counts: Counts::default(),
+            guarded,
+            writer: Writer::new(Box::new(move |name, entry| store.put(name, entry))),
         }
     }
 
@@ -130,54 +146,57 @@ impl Cache {
     /// The entry that depends on these facts; none if there is none that opens.
     pub fn find(&self, facts: &Fingerprint) -> Option<Found> {
         let start = Instant::now();
-        let name = self.name(facts);
-        let found = self.ask(|| self.store.get(&name)).flatten().and_then(|entry| {
+        let (name, counts) = (self.name(facts), &self.guarded.counts);
+        let entry = self.writer.pending(&name).or_else(|| self.guarded.get(&name));
+        let found = entry.and_then(|entry| {
             let bytes = entry.len() as u64;
             match self.sealer.open(&name, entry) {
                 Some(opened) => Some((bytes, opened)),
                 None => {
-                    add(&self.counts.refused, 1);
+                    add(&counts.refused, 1);
                     None
                 }
             }
         });
         let Some((bytes, opened)) = found else {
-            add(&self.counts.misses, 1);
+            add(&counts.misses, 1);
             return None;
         };
-        add(&self.counts.hits, 1);
-        add(&self.counts.read, bytes);
+        add(&counts.hits, 1);
+        add(&counts.read, bytes);
         let saved = Duration::from_micros(opened.cost).saturating_sub(start.elapsed());
-        add(&self.counts.saved, micros(saved));
+        add(&counts.saved, micros(saved));
         Some(Found { payload: opened.payload, saved })
     }
 
     /// Takes back that an entry was found: it is not of the form that its name promised.
     pub fn refuse(&self, found: &Found) {
-        let counts = &self.counts;
+        let counts = &self.guarded.counts;
         counts.hits.fetch_sub(1, Ordering::Relaxed); // C1
         counts.saved.fetch_sub(micros(found.saved), Ordering::Relaxed); // C1
         add(&counts.refused, 1);
         add(&counts.misses, 1);
     }
 
-    /// Keeps what depends on these facts, and took so long to make.
+    /// Keeps what depends on these facts, and took so long to make. The store has it some time later; look-ups of this cache find it at once.
     pub fn keep(&self, facts: &Fingerprint, payload: &[u8], cost: Duration) {
         if payload.len() > MAX_PAYLOAD {
             return;
         }
         let name = self.name(facts);
         let entry = self.sealer.seal(&name, micros(cost), payload);
-        if self.ask(|| self.store.put(&name, &entry)).is_some() {
-            add(&self.counts.kept, 1);
-            add(&self.counts.written, entry.len() as u64);
-        }
+        self.writer.write(name, entry);
     }
 
-    /// The counters. Updates of other threads may be missing.
+    /// Waits until the entries are written that were kept before.
+    pub fn flush(&self) {
+        self.writer.flush();
+    }
+
+    /// The counters. Updates of other threads may be missing, and entries that are not written yet are not counted ([`Cache::flush`]).
     pub fn stats(&self) -> CacheStats {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed); // C1
-        let counts = &self.counts;
+        let counts = &self.guarded.counts;
         CacheStats {
             hits: of(&counts.hits),
             misses: of(&counts.misses),
@@ -185,7 +204,7 @@ impl Cache {
             read: of(&counts.read),
             kept: of(&counts.kept),
             written: of(&counts.written),
-            errors: of(&counts.errors) + self.store.hidden_errors(),
+            errors: of(&counts.errors) + self.guarded.store.hidden_errors(),
             left_alone: of(&counts.left_alone),
             saved: Duration::from_micros(of(&counts.saved)),
         }
@@ -193,7 +212,25 @@ impl Cache {
 
     /// The name of its store in messages.
     pub fn describe(&self) -> String {
-        self.store.describe()
+        self.guarded.store.describe()
+    }
+}
+
+impl Guarded {
+    fn get(&self, name: &EntryName) -> Option<Vec<u8>> {
+        self.ask(|| self.store.get(name)).flatten()
+    }
+
+    /// Writes an entry. The writer's thread must not end by a store that panics.
+    fn put(&self, name: &EntryName, entry: &[u8]) {
+        match catch_unwind(AssertUnwindSafe(|| self.ask(|| self.store.put(name, entry)))) {
+            Ok(Some(())) => {
+                add(&self.counts.kept, 1);
+                add(&self.counts.written, entry.len() as u64);
+            }
+            Ok(None) => {}
+            Err(_) => add(&self.counts.errors, 1),
+        }
     }
 
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T, crate::StoreError>) -> Option<T> {

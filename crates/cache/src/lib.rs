@@ -17,6 +17,7 @@
 //! | `store` | [`CacheStore`], [`EntryName`], [`StoreError`] |
 //! | `sealed` | the bytes of an entry, both ways |
 //! | `cache` | [`Cache`]: entries sealed and opened, counted, with failures of the store kept away from those who compile |
+//! | `writer` | entries on their way to the store, written by a thread |
 //! | `breaker` | a store that fails again and again is left alone for a while |
 //! | `directory` | [`DirectoryStore`] |
 //! | `two_level` | [`TwoLevelStore`] |
@@ -42,6 +43,7 @@ mod redis_store;
 mod sealed;
 mod store;
 mod two_level;
+mod writer;
 
 pub use cache::{Cache, CacheStats, Found};
 pub use digest::{Digest, Fingerprint};

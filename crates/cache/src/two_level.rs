@@ -189,6 +189,7 @@ mod tests {
         assert!(cache.find(&facts(1)).is_some());
         assert_eq!(far.asked.load(Ordering::Relaxed), asked, "the near store has it");
         cache.keep(&facts(2), b"more", COST);
+        cache.flush();
         assert_eq!((near.count(), far.count()), (2, 2));
         assert_eq!(cache.stats().errors, 0);
     }
@@ -198,10 +199,12 @@ mod tests {
         let (near, far) = (Arc::new(Breakable::default()), Arc::new(Breakable::default()));
         let cache = Cache::new(TwoLevelStore::new(near.clone(), far.clone()), &CacheKey::new([3; 32]));
         cache.keep(&facts(0), b"code", COST);
+        cache.flush();
         far.set_broken(true);
         for number in 1..50 {
             assert!(cache.find(&facts(number)).is_none());
             cache.keep(&facts(number), b"code", COST);
+            cache.flush();
             assert!(cache.find(&facts(number)).is_some(), "the near store works on");
         }
         let stats = cache.stats();
@@ -218,6 +221,7 @@ mod tests {
         let store = Arc::new(Breakable::default());
         let cache = Cache::new(store.clone(), &CacheKey::new([3; 32]));
         cache.keep(&facts(1), b"code", COST);
+        cache.flush();
         let other = Cache::new(store.clone(), &CacheKey::new([4; 32]));
         assert_ne!(cache.name(&facts(1)), other.name(&facts(1)));
         // Somebody copies what another key has sealed.
@@ -226,6 +230,7 @@ mod tests {
         assert!(other.find(&facts(1)).is_none());
         assert_eq!((other.stats().refused, other.stats().misses, other.stats().hits), (1, 1, 0));
         other.keep(&facts(1), b"own", COST);
+        other.flush();
         let found = other.find(&facts(1)).unwrap();
         assert_eq!(found.payload, b"own");
         assert!(other.stats().saved > Duration::ZERO);
