@@ -142,8 +142,10 @@ mod tests {
         EntryName::new([n; 32])
     }
 
-    /// A writer whose every write waits for a permission; the names that were written.
-    fn held() -> (Writer, Sender<()>, Arc<Mutex<Vec<(EntryName, Vec<u8>)>>>) {
+    type Written = Arc<Mutex<Vec<(EntryName, Vec<u8>)>>>;
+
+    /// A writer whose every write waits for a permission; the entries that were written.
+    fn held() -> (Writer, Sender<()>, Written) {
         let (permit, permits): (Sender<()>, Receiver<()>) = channel();
         let (permits, written) = (Mutex::new(permits), Arc::new(Mutex::new(Vec::new())));
         let log = Arc::clone(&written);
