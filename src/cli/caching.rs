@@ -40,11 +40,10 @@ impl Caching {
         Ok(Some(Arc::new(Cache::new(store, &key))))
     }
 
-    /// Waits until all entries are written, and prints the counters if that was asked for.
+    /// Prints the counters if the command line wants them, of all entries.
     pub(super) fn report(&self, cache: Option<&Arc<Cache>>) {
-        let Some(cache) = cache else { return };
-        cache.flush();
-        if self.cache_stats {
+        if let Some(cache) = cache.filter(|_| self.cache_stats) {
+            cache.flush();
             err(format!("cache: {}", cache.stats()));
         }
     }

@@ -25,7 +25,7 @@ use crate::breaker::Breaker;
 use crate::digest::Fingerprint;
 use crate::key::CacheKey;
 use crate::sealed::Sealer;
-use crate::store::{CacheStore, EntryName};
+use crate::store::{CacheStore, EntryName, StoreError};
 use crate::writer::Writer;
 
 const NAMES: &str = "brolga-cache 2026-11 names of entries";
@@ -188,7 +188,7 @@ impl Cache {
         self.writer.write(name, entry);
     }
 
-    /// Waits until the entries are written that were kept before.
+    /// Waits until no entry is to be written, those included that other threads keep meanwhile. It takes as long as the store.
     pub fn flush(&self) {
         self.writer.flush();
     }
@@ -221,20 +221,20 @@ impl Guarded {
         self.ask(|| self.store.get(name)).flatten()
     }
 
-    /// Writes an entry. The writer's thread must not end by a store that panics.
     fn put(&self, name: &EntryName, entry: &[u8]) {
-        match catch_unwind(AssertUnwindSafe(|| self.ask(|| self.store.put(name, entry)))) {
-            Ok(Some(())) => {
-                add(&self.counts.kept, 1);
-                add(&self.counts.written, entry.len() as u64);
-            }
-            Ok(None) => {}
-            Err(_) => add(&self.counts.errors, 1),
+        if self.ask(|| self.store.put(name, entry)).is_some() {
+            add(&self.counts.kept, 1);
+            add(&self.counts.written, entry.len() as u64);
         }
     }
 
-    fn ask<T>(&self, ask: impl FnOnce() -> Result<T, crate::StoreError>) -> Option<T> {
-        match self.breaker.try_now(ask) {
+    /// Calls the store. A panic of it is an error like others: neither a compilation nor the writer's thread ends by it.
+    fn ask<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Option<T> {
+        let caught = || {
+            let answer = catch_unwind(AssertUnwindSafe(ask));
+            answer.unwrap_or_else(|_| Err(StoreError::new("the store", "it panicked")))
+        };
+        match self.breaker.try_now(caught) {
             Some(Ok(answer)) => Some(answer),
             Some(Err(_)) => {
                 add(&self.counts.errors, 1);
@@ -260,4 +260,44 @@ fn add(count: &AtomicU64, more: u64) {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Cache;
+    use crate::digest::Digest;
+    use crate::key::CacheKey;
+    use crate::store::{CacheStore, EntryName, StoreError};
+
+    struct Panicking;
+
+    impl CacheStore for Panicking {
+        fn describe(&self) -> String {
+            "test".to_owned()
+        }
+
+        fn get(&self, _: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+            panic!("on purpose")
+        }
+
+        fn put(&self, _: &EntryName, _: &[u8]) -> Result<(), StoreError> {
+            panic!("on purpose")
+        }
+    }
+
+    #[test]
+    fn a_store_that_panics_is_one_that_fails() {
+        let cache = Cache::new(Panicking, &CacheKey::new([3; 32]));
+        let facts = Digest::new("test").finish();
+        cache.keep(&facts, b"code", Duration::ZERO);
+        cache.flush();
+        assert!(cache.find(&facts).is_none());
+        assert_eq!((cache.stats().errors, cache.stats().kept), (2, 0));
+        for _ in 0..5 {
+            assert!(cache.find(&facts).is_none());
+        }
+        assert_eq!((cache.stats().errors, cache.stats().left_alone), (3, 4));
+    }
 }

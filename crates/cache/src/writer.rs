@@ -6,8 +6,8 @@
 //!   Cache::find ───────┘ an entry that is pending is found
 //! ```
 //!
-//! The thread begins with the first entry and ends when the writer is dropped, which waits until all is written; [`Writer::flush`] waits without
-//! an end. A process that ends without either loses the entries that are pending and nothing else: stores write whole entries or none.
+//! The thread begins with the first entry and ends when the writer is dropped, which waits until all is written; [`Writer::flush`] waits and
+//! leaves the thread. A process that ends without either loses the entries that are pending and nothing else: stores write whole entries or none.
 //!
 //! Invariant: an entry is pending until the store has answered, so there is no moment at which neither has it.
 
@@ -39,7 +39,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    pending: BTreeMap<EntryName, Arc<[u8]>>,
+    pending: BTreeMap<EntryName, Arc<Vec<u8>>>,
     bytes: usize,
     is_dropped: bool,
     thread: Option<JoinHandle<()>>,
@@ -53,10 +53,11 @@ impl Writer {
 
     /// Writes an entry some time; at once if there is no thread or too much waits.
     pub(crate) fn write(&self, name: EntryName, entry: Vec<u8>) {
+        let entry = Arc::new(entry);
         let mut state = self.shared.state();
         if state.bytes + entry.len() <= MAX_PENDING && self.has_thread(&mut state) {
             state.bytes += entry.len();
-            if let Some(older) = state.pending.insert(name, entry.into()) {
+            if let Some(older) = state.pending.insert(name, entry) {
                 state.bytes -= older.len();
             }
             drop(state);
@@ -77,10 +78,12 @@ impl Writer {
 
     /// An entry that is not written yet.
     pub(crate) fn pending(&self, name: &EntryName) -> Option<Vec<u8>> {
-        self.shared.state().pending.get(name).map(|entry| entry.to_vec())
+        // The bytes are copied behind the lock.
+        let entry = self.shared.state().pending.get(name).cloned();
+        entry.map(Arc::unwrap_or_clone)
     }
 
-    /// Waits until all entries are written that were added before.
+    /// Waits until nothing is pending, also of entries that are added meanwhile.
     pub(crate) fn flush(&self) {
         let is_busy = |state: &mut State| !state.pending.is_empty();
         drop(

@@ -140,7 +140,7 @@ impl Options {
     }
 
     /// The most time that an engine may take to compile a program: what takes longer is an error ([`OptError::Stopped`](brolga_opt::OptError::Stopped)). It is
-    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`].
+    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`]. Sessions do not look at it.
     #[must_use]
     pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
         self.compile_limit = time;
