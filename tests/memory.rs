@@ -11,8 +11,6 @@
 //! cargo test --release --test memory -- --ignored --nocapture --test-threads=1
 //! ```
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brolga::ir::Context;
@@ -20,48 +18,12 @@ use brolga::session::{Definitions, Dylib};
 use brolga::{Engine, Handle, OptLevel, Options, Output, Program, Session, Workers};
 use brolga_fuzz::constructs::{self, Construct, Outcome};
 
-/// The system's allocator, which counts the bytes that are allocated.
-struct Counting;
-
-static LIVE: AtomicIsize = AtomicIsize::new(0);
-
-/// All bytes that were ever allocated, and moved by growing.
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: by the contract of this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: by the contract of this function.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
-        ALLOCATED.fetch_add(size, Ordering::Relaxed);
-        // SAFETY: by the contract of this function.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::{all_bytes, live};
 
 /// One test at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn live() -> isize {
-    LIVE.load(Ordering::Relaxed)
 }
 
 /// A line of `/proc/self/status`, in KiB.
@@ -136,14 +98,14 @@ fn fresh(dylib: &Dylib, kind: Kind, round: usize) {
 /// The bytes that reading a program allocates, or compiling it at a level and dropping the code.
 fn allocated(construct: &Construct, level: Option<OptLevel>, n: usize) -> usize {
     let text = construct.text(n);
-    let start = ALLOCATED.load(Ordering::Relaxed);
+    let start = all_bytes();
     let program = Program::read("growth.jlir", text.as_bytes());
-    let Some(level) = level else { return ALLOCATED.load(Ordering::Relaxed) - start };
+    let Some(level) = level else { return all_bytes() - start };
     let program = program.unwrap_or_else(|error| panic!("{}: {error}", construct.name));
     let engine = Engine::new(crate::doors::open(Options::new()).opt_level(level)).expect("an engine");
-    let start = ALLOCATED.load(Ordering::Relaxed);
+    let start = all_bytes();
     drop(engine.compile(&program));
-    ALLOCATED.load(Ordering::Relaxed) - start
+    all_bytes() - start
 }
 
 /// Allocated bytes stand for work: an algorithm that copies, or makes a table for each of its elements, allocates more. One that only compares
@@ -202,6 +164,23 @@ fn a_removed_function_gives_its_name_back() {
         assert_eq!(counts(), names, "{}", kind.0);
         assert!(later < first + 50_000, "{}: {first} {later}", kind.0);
     }
+}
+
+/// A program of a session with types of its own, which is called and removed. A session keeps declarations, and the heap their descriptions: programs
+/// that are read later may name them. An engine that reads each program in a context of its own keeps nothing of them.
+#[test]
+fn a_declared_type_of_a_session_costs_a_bounded_number_of_bytes() {
+    let _alone = alone();
+    let session = Session::new(options(), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    let declared = growth(200, 800, |round| {
+        let text = OBJECTS.replace("Node", &format!("Node{round}"));
+        dylib.define(dylib.read("f.jlir", text.as_bytes()).unwrap()).unwrap();
+        assert_eq!(dylib.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(42));
+        dylib.remove(&["f", "g"]).unwrap();
+    });
+    println!("{declared} bytes stay of a declared type of a session");
+    assert!(declared < 8_000, "{declared}");
 }
 
 #[test]
@@ -442,5 +421,7 @@ fn thousands_of_engines_sessions_and_programs() {
     });
 }
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/doors.rs"]
 mod doors;

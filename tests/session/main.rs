@@ -85,5 +85,7 @@ fn calls(name: &str, callee: &str) -> String {
     )
 }
 
+#[path = "../support/counting.rs"]
+mod counting;
 #[path = "../support/doors.rs"]
 mod doors;
