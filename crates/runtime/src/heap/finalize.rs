@@ -1,11 +1,56 @@
-//! Running finalizers, at the end of a collection.
+//! Finalizers: what they are, and running them, at the end of a collection.
 
-use super::handles::release;
+use super::handles::{AtDeath, release};
 use super::heap::Heap;
 use super::mutator::Mutator;
-use super::scope::with_frame;
+use super::scope::{Obj, Root, Scope, with_frame};
 use crate::exception::Exception;
 use crate::fence::fenced;
+
+/// The action when an object has died.
+pub enum Finalizer {
+    /// Called with the object.
+    Visit(VisitFn),
+    /// Called without it; also when the heap is dropped. For memory and files that the object owned.
+    Release(Box<dyn FnOnce() + Send>),
+}
+
+/// A call with an object that would have died.
+pub type VisitFn = Box<dyn for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, Root<'f, 'h>) + Send>;
+
+impl Finalizer {
+    /// A finalizer that is called with the object.
+    pub fn visit(
+        body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, Root<'f, 'h>) + Send + 'static,
+    ) -> Finalizer {
+        Finalizer::Visit(Box::new(body))
+    }
+
+    /// A finalizer that is called without it.
+    pub fn release(body: impl FnOnce() + Send + 'static) -> Finalizer {
+        Finalizer::Release(Box::new(body))
+    }
+}
+
+impl std::fmt::Debug for Finalizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Finalizer::Visit(_) => "Visit",
+            Finalizer::Release(_) => "Release",
+        })
+    }
+}
+
+impl<'h> Scope<'_, 'h> {
+    /// Registers a finalizer, which runs after the object has died.
+    pub fn finalizer(&self, obj: Obj<'_, 'h>, finalizer: Finalizer) {
+        let at_death = match finalizer {
+            Finalizer::Visit(visit) => AtDeath::Visit(Box::new(visit)),
+            Finalizer::Release(release) => AtDeath::Release(release),
+        };
+        self.heap.handles.add_finalizer(obj.object, at_death);
+    }
+}
 
 impl Heap {
     /// Runs what waits for objects that have died.
@@ -41,6 +86,8 @@ fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
     let one = || {
         with_frame(heap, mutator, |scope| {
             let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
+            // Only `Scope::finalizer` adds visits.
+            let visit = visit.downcast::<VisitFn>().ok()?;
             let done = fenced(|| visit(scope, root));
             let thrown = mutator.exceptions.last_above(depth);
             let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());

@@ -5,8 +5,8 @@
 //! | [`Persistent`] | yes, until dropped | – |
 //! | [`RootCell`] | yes, what was stored last | – |
 //! | [`WeakHandle`] | no | it gives `None` |
-//! | [`Finalizer::Visit`] | no | the object comes back for one call, which may keep it |
-//! | [`Finalizer::Release`] | no | the closure runs; it never sees the object |
+//! | [`Finalizer::Visit`](super::Finalizer::Visit) | no | the object comes back for one call, which may keep it |
+//! | [`Finalizer::Release`](super::Finalizer::Release) | no | the closure runs; it never sees the object |
 //!
 //! An object dies, for all four, when nothing reaches it; weak references are cleared before finalizers run, so nobody finds an
 //! object that is being finalized. Finalizers of objects that die in the same collection run in the reverse order of
@@ -26,6 +26,7 @@
 //!
 //! Cost: a collection looks at every handle and finalizer once.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -34,38 +35,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::fence::fenced;
 
 use super::object::Object;
-use super::scope::{Root, Scope};
 
-/// The action when an object has died.
-pub enum Finalizer {
-    /// Called with the object.
-    Visit(VisitFn),
-    /// Called without it; also when the heap is dropped. For memory and files that the object owned.
+/// What is kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file reads no more than its kind.
+pub(crate) enum AtDeath {
+    /// The object comes back, with this: the closure that is called with it, which `finalize.rs` knows.
+    Visit(Box<dyn Any + Send>),
+    /// Called without the object.
     Release(Box<dyn FnOnce() + Send>),
 }
 
-/// A call with an object that would have died.
-pub type VisitFn = Box<dyn for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, Root<'f, 'h>) + Send>;
-
-impl Finalizer {
-    /// A finalizer that is called with the object.
-    pub fn visit(
-        body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, Root<'f, 'h>) + Send + 'static,
-    ) -> Finalizer {
-        Finalizer::Visit(Box::new(body))
-    }
-
-    /// A finalizer that is called without it.
-    pub fn release(body: impl FnOnce() + Send + 'static) -> Finalizer {
-        Finalizer::Release(Box::new(body))
-    }
-}
-
-impl std::fmt::Debug for Finalizer {
+impl std::fmt::Debug for AtDeath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Finalizer::Visit(_) => "Visit",
-            Finalizer::Release(_) => "Release",
+            AtDeath::Visit(_) => "Visit",
+            AtDeath::Release(_) => "Release",
         })
     }
 }
@@ -205,21 +188,12 @@ const MAX_FAILURES: usize = 64;
 #[derive(Default, Debug)]
 struct Queue {
     /// In the order of registration.
-    waiting: Vec<(Object, Finalizer)>,
+    waiting: Vec<(Object, AtDeath)>,
     /// Objects that died, in the order in which they are to be visited.
-    ready: VecDeque<(Object, VisitFnDebug)>,
-    released: Vec<Finalizer>,
+    ready: VecDeque<(Object, Box<dyn Any + Send>)>,
+    released: Vec<AtDeath>,
     /// Old objects that were stored into by threads that are gone, or that stand still.
     remembered: Vec<Object>,
-}
-
-/// A closure that can be shown.
-struct VisitFnDebug(VisitFn);
-
-impl std::fmt::Debug for VisitFnDebug {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Visit")
-    }
 }
 
 impl Handles {
@@ -265,7 +239,7 @@ impl Handles {
         own
     }
 
-    pub(crate) fn add_finalizer(&self, object: Object, finalizer: Finalizer) {
+    pub(crate) fn add_finalizer(&self, object: Object, finalizer: AtDeath) {
         lock(&self.queue).waiting.push((object, finalizer));
     }
 
@@ -342,26 +316,26 @@ impl Handles {
         let mut back = Vec::new();
         for (object, finalizer) in dead.into_iter().rev() {
             match finalizer {
-                Finalizer::Visit(visit) => {
+                AtDeath::Visit(visit) => {
                     back.push(object);
-                    queue.ready.push_back((object, VisitFnDebug(visit)));
+                    queue.ready.push_back((object, visit));
                 }
-                release @ Finalizer::Release(_) => queue.released.push(release),
+                release @ AtDeath::Release(_) => queue.released.push(release),
             }
         }
         back
     }
 
     /// The closures of objects that were freed.
-    pub(crate) fn take_released(&self) -> Vec<Finalizer> {
+    pub(crate) fn take_released(&self) -> Vec<AtDeath> {
         std::mem::take(&mut lock(&self.queue).released)
     }
 
     /// Takes the next visit out of the queue. `root` is called before the object leaves it.
-    pub(crate) fn take_ready<R>(&self, root: impl FnOnce(Object) -> R) -> Option<(R, VisitFn)> {
+    pub(crate) fn take_ready<R>(&self, root: impl FnOnce(Object) -> R) -> Option<(R, Box<dyn Any + Send>)> {
         let mut queue = lock(&self.queue);
         let (object, visit) = queue.ready.pop_front()?;
-        Some((root(object), visit.0))
+        Some((root(object), visit))
     }
 
     /// Keeps what a finalizer has thrown or panicked with.
@@ -384,11 +358,11 @@ impl Handles {
 }
 
 /// Runs closures of freed objects; what those said that panicked.
-pub(crate) fn release(closures: Vec<Finalizer>) -> impl Iterator<Item = String> {
+pub(crate) fn release(closures: Vec<AtDeath>) -> impl Iterator<Item = String> {
     let run = |finalizer| match finalizer {
-        Finalizer::Release(run) => run(),
+        AtDeath::Release(run) => run(),
         // Captured values have destructors.
-        Finalizer::Visit(visit) => drop(visit),
+        AtDeath::Visit(visit) => drop(visit),
     };
     closures.into_iter().filter_map(move |finalizer| fenced(|| run(finalizer)).err())
 }

@@ -28,10 +28,10 @@
 //! | `handshake.rs`, `world.rs` | stopping the world |
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
-//! | `handles.rs` | persistent roots, weak handles, finalizers |
+//! | `handles.rs` | persistent roots, weak handles, what waits for the death of an object |
 //! | `heap.rs` | the heap, and the boundary behind which its memory lies |
 //! | `memory.rs` | which memory a heap has |
-//! | `finalize.rs` | running finalizers |
+//! | `finalize.rs` | finalizers, and running them |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
 //! | `abi.rs` | the offsets and masks that compiled code contains |
 //! | `mmtk/` | the other memory, by the crate `mmtk`, with the feature `heap-mmtk` |
@@ -78,7 +78,8 @@ pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass};
 pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub(crate) use field_table::FieldRow;
-pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
+pub use finalize::{Finalizer, VisitFn};
+pub use handles::{Persistent, RootCell, WeakHandle};
 pub(crate) use heap::EXCEPTION_KINDS;
 pub use heap::{Heap, OutOfMemory};
 pub use layout::{

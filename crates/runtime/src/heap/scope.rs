@@ -73,7 +73,7 @@ use std::sync::Arc;
 use brolga_ir::types::{Field, FieldRepr, Type};
 
 use super::desc::{ObjectKind, TypeDesc, TypeRef};
-use super::handles::{Finalizer, Persistent, RootCell, WeakHandle};
+use super::handles::{Persistent, RootCell, WeakHandle};
 use super::heap::{Heap, OutOfMemory};
 use super::layout::{LENGTH, STRING_BYTES};
 use super::mutator::{Mutator, Paused};
@@ -85,7 +85,7 @@ type Brand<'h> = PhantomData<*mut &'h ()>;
 
 /// The right of the current thread to access one heap.
 pub struct Scope<'f, 'h> {
-    heap: &'h Heap,
+    pub(super) heap: &'h Heap,
     mutator: &'h Mutator,
     frame: PhantomData<std::cell::Cell<&'f ()>>,
 }
@@ -283,11 +283,6 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.handles.get_weak(handle).map(|object| self.obj(object))
     }
 
-    /// Registers a finalizer, which runs after the object has died.
-    pub fn finalizer(&self, obj: Obj<'_, 'h>, finalizer: Finalizer) {
-        self.heap.handles.add_finalizer(obj.object, finalizer);
-    }
-
     /// Roots an object that compiled code returned, by its address.
     ///
     /// # Safety
@@ -416,7 +411,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.add_root(object))
     }
 
-    /// Counts bytes that an object owns outside the heap towards the next collection. Pair it with a [`Finalizer::Release`]
+    /// Counts bytes that an object owns outside the heap towards the next collection. Pair it with a [`Finalizer::Release`](super::Finalizer::Release)
     /// that frees them and calls [`Heap::release_external`].
     pub fn add_external(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         self.heap.add_external(self.mutator, bytes)
