@@ -39,8 +39,8 @@ mod tiering;
 pub use brolga_instances::{Evicted, Moving};
 pub use call::activation::{Activation, RawEntry, activate};
 pub use call::func::{CallError, LookupError, NoValue, TypedFunc, UntypedFunc, Word, WrongArgument};
-pub use call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
-pub use call::value::{Params, Value, ValueError};
+pub use call::scoped::{Scoped, ScopedFunc, ScopedParams, Text, Vector};
+pub use call::value::{Handle, Params, Value, ValueError};
 pub use cell::{
     Body, CellError, CellFacts, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell,
     Reserved, Superseded, Switch, Target,
@@ -55,16 +55,18 @@ pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit, WeakUnit};
 pub use entry::c_entry::CEntryError;
 pub use entry::trampoline::EntryError;
 pub use link::cranelift::CraneliftLinker;
+pub use link::foreign::{Foreign, LoadedObject};
 pub use link::globals::{GlobalError, Globals};
 pub use link::image::{ImageCode, ImageFunction, ImageLinkage};
 pub use link::linker::{
     DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver,
 };
 pub use link::loader::Loader;
-pub use link::object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
-pub use memory::cache::{Evictor, UnitCache};
+pub use link::object_file::{Archive, ObjectFile, ObjectFileError};
+pub use memory::cache::UnitCache;
 pub use memory::code_memory::{CodeMemory, CodeMemoryOptions, Mapping};
 pub use memory::error::CodeMemoryError;
+pub use memory::evictor::Evictor;
 pub use memory::reservation::CodeMemoryStats;
 pub use program::{BuildError, Compiled, Linkage, Source, Style, compile_for};
 pub use tiering::interpret::{Interpret, Interpreter};

@@ -33,9 +33,9 @@ use brolga_runtime::objects::{CodeEntry, MethodTable};
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::{Jit, Program, Unit};
 use crate::entry::trampoline::EntryError;
+use crate::link::foreign::Foreign;
 use crate::link::globals::Globals;
 use crate::link::linker::{DataObject, LinkError, LinkUnit};
-use crate::link::object_file::Foreign;
 use crate::tiering::profile::Cells;
 use crate::tiering::tiers::LoopEntry;
 

@@ -44,8 +44,7 @@ use brolga_runtime::{
 };
 use smallvec::SmallVec;
 
-use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
-use crate::call::value::{Params, Value, ValueError};
+use crate::call::value::{Handle, Params, Value, ValueError};
 use crate::cell::IndirectCell;
 use crate::engine::{Jit, Unit};
 use crate::entry::trampoline::{Entry, EntryError};
@@ -365,7 +364,10 @@ impl Callee {
 pub(crate) type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
 
 impl Callable {
-    fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
+    pub(crate) fn new<'a>(
+        unit: &'a Unit,
+        name: &str,
+    ) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
         let found = unit.ty(name).and_then(|ty| Some((ty, unit.loaded().function(&ty.symbol)?)));
         let Some((ty, code)) = found else {
             let available: Vec<String> = unit.types().map(|ty| ty.name.clone()).collect();
@@ -728,43 +730,6 @@ impl Unit {
         let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
         Ok(UntypedFunc { callable, signature, objects, addresses, picky })
     }
-
-    /// The function of that name, to be called inside a scope with objects among its arguments and results.
-    pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
-        let func = self.untyped(name)?;
-        let (_, ty, _) = Callable::new(self, name)?;
-        scoped(func, name, ty)
-    }
-}
-
-/// A function to be called inside a scope, if a Rust signature fits it.
-fn scoped<A: ScopedParams, R: Scoped>(
-    func: UntypedFunc,
-    name: &str,
-    ty: &FunctionType,
-) -> Result<ScopedFunc<A, R>, LookupError> {
-    if A::COUNT != ty.params.len() {
-        let (expected, given) = (ty.params.len(), A::COUNT);
-        return Err(LookupError::Count { name: name.into(), expected, given });
-    }
-    for (at, param) in ty.params.iter().enumerate() {
-        let (rust, fits) = A::stands_for(at, param);
-        if !fits {
-            let (index, julia) = (at + 1, param.name.clone());
-            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-        }
-    }
-    if !R::stands_for(&ty.result) {
-        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-        return Err(LookupError::Result { name: name.into(), julia, rust });
-    }
-    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
-    let fits =
-        (leaves, ty.result.leaves.len()) == (func.signature.params.len(), func.signature.results.len());
-    match fits {
-        true => Ok(ScopedFunc::new(func)),
-        false => Err(LookupError::InMemory { name: name.into() }),
-    }
 }
 
 impl IndirectCell {
@@ -772,11 +737,6 @@ impl IndirectCell {
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         typed(callable, self.ty(), &signature)
-    }
-
-    /// The function, to be called inside a scope with objects among its arguments and results.
-    pub fn func_in<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
-        scoped(self.untyped()?, self.name(), self.ty())
     }
 
     /// The function, to be called with bits.

@@ -81,20 +81,18 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brolga_codegen::sig::{Abi, ValueType};
+use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 use brolga_runtime::Limits;
 use brolga_runtime::heap::{Bits, Root, Scope};
 
-use crate::call::func::{CallError, UntypedFunc, Word};
-use crate::call::value::{Value, ValueError};
+use crate::call::func::{CallError, Callable, LookupError, UntypedFunc, Word};
+use crate::call::value::{Handle, Value, ValueError};
+use crate::cell::IndirectCell;
+use crate::engine::Unit;
 
 mod sealed {
     pub trait Sealed {}
 }
-
-/// Any object.
-#[derive(Clone, Copy, Debug)]
-pub enum Handle {}
 
 /// A `String`, as a text of Rust.
 #[derive(Clone, Copy, Debug)]
@@ -403,5 +401,51 @@ impl<A: ScopedParams, R: Scoped> ScopedFunc<A, R> {
         args: A::Given<'a, 'h>,
     ) -> Result<R::Got<'f, 'h>, CallError> {
         self.func.callable.runtime().limited(limits, || self.call(scope, args))?
+    }
+}
+
+impl Unit {
+    /// The function of that name, to be called inside a scope with objects among its arguments and results.
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
+        let func = self.untyped(name)?;
+        let (_, ty, _) = Callable::new(self, name)?;
+        scoped(func, name, ty)
+    }
+}
+
+impl IndirectCell {
+    /// The function, to be called inside a scope with objects among its arguments and results.
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
+        scoped(self.untyped()?, self.name(), self.ty())
+    }
+}
+
+/// A function to be called inside a scope, if a Rust signature fits it.
+fn scoped<A: ScopedParams, R: Scoped>(
+    func: UntypedFunc,
+    name: &str,
+    ty: &FunctionType,
+) -> Result<ScopedFunc<A, R>, LookupError> {
+    if A::COUNT != ty.params.len() {
+        let (expected, given) = (ty.params.len(), A::COUNT);
+        return Err(LookupError::Count { name: name.into(), expected, given });
+    }
+    for (at, param) in ty.params.iter().enumerate() {
+        let (rust, fits) = A::stands_for(at, param);
+        if !fits {
+            let (index, julia) = (at + 1, param.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    if !R::stands_for(&ty.result) {
+        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+        return Err(LookupError::Result { name: name.into(), julia, rust });
+    }
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let fits =
+        (leaves, ty.result.leaves.len()) == (func.signature().params.len(), func.signature().results.len());
+    match fits {
+        true => Ok(ScopedFunc::new(func)),
+        false => Err(LookupError::InMemory { name: name.into() }),
     }
 }

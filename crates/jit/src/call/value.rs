@@ -16,6 +16,10 @@
 use brolga_codegen::sig::ValueType;
 use brolga_ir::show::{bits_to_char, char_to_bits};
 
+/// Any object.
+#[derive(Clone, Copy, Debug)]
+pub enum Handle {}
+
 /// A result that has no counterpart in Rust.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueError {

@@ -8,10 +8,12 @@
 //! | `cranelift.rs` | the trait by `cranelift-jit`: one module for each link unit |
 //! | `maps.rs` | frame maps of a loaded unit |
 //! | `globals.rs` | global variables of a program |
+//! | `foreign.rs` | object files in memory, and symbols in them |
 //! | `object_file.rs` | object files and static archives of other compilers |
 //! | `image.rs` | code of an image, whose addresses stand in one table |
 
 pub(crate) mod cranelift;
+pub(crate) mod foreign;
 pub(crate) mod globals;
 pub(crate) mod image;
 pub(crate) mod linker;

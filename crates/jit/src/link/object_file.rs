@@ -45,7 +45,8 @@ use object::{
 };
 
 use crate::engine::Jit;
-use crate::link::linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, LoadedUnit, Resolver};
+use crate::link::foreign::{Foreign, LoadedObject};
+use crate::link::linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Resolver};
 
 /// Why an object file or archive cannot be used. The file is at fault, or asks for what is not done here.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
@@ -607,35 +608,6 @@ fn groups(count: usize, sets: impl Iterator<Item = Vec<usize>>) -> BTreeMap<usiz
         groups.extend(class.iter().map(|&at| (at, class.clone())));
     }
     groups
-}
-
-/// An object file in memory, until the last clone is dropped, and all that was linked to it.
-#[derive(Clone, Debug)]
-pub struct LoadedObject {
-    unit: Arc<LoadedUnit>,
-    symbols: BTreeMap<String, usize>,
-}
-
-impl LoadedObject {
-    /// The symbols that it gives to others, with their addresses.
-    pub fn symbols(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.symbols.iter().map(|(name, address)| (name.as_str(), *address))
-    }
-}
-
-/// Where a C symbol is, for what is linked to it.
-#[derive(Clone, Debug)]
-pub struct Foreign {
-    /// Its address.
-    pub address: usize,
-    /// The object file that it is in, which what is linked keeps in memory; none if it stays there by itself.
-    pub object: Option<LoadedObject>,
-}
-
-impl Foreign {
-    pub(crate) fn import(&self) -> Import {
-        Import { address: self.address, owner: self.object.as_ref().map(|object| object.unit.clone()) }
-    }
 }
 
 impl Jit {

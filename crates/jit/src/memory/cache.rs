@@ -19,12 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brolga_instances::Evicted;
 
 use crate::engine::Unit;
-
-/// Frees code when there is no room for more.
-pub trait Evictor: Send + Sync {
-    /// Gives up units, so many bytes of code if it can, and says what has come of it. It must not load code.
-    fn evict(&self, bytes: usize) -> Evicted;
-}
+use crate::memory::evictor::Evictor;
 
 /// Units by key, of which those used longest ago go when room is wanted.
 pub struct UnitCache<K> {

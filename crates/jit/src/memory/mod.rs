@@ -10,11 +10,13 @@
 //! | `space.rs` | the memory of one unit: pages of its own, or blocks |
 //! | `fetch.rs` | instruction caches and barriers after a write |
 //! | `cache.rs` | eviction when no room is left |
+//! | `evictor.rs` | who frees code when there is no room |
 
 pub(crate) mod arena;
 pub(crate) mod cache;
 pub(crate) mod code_memory;
 pub(crate) mod error;
+pub(crate) mod evictor;
 pub(crate) mod fetch;
 pub(crate) mod pages;
 pub(crate) mod reservation;
