@@ -36,7 +36,7 @@ use crate::generators::Generators;
 use crate::link::cranelift::CraneliftLinker;
 use crate::link::foreign::Foreign;
 use crate::link::globals::Globals;
-use crate::link::image::{self, ImageCode};
+use crate::link::image_code::{self, ImageCode};
 use crate::link::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver, release};
 use crate::link::loader::Loader;
 use crate::link::maps;
@@ -303,7 +303,7 @@ impl Jit {
         owners: &[Arc<LoadedUnit>],
     ) -> Result<Arc<LoadedUnit>, LinkError> {
         let Shared { memory, map, .. } = &*self.shared;
-        let place = || image::place(memory, map, code, imports, owners);
+        let place = || image_code::place(memory, map, code, imports, owners);
         self.making_room(code.code.len(), None, LinkError::is_shortage, place)
     }
 

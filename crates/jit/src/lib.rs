@@ -57,7 +57,8 @@ pub use entry::trampoline::EntryError;
 pub use link::cranelift::CraneliftLinker;
 pub use link::foreign::{Foreign, LoadedObject};
 pub use link::globals::{GlobalError, Globals};
-pub use link::image::{ImageCode, ImageFunction, ImageLinkage};
+pub use link::image::ImageLinkage;
+pub use link::image_code::{ImageCode, ImageFunction};
 pub use link::linker::{
     DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver,
 };

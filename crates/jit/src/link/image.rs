@@ -17,55 +17,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{FrameMap, Symbol};
-use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_codegen::sig::FunctionType;
 use brolga_ir::Context;
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
 
-use crate::debug::code_map::{CodeMap, CodeUnit, PlacedFunction};
 use crate::engine::{Jit, Program, Unit};
 use crate::link::globals::Globals;
-use crate::link::linker::{LinkError, LoadedUnit};
-use crate::memory::code_memory::CodeMemory;
-use crate::memory::reservation::{Part, Parts};
-use crate::memory::space::Memory;
+use crate::link::image_code::{ImageCode, ImageFunction};
+use crate::link::linker::LinkError;
 use crate::program::BuildError;
-
-/// A function of an image.
-#[derive(Clone, Debug)]
-pub struct ImageFunction {
-    /// Its deterministic name.
-    pub name: String,
-    /// Where its code begins, from the start of the image's code.
-    pub offset: u32,
-    /// The bytes of its code.
-    pub size: u32,
-    /// Bytes of stack that one activation takes, beside arguments on the stack.
-    pub frame_bytes: u32,
-    /// Source positions: code offsets in rising order, each with the position that holds from there on.
-    pub lines: Vec<(u32, u32)>,
-    /// Where the roots of calls lie, by rising return address.
-    pub frame_maps: Vec<FrameMap>,
-    /// Its signature, if it can be looked up or called by dispatch.
-    pub signature: Option<Signature>,
-}
-
-/// Code of an image as it is in the file.
-#[derive(Clone, Copy, Debug)]
-pub struct ImageCode<'a> {
-    /// The machine code.
-    pub code: &'a [u8],
-    /// The constants, behind the imports.
-    pub constants: &'a [u8],
-    /// From the start of the code to the imports: whole pages.
-    pub imports_at: usize,
-    /// The imports, in the order of the table.
-    pub imports: &'a [Symbol],
-    /// The functions, by offset.
-    pub functions: &'a [ImageFunction],
-    /// Whether its code handles objects.
-    pub needs_heap: bool,
-}
 
 /// The environment that an image is linked to, beside the runtime.
 #[derive(Clone, Copy)]
@@ -173,43 +134,6 @@ fn check(code: &ImageCode<'_>) -> Result<(), LinkError> {
         Some(pair) => Err(LinkError::Duplicate { symbol: Symbol::Function(pair[0].to_owned()) }),
         None => Ok(()),
     }
-}
-
-/// Puts the code into a run of pages, with the addresses of its imports.
-pub(crate) fn place(
-    memory: &CodeMemory,
-    map: &Arc<CodeMap>,
-    code: &ImageCode<'_>,
-    imports: &[usize],
-    owners: &[Arc<LoadedUnit>],
-) -> Result<Arc<LoadedUnit>, LinkError> {
-    let table: Vec<u8> = imports.iter().flat_map(|address| (*address as u64).to_le_bytes()).collect();
-    let read_only = table.len() + code.constants.len();
-    let mut draft = memory.draft(Parts { code: code.code.len(), read_only, writable: 0 })?;
-    let start = draft.addresses(Part::Code).start;
-    let distance = draft.addresses(Part::ReadOnly).start - start;
-    if distance != code.imports_at {
-        let reason = format!(
-            "the image was made for pages that put the imports {} bytes behind the code, and here they are {distance} behind it",
-            code.imports_at
-        );
-        return Err(LinkError::Backend { reason });
-    }
-    draft.write(Part::Code, 0, code.code);
-    draft.write(Part::ReadOnly, 0, &table);
-    draft.write(Part::ReadOnly, table.len(), code.constants);
-    let mut by_name: Vec<u32> = (0..code.functions.len() as u32).collect();
-    by_name.sort_unstable_by_key(|&index| code.functions[index as usize].name.as_str());
-    let placed = code.functions.iter().map(|function| PlacedFunction {
-        name: &function.name,
-        offset: function.offset,
-        size: function.size,
-        frame_bytes: function.frame_bytes,
-        lines: &function.lines,
-    });
-    let described = CodeUnit::new(placed, start, code.code.len(), by_name.into_boxed_slice());
-    let run = draft.seal()?;
-    Ok(Arc::new(LoadedUnit::new(map.enter(described), Box::default(), Memory::Run(run), owners.to_vec())))
 }
 
 /// Tells the runtime where calls of the image keep their roots; `None` if none of them does.

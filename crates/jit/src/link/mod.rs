@@ -10,12 +10,14 @@
 //! | `globals.rs` | global variables of a program |
 //! | `foreign.rs` | object files in memory, and symbols in them |
 //! | `object_file.rs` | object files and static archives of other compilers |
-//! | `image.rs` | code of an image, whose addresses stand in one table |
+//! | `image_code.rs` | code of an image, whose addresses stand in one table |
+//! | `image.rs` | an image as a unit |
 
 pub(crate) mod cranelift;
 pub(crate) mod foreign;
 pub(crate) mod globals;
 pub(crate) mod image;
+pub(crate) mod image_code;
 pub(crate) mod linker;
 pub(crate) mod loader;
 pub(crate) mod maps;
