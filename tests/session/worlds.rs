@@ -232,11 +232,11 @@ fn calls_from_rust_are_made_in_the_world_that_is_asked_for() {
     for kind in KINDS {
         let session = session(OptLevel::O2, true, Workers::Caller);
         let main = session.create_dylib("main").unwrap();
-        put(&main, &(TYPES.to_owned() + &look(1) + &spin(Call::Dynamic)), kind, false);
         main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), |scope, _| {
             scope.int(0).map_err(|error| scope.throw_error(&error.to_string()))
         })
         .unwrap();
+        put(&main, &(TYPES.to_owned() + &look(1) + &spin(Call::Dynamic)), kind, false);
         let spin: TypedFunc<(i64,), i64> = main.func("spin").unwrap();
         assert_eq!(spin.call((ROUNDS,)), Ok(ROUNDS));
         let within = session.activate(|activation| {
