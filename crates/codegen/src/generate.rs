@@ -18,8 +18,9 @@ use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
 use crate::ways::Ways;
 
-/// Frames up to this size are made. A thread's stack is seldom larger.
-pub const MAX_GUARDED_FRAME_BYTES: u32 = 8 << 20;
+/// Frames up to this size are made. Most threads have smaller stacks: there the guard throws, at each level of optimisation, so a function whose frame
+/// is smaller in better code has one outcome more often.
+pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]
