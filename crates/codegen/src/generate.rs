@@ -12,15 +12,11 @@ use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
 use crate::compile::{CompileError, CompileOptions, Compiler, Limits};
-use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, Symbol};
+use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
 use crate::ways::Ways;
-
-/// Frames up to this size are made. Most threads have smaller stacks: there the guard throws, at each level of optimisation, so a function whose frame
-/// is smaller in better code has one outcome more often.
-pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]
