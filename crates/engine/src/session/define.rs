@@ -373,6 +373,7 @@ impl Dylib {
             // Signatures of equal name and types are one promise.
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
+        let declared = Arc::new(declared);
         // The session owns the promise, so a strong handle would keep the session alive for ever.
         let dylib = self.downgrade();
         let make: Make = Box::new(move || {
@@ -400,9 +401,8 @@ impl Dylib {
                 });
                 new.add_method(&declared, id);
             }
-            let promised = own.iter().map(|&id| declared[id].symbol(&declared.cx)).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
-            new.add(Box::new(Promise { shared, symbols, make, promised }));
+            new.add(Box::new(Promise { shared, symbols, make, declared: declared.clone() }));
             if let Some(redefined) =
                 self.bring_into_force(new, hits, (None, retyped), &mut BTreeSet::new())?
             {

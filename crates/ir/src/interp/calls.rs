@@ -63,6 +63,9 @@ impl<'m> Interp<'m> {
             all.extend(args);
             return self.push_call(id, all, then);
         }
+        if !self.is_before_program && self.module.is_ambiguous(key, &given) {
+            return Err(self.ambiguous_call(&callee, args));
+        }
         self.apply_base(callee, args, then)
     }
 

@@ -12,6 +12,7 @@ use crate::intrinsic::{Intrinsic, Shape};
 use crate::names::Name;
 use crate::op::Op;
 use crate::scalar::{Number, Numbers, Scalar};
+use crate::show::AMBIGUOUS_WORLD;
 use crate::types::{StaticBound, StaticParam, Type, TypeKind, decl};
 
 impl<'m> Interp<'m> {
@@ -452,8 +453,18 @@ impl<'m> Interp<'m> {
         Stop::Throw(Val::aggregate(ty, vec![Some(Val::Symbol(name)), Some(world), None]))
     }
 
+    /// `MethodError(callee, args, 0)`
     pub(super) fn method_error(&mut self, callee: &Val, args: Vec<Val>) -> Stop {
-        let world = Val::Bits { ty: Type::UINT64, bits: 0 };
+        self.method_error_in(0, callee, args)
+    }
+
+    /// The `MethodError` of a call that several methods fit.
+    pub(super) fn ambiguous_call(&mut self, callee: &Val, args: Vec<Val>) -> Stop {
+        self.method_error_in(AMBIGUOUS_WORLD, callee, args)
+    }
+
+    fn method_error_in(&mut self, world: u64, callee: &Val, args: Vec<Val>) -> Stop {
+        let world = Val::Bits { ty: Type::UINT64, bits: world.into() };
         match self.new_tuple(args) {
             Ok(args) => self.exception("MethodError", vec![callee.clone(), args, world]),
             Err(stop) => stop,

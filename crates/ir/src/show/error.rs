@@ -7,10 +7,15 @@
 //! | `ErrorException("no")` | `no` |
 //! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia ends behind the colon |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
+//! | the same with [`AMBIGUOUS_WORLD`] | `MethodError: f(::Int64, ::String) is ambiguous` |
 //! | any other object | what `show` writes |
 
 use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
 use crate::types::{Type, TypeKind, decl};
+
+/// The world in a `MethodError` of a call that several methods fit, none of which is the most specific. Julia looks for them again when it writes the
+/// text; here the exception says it, so the text stays true when methods are added.
+pub const AMBIGUOUS_WORLD: u64 = u64::MAX;
 
 /// The text of an exception of Base that says its name and at most one text, which is its first field; `None` for any other.
 pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
@@ -62,7 +67,10 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         "InexactError" => format!("{name}: {}{}", text.printed(0)?, text.inexact()?),
         "UndefVarError" => format!("{name}: `{}` not defined", text.printed(0)?),
         "TypeError" => format!("{name}: {}", text.type_error()?),
-        "MethodError" => format!("{name}: no method matching {}", text.method_error()?),
+        "MethodError" => {
+            let (is_ambiguous, call) = (text.is_ambiguous()?, text.method_error()?);
+            if is_ambiguous { format!("{name}: {call} is ambiguous") } else { format!("{name}: no method matching {call}") }
+        }
         "FieldError" => format!("{name}: type {} has no field `{}`", text.shown(0)?, text.printed(1)?),
         "KeyError" => format!("{name}: key {} not found", text.shown(0)?),
         _ => show(text.graph, node)?,
@@ -198,6 +206,11 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
     }
 
     /// The callee with the types of its arguments.
+    fn is_ambiguous(&mut self) -> Result<bool, G::Error> {
+        let Some(world) = self.field(2) else { return Ok(false) };
+        Ok(matches!(self.graph.view(&world, 0)?, View::Bits(bits) if bits == u128::from(AMBIGUOUS_WORLD)))
+    }
+
     fn method_error(&mut self) -> Result<String, G::Error> {
         let callee = match self.field(0) {
             Some(node) => {
@@ -274,8 +287,13 @@ mod tests {
             ),
             (
                 "MethodError",
-                vec![f, tuple, world],
+                vec![f.clone(), tuple.clone(), world],
                 "MethodError: no method matching f(::Int64, ::Type{Int8}, ::String)",
+            ),
+            (
+                "MethodError",
+                vec![f, tuple, Val::Bits { ty: Type::UINT64, bits: AMBIGUOUS_WORLD.into() }],
+                "MethodError: f(::Int64, ::Type{Int8}, ::String) is ambiguous",
             ),
             (
                 "FieldError",
