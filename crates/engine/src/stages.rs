@@ -155,6 +155,15 @@ impl<'o, 'c> Stages<'o, 'c> {
     /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may
     /// go to any method of the module, so all of them belong to it then.
     pub fn linked(&mut self, roots: impl IntoIterator<Item = FuncId>) -> Result<Linked, Error> {
+        self.linked_telling(roots, &mut |_| {})
+    }
+
+    /// The same; `placed` hears of each function that is done, by its symbol.
+    pub(crate) fn linked_telling(
+        &mut self,
+        roots: impl IntoIterator<Item = FuncId>,
+        placed: &mut dyn FnMut(&str),
+    ) -> Result<Linked, Error> {
         let symbols: BTreeMap<String, FuncId> =
             self.module.funcs().map(|(id, func)| (func.symbol(&self.module.cx), id)).collect();
         let mut done = BTreeMap::new();
@@ -166,6 +175,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             }
             self.check_time()?;
             let low = self.placed(id)?;
+            placed(self.module.cx.names.text(low.name));
             for (_, callee) in low.callees() {
                 if let CalleeData::Symbol { symbol, .. } = callee {
                     pending.extend(symbols.get(self.module.cx.names.text(*symbol)));
