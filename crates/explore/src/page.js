@@ -12,7 +12,7 @@
 // open views when the selection changes.
 'use strict';
 
-const OVERSCAN = 8;      // rows drawn beyond each edge
+const OVERSCAN = 4;      // rows drawn beyond each edge
 
 // ---- state -------------------------------------------------------------------------------------------------------------
 
@@ -33,6 +33,17 @@ let colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name);
   colours = { add: colour('--add'), del: colour('--del'), chg: colour('--chg'), mov: colour('--accent'), lit: colour('--lit-edge'), hit: '#eab308' };
+}
+
+/** Panes that were scrolled and not drawn since. All are measured before one is drawn, so that the browser computes the layout once for a frame. */
+const moved = new Set();
+function hasMoved(pane) {
+  if (!moved.size) requestAnimationFrame(() => {
+    const panes = [...moved], tops = panes.map(pane => pane.scroll.scrollTop);
+    moved.clear();
+    panes.forEach((pane, i) => pane.draw(false, tops[i]));
+  });
+  moved.add(pane);
 }
 
 /** A pane: a bar with the choice of the view, rows or a picture, and a ruler. */
@@ -56,7 +67,7 @@ class Pane {
     this.ruler = h('canvas.ruler');
     this.body = h('div.body', {}, this.scroll, this.ruler);
     this.node = h('section.pane', {}, h('div.bar', {}, this.select, this.info, beside, below, close), this.body);
-    this.scroll.addEventListener('scroll', () => this.draw());
+    this.scroll.addEventListener('scroll', () => hasMoved(this));
     this.node.addEventListener('pointerdown', () => focusPane(S.panes.indexOf(this)), true);
     this.holder.addEventListener('click', event => this.clicked(event));
     this.holder.addEventListener('mouseover', event => hoverWord(event.target.dataset?.w ?? null));
