@@ -274,7 +274,6 @@ impl Session {
     ) -> Result<Session, Error> {
         let Options { level, roots, opt, jit: made, doors, fuel, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = made.memory.limit;
         let jit = Jit::new(runtime, made)?;
         let cache = cache.map(|cache| CodeCache::new(cache, &jit, &made, level, &opt, roots));

@@ -178,7 +178,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
     /// As [`TypedFunc::call`].
     pub fn call_within(&self, activation: &Activation<'_>, args: A) -> Result<R, CallError> {
         let callable = &self.callable;
-        if !activation.reaches(callable) {
+        if self.by_memory.is_some() || !activation.reaches(callable) {
             return self.call(args);
         }
         let args = args.into_words();

@@ -44,6 +44,7 @@ use brolga_runtime::{
 };
 use smallvec::SmallVec;
 
+use crate::call::by_memory::ByMemory;
 use crate::call::value::{Handle, Params, Value, ValueError};
 use crate::cell::IndirectCell;
 use crate::engine::{Jit, Unit};
@@ -156,6 +157,9 @@ pub enum CallError {
     /// The system gives no thread that watches deadlines.
     #[error("there is no thread for deadlines")]
     NoWatch,
+    /// The system gives no thread for a guest.
+    #[error("there is no thread for a guest")]
+    NoThread,
     /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
     #[error("this thread is inside a scope of the same runtime; call inside the scope")]
     InScope,
@@ -483,12 +487,18 @@ impl Callable {
 /// A compiled function with a Rust signature that fits it.
 pub struct TypedFunc<A, R> {
     pub(crate) callable: Callable,
+    /// How it is called if values of it travel in memory.
+    pub(crate) by_memory: Option<Arc<ByMemory>>,
     signature: PhantomData<fn(A) -> R>,
 }
 
 impl<A, R> Clone for TypedFunc<A, R> {
     fn clone(&self) -> Self {
-        TypedFunc { callable: self.callable.clone(), signature: PhantomData }
+        TypedFunc {
+            callable: self.callable.clone(),
+            by_memory: self.by_memory.clone(),
+            signature: PhantomData,
+        }
     }
 }
 
@@ -511,6 +521,9 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
     /// Calls the function.
     #[inline]
     pub fn call(&self, args: A) -> Result<R, CallError> {
+        if let Some(by_memory) = &self.by_memory {
+            return by_memory.call(args);
+        }
         let args = args.into_words();
         // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
         let mut results = MaybeUninit::<R::Words>::zeroed();
@@ -720,7 +733,7 @@ impl Unit {
     /// The function of that name, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
-        typed(callable, ty, &signature)
+        typed(callable, ty, &signature, || self.untyped(name))
     }
 
     /// The function of that name, to be called with bits.
@@ -736,7 +749,7 @@ impl IndirectCell {
     /// The function, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
-        typed(callable, self.ty(), &signature)
+        typed(callable, self.ty(), &signature, || self.untyped())
     }
 
     /// The function, to be called with bits.
@@ -853,6 +866,7 @@ fn typed<A: Params, R: Value>(
     callable: Callable,
     ty: &FunctionType,
     signature: &Signature,
+    untyped: impl FnOnce() -> Result<UntypedFunc, LookupError>,
 ) -> Result<TypedFunc<A, R>, LookupError> {
     let name = ty.name.as_str();
     if A::COUNT != ty.params.len() {
@@ -870,11 +884,15 @@ fn typed<A: Params, R: Value>(
         let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
         return Err(LookupError::Result { name: name.into(), julia, rust });
     }
+    if ty.params.iter().chain([&ty.result]).any(|value| value.memory.is_some()) {
+        let by_memory = Some(Arc::new(ByMemory::new(untyped()?, ty)));
+        return Ok(TypedFunc { callable, by_memory, signature: PhantomData });
+    }
     let sizes = (8 * signature.param_words(), 8 * signature.result_words());
     if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
         return Err(LookupError::InMemory { name: name.into() });
     }
-    Ok(TypedFunc { callable, signature: PhantomData })
+    Ok(TypedFunc { callable, by_memory: None, signature: PhantomData })
 }
 
 const _: () = {
