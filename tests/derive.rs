@@ -38,7 +38,7 @@ struct Segment {
 /// More scalars than travel in registers.
 #[derive(Brolga, Clone, Copy, PartialEq, Debug)]
 #[repr(C)]
-struct Matrix {
+struct Grid {
     a: f64,
     b: f64,
     c: f64,
@@ -68,7 +68,7 @@ struct Segment
     to::Point
     weight::UInt8
 end
-struct Matrix
+struct Grid
     a::Float64
     b::Float64
     c::Float64
@@ -98,7 +98,7 @@ function turn(of::Segment)::Segment
 │   %4 = %new(Segment, %2, %1, %3)::Segment
 └──      return %4
 end
-function shift(by::Float64, of::Matrix, times::Int64)::Matrix
+function shift(by::Float64, of::Grid, times::Int64)::Grid
 1 ─ %1 = Base.getfield(of, :a)::Float64
 │   %2 = Base.add_float(%1, by)::Float64
 │   %3 = Base.getfield(of, :b)::Float64
@@ -112,17 +112,17 @@ function shift(by::Float64, of::Matrix, times::Int64)::Matrix
 │   %11 = Base.getfield(%10, :x)::Float64
 │   %12 = Base.getfield(%10, :y)::Float64
 │   %13 = %new(Point, %12, %11)::Point
-│   %14 = %new(Matrix, %2, %3, %4, %5, %6, %7, %8, %9, %13)::Matrix
+│   %14 = %new(Grid, %2, %3, %4, %5, %6, %7, %8, %9, %13)::Grid
 └──      return %14
 end
-function corner(of::Matrix)::Float64
+function corner(of::Grid)::Float64
 1 ─ %1 = Base.getfield(of, :origin)::Point
 │   %2 = Base.getfield(%1, :y)::Float64
 └──      return %2
 end
 ";
 
-const MATRIX: Matrix = Matrix {
+const GRID: Grid = Grid {
     a: 1.0,
     b: 2.0,
     c: 3.0,
@@ -161,11 +161,11 @@ fn structs_pass_through_typed_calls() {
 fn structs_of_many_scalars_pass_in_memory() {
     for level in OptLevel::ALL {
         let unit = unit(level);
-        let shift = unit.func::<(f64, Matrix, i64), Matrix>("shift").unwrap();
-        let expected = Matrix { a: 1.5, e: 12.0, origin: Point { x: 10.0, y: 9.0 }, ..MATRIX };
-        assert_eq!(shift.call((0.5, MATRIX, 12)), Ok(expected));
-        let corner = unit.func::<(Matrix,), f64>("corner").unwrap();
-        assert_eq!(corner.call((MATRIX,)), Ok(10.0));
+        let shift = unit.func::<(f64, Grid, i64), Grid>("shift").unwrap();
+        let expected = Grid { a: 1.5, e: 12.0, origin: Point { x: 10.0, y: 9.0 }, ..GRID };
+        assert_eq!(shift.call((0.5, GRID, 12)), Ok(expected));
+        let corner = unit.func::<(Grid,), f64>("corner").unwrap();
+        assert_eq!(corner.call((GRID,)), Ok(10.0));
         assert_eq!(corner.clone().call((expected,)), Ok(9.0));
     }
 }
@@ -240,8 +240,8 @@ function through(of::Padded, n::Int64)::Padded
 1 ─ %1 = invoke Main.change(of::Padded, n::Int64)::Padded
 └──      return %1
 end
-function far(of::Matrix)::Float64
-1 ─ %1 = invoke Main.trace(of::Matrix)::Float64
+function far(of::Grid)::Float64
+1 ─ %1 = invoke Main.trace(of::Grid)::Float64
 └──      return %1
 end
 function turned(of::Segment)::Segment
@@ -262,7 +262,7 @@ fn structs_pass_through_functions_of_the_host() {
             }
         })
         .unwrap();
-        main.define_fn("trace", |of: Matrix| of.a + of.e + f64::from(of.f) + f64::from(of.d) + of.origin.y)
+        main.define_fn("trace", |of: Grid| of.a + of.e + f64::from(of.f) + f64::from(of.d) + of.origin.y)
             .unwrap();
         main.define_fn("turn", |of: Segment| Segment { from: of.to, to: of.from, ..of }).unwrap();
         let read = main.read("calls.jlir", format!("{TYPES}{CALLS}").as_bytes());
@@ -271,7 +271,7 @@ fn structs_pass_through_functions_of_the_host() {
         assert_eq!(through.call((MIXED, 3)), Ok(Mixed { wide: -15, is_on: false, ..MIXED }));
         let Err(CallError::Exception(thrown)) = through.call((MIXED, 0)) else { panic!("it throws") };
         assert_eq!((thrown.kind, &*thrown.message), (ExceptionKind::ErrorException, "nothing to change"));
-        assert_eq!(main.func::<(Matrix,), f64>("far").unwrap().call((MATRIX,)), Ok(14.5));
+        assert_eq!(main.func::<(Grid,), f64>("far").unwrap().call((GRID,)), Ok(14.5));
         let (a, b) = (Point { x: 1.0, y: 2.0 }, Point { x: 3.0, y: 4.0 });
         let turned = main.func::<(Segment,), Segment>("turned").unwrap();
         assert_eq!(
@@ -322,12 +322,12 @@ fn structs_pass_through_guests() {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
     let unit = unit(OptLevel::O2);
-    let shift = unit.func::<(f64, Matrix, i64), Matrix>("shift").unwrap();
-    let mut call = pin!(shift.call_async(&Guests::default(), &Limits::new(), (0.0, MATRIX, 5)));
+    let shift = unit.func::<(f64, Grid, i64), Grid>("shift").unwrap();
+    let mut call = pin!(shift.call_async(&Guests::default(), &Limits::new(), (0.0, GRID, 5)));
     let result = loop {
         if let Poll::Ready(result) = call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             break result;
         }
     };
-    assert_eq!(result, Ok(Matrix { origin: Point { x: 10.0, y: 9.0 }, ..MATRIX }));
+    assert_eq!(result, Ok(Grid { origin: Point { x: 10.0, y: 9.0 }, ..GRID }));
 }

@@ -59,15 +59,16 @@ function look(x::Any)::Int64 noinline
 end
 function catches(n::Int64)::Int64
 1 ─      goto #2
-2 ┄ %2 = φ (#1 => 0, #6 => %9)::Int64
+2 ┄ %2 = φ (#1 => 0, #6 => %10)::Int64
 │   %3 = Base.slt_int(%2, n)::Bool
 └──      goto #7 if not %3
 3 ─ %5 = enter #5
 4 ─ %6 = invoke Main.divide(%2::Int64, 0::Int64)::Int64 noinline
+│        $(Expr(:leave, :(%5)))
 └──      goto #6
 5 ┄      $(Expr(:pop_exception, :(%5)))::Nothing
 └──      goto #6
-6 ┄ %9 = Base.add_int(%2, 1)::Int64
+6 ┄ %10 = Base.add_int(%2, 1)::Int64
 └──      goto #2
 7 ─      return %2
 end
@@ -318,8 +319,10 @@ fn a_guest_that_waits_in_the_host_does_not_keep_the_thread() {
     let session = Session::new(Options::new(), Workers::Caller).unwrap();
     let main = session.create_dylib("main").unwrap();
     let (send, receive) = std::sync::mpsc::channel::<i64>();
+    let (waits, is_waiting) = std::sync::mpsc::channel::<()>();
     let receive = std::sync::Mutex::new(receive);
     main.define_fn("receive", move |n: i64| -> Result<i64, String> {
+        waits.send(()).map_err(|error| error.to_string())?;
         let received = receive.lock().map_err(|error| error.to_string())?.recv();
         received.map(|m| n + m).map_err(|error| error.to_string())
     })
@@ -332,6 +335,10 @@ end";
     let f: Int = main.func("f").unwrap();
     let guests = guests(4);
     let mut call = f.call_async(&guests, &Limits::new(), (1,));
+    // It may pause at its entry before.
+    while is_waiting.try_recv().is_err() {
+        assert!(poll(Pin::new(&mut call)).is_pending());
+    }
     let counter = Arc::new(Counter::default());
     let waker = counter.clone().into();
     let mut cx = Context::from_waker(&waker);
