@@ -179,7 +179,7 @@ impl Compiler {
         self.check_limits(name, func)?;
         self.labels.clear();
         // Where values are is known of Cranelift's code alone.
-        if options.tier == Tier::Baseline
+        if options.tier < Tier::Optimised
             && !options.listing
             && func.dfg.values_labels.is_none()
             && let Some(compiled) = self.compile_in_one_pass(name, func, &mut symbols, isa)?
