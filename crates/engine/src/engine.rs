@@ -30,8 +30,9 @@ use crate::cached::{CodeCache, How, compile_program};
 use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
+use crate::pipeline::watched;
 use crate::program::Program;
-use crate::stages::{Linked, Stages, watched};
+use crate::stages::{Linked, Stages};
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]
@@ -214,7 +215,7 @@ impl Engine {
         }
         if events.is_on() {
             for function in names.values().flatten() {
-                events.tell(Event::Published { function, tier: 2 });
+                events.tell(Event::Published { function, tier: Tier::Optimised });
             }
         }
         Ok(Unit::new(unit, names))
@@ -313,7 +314,7 @@ pub fn build(
 /// How boxed entries are compiled beside code of a tier.
 fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
-    Recipe { level, opt: brolga_opt::Options::default(), roots, cache }
+    Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
 /// Links the code of these functions as one unit, with a method for each.

@@ -75,7 +75,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::entity::{Block, Inst, Slot, Value};
-use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData};
+use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData, ValueName};
 use crate::function_name::FunctionName;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::module::Module;
@@ -164,6 +164,20 @@ impl<'c> Builder<'c> {
         self.func.params().get(n.saturating_add(first)).copied().ok_or(BuildError::NoParam(n))
     }
 
+    /// Says which file the source lines of this function are counted in, for debuggers and profilers.
+    pub fn set_file(&mut self, file: &str) {
+        let file = self.cx.names.intern(file);
+        self.func.set_file(Some(file));
+    }
+
+    /// Says that a value is a variable of the source, which debuggers show by this name.
+    pub fn name_value(&mut self, value: Value, name: &str) -> Result<(), BuildError> {
+        let ty = self.type_of(value)?;
+        let name = self.cx.names.intern(name);
+        self.func.name_value(ValueName { value, name, ty });
+        Ok(())
+    }
+
     /// Sets the source line of the statements added from now on; 0 for none.
     pub fn set_line(&mut self, line: u32) {
         self.place.line = line;
@@ -208,6 +222,12 @@ impl<'c> Builder<'c> {
         self.vars.declare(ty)
     }
 
+    /// A variable that debuggers show by this name, as far as its values are kept. Arguments are shown too in a function that has one.
+    pub fn declare_named_var(&mut self, name: &str, ty: Type) -> Variable {
+        let name = self.cx.names.intern(name);
+        self.vars.declare_named(name, ty)
+    }
+
     /// Assigns to a variable.
     pub fn def_var(&mut self, variable: Variable, value: Value) -> Result<(), BuildError> {
         let given = self.type_of(value)?;
@@ -221,6 +241,7 @@ impl<'c> Builder<'c> {
             return Err(BuildError::BlockEnded(self.at));
         }
         self.vars.define(variable, self.at, value);
+        self.vars.name(&mut self.func, variable, value);
         for store in self.vars.store_for_handlers(&mut self.func, variable, self.at, value) {
             self.func.set_place(store, self.place);
             self.func.append_inst(store, self.at);
@@ -567,6 +588,13 @@ impl<'c> Builder<'c> {
     /// The finished function, or all violations of the verifier's rules.
     pub fn finish(mut self) -> Result<Func, BuildError> {
         self.vars.finish(&mut self.func).map_err(BuildError::NeverAssigned)?;
+        if !self.func.value_names().is_empty() {
+            for (n, param) in self.func.sig.params.clone().iter().enumerate() {
+                if let (Some(name), Some(&value)) = (param.name, self.func.params().get(n)) {
+                    self.func.name_value(ValueName { value, name, ty: param.ty });
+                }
+            }
+        }
         match verify_func(self.cx, &self.func) {
             Ok(()) => Ok(self.func),
             Err(violations) => {

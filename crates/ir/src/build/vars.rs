@@ -29,7 +29,8 @@
 use crate::analysis::{Cfg, Rpo};
 use crate::constant::Const;
 use crate::entity::{Block, Inst, Value};
-use crate::func::Func;
+use crate::func::{Func, ValueName};
+use crate::names::Name;
 use crate::op::Op;
 use crate::types::Type;
 use cranelift_entity::{EntityRef, SecondaryMap, entity_impl};
@@ -43,6 +44,8 @@ entity_impl!(Variable, "var");
 #[derive(Debug, Default)]
 pub(super) struct Vars {
     types: Vec<Type>,
+    /// The names that debuggers show.
+    names: FxHashMap<Variable, Name>,
     /// The variable's value at the end of the block as far as it is built; `None` if no path there assigns.
     values: FxHashMap<(Variable, Block), Option<Value>>,
     blocks: SecondaryMap<Block, BlockVars>,
@@ -82,6 +85,19 @@ impl Vars {
     pub(super) fn declare(&mut self, ty: Type) -> Variable {
         self.types.push(ty);
         Variable::new(self.types.len() - 1)
+    }
+
+    pub(super) fn declare_named(&mut self, name: Name, ty: Type) -> Variable {
+        let variable = self.declare(ty);
+        self.names.insert(variable, name);
+        variable
+    }
+
+    /// Says that a value is the variable, if that has a name.
+    pub(super) fn name(&self, func: &mut Func, variable: Variable, value: Value) {
+        if let (Some(&name), Some(ty)) = (self.names.get(&variable), self.ty(variable)) {
+            func.name_value(ValueName { value, name, ty });
+        }
     }
 
     pub(super) fn ty(&self, variable: Variable) -> Option<Type> {
@@ -288,6 +304,9 @@ impl Vars {
             func.append_block(block);
         }
         func.prepend_inst(phi, block);
+        if let Some(value) = func.result(phi) {
+            self.name(func, variable, value);
+        }
         phi
     }
 

@@ -24,7 +24,8 @@ use brolga_codegen::entry::RETURNED;
 use brolga_runtime::objects::InWorld;
 use brolga_runtime::{Entered, Exception, HeapEntry, Runtime, Thread, with_attached};
 
-use super::func::{CallError, Callable, EntryFn, TypedFunc, UntypedFunc};
+use super::func::{CallError, Callable, EntryFn, UntypedFunc};
+use super::typed::TypedFunc;
 use super::value::{Params, Value};
 
 /// An entry of a thread into the code of a runtime that lasts over several calls: see the file's header.

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 
 use brolga_runtime::{GuestCall, GuestError, Guests, Limits};
 
-use super::func::{CallError, TypedFunc};
+use super::func::CallError;
+use super::typed::TypedFunc;
 use super::value::{Params, Value};
 
 /// A call that runs while it is polled. Dropping it ends the call at its next poll.

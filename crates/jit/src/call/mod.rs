@@ -3,7 +3,8 @@
 //! | file | content |
 //! |---|---|
 //! | `value.rs` | Rust types of parameters and results, and the words that carry them |
-//! | `func.rs` | typed and untyped calls |
+//! | `func.rs` | the way into a function; untyped calls; errors |
+//! | `typed.rs` | typed calls |
 //! | `activation.rs` | many calls within one entry, and raw entries |
 //! | `by_memory.rs` | typed calls with values that travel in memory |
 //! | `guest.rs` | typed calls as futures |
@@ -14,4 +15,5 @@ pub(crate) mod by_memory;
 pub(crate) mod func;
 pub(crate) mod guest;
 pub(crate) mod scoped;
+pub(crate) mod typed;
 pub(crate) mod value;
