@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
@@ -35,11 +36,12 @@ use cranelift_codegen::{
 use crate::budget::AllocationCost;
 use crate::compiled::{
     CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, RelocKind, RelocTarget, Relocation,
-    Symbol,
+    Symbol, VariablePlace,
 };
 use crate::counters;
 use crate::isa::{HostIsa, Tier};
 use crate::single_pass::SinglePass;
+use crate::variables::places;
 
 /// The most words that a signature's parameters may take. Cranelift panics above 64 KiB of arguments on the stack.
 pub const MAX_PARAM_WORDS: usize = 4096;
@@ -118,6 +120,8 @@ pub struct Compiler {
     context: Context,
     single_pass: SinglePass,
     limits: Limits,
+    /// The places of the last function's labels.
+    labels: BTreeMap<u32, Vec<(u32, u32, VariablePlace)>>,
 }
 
 impl Default for Compiler {
@@ -129,7 +133,13 @@ impl Default for Compiler {
 impl Compiler {
     /// A compiler with the given limits.
     pub fn new(limits: Limits) -> Self {
-        Compiler { context: Context::new(), single_pass: SinglePass::default(), limits }
+        let (context, single_pass) = (Context::new(), SinglePass::default());
+        Compiler { context, single_pass, limits, labels: BTreeMap::new() }
+    }
+
+    /// The places of the labels of the function that was compiled last.
+    pub(crate) fn take_labels(&mut self) -> BTreeMap<u32, Vec<(u32, u32, VariablePlace)>> {
+        std::mem::take(&mut self.labels)
     }
 
     /// Compiles `func`, in which the external name `u0:N` means `symbols[N]`. Leaves `func` in an unspecified state:
@@ -143,11 +153,14 @@ impl Compiler {
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
         self.check_limits(name, func)?;
+        self.labels.clear();
         let cost = (options.tier == Tier::Optimised).then(|| AllocationCost::of(func));
         let oversized = cost.is_some_and(|cost| cost.is_oversized());
         let in_one_pass = cost.is_none_or(|cost| cost.is_for_one_pass());
+        // Where values are is known of Cranelift's code alone.
         if in_one_pass
             && !options.listing
+            && func.dfg.values_labels.is_none()
             && let Some(compiled) = self.compile_in_one_pass(name, func, &mut symbols, isa)?
         {
             return Ok(compiled);
@@ -179,7 +192,7 @@ impl Compiler {
         let result = match fenced {
             Ok(Ok(())) => {
                 let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
-                self.extract(name, symbols, made_by)
+                self.extract(name, symbols, made_by, &**isa.for_tier(options.tier))
             }
             Ok(Err(reason)) => Err(CompileError::Refused { name: name.to_string(), reason }),
             Err(payload) => {
@@ -242,6 +255,7 @@ impl Compiler {
         name: &str,
         mut symbols: Vec<Symbol>,
         made_by: MadeBy,
+        target: &dyn TargetIsa,
     ) -> Result<CompiledFunction, CompileError> {
         let compiled = self.context.take_compiled_code();
         let Some(compiled) = compiled else {
@@ -266,6 +280,7 @@ impl Compiler {
         for reloc in buffer.relocs() {
             relocs.push(self.relocation(reloc, &mut symbols, &returns).map_err(unlinkable)?);
         }
+        self.labels = places(&compiled.value_labels_ranges, target);
         let lines = buffer
             .get_srclocs_sorted()
             .iter()
@@ -281,6 +296,8 @@ impl Compiler {
             frame_bytes,
             frame_maps: frame_maps(buffer),
             lines,
+            file: None,
+            variables: Vec::new(),
             made_by,
             listing: compiled.vcode.clone(),
         })

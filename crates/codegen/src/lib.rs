@@ -21,6 +21,7 @@ mod single_pass;
 pub mod target;
 pub mod thread;
 pub mod translate;
+mod variables;
 pub mod ways;
 
 /// The version of Cranelift, on which code depends.

@@ -164,6 +164,8 @@ impl SinglePass {
             frame_bytes,
             frame_maps: maps,
             lines,
+            file: None,
+            variables: Vec::new(),
             made_by: MadeBy::SinglePass,
             listing: None,
         })

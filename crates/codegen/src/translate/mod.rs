@@ -185,6 +185,9 @@ impl Translator {
             return Err(TranslateError::Types { name, inst });
         };
         out.signature = signature.clif();
+        if !func.value_names().is_empty() {
+            out.dfg.collect_debug_info();
+        }
         let regions = memory::alias_regions(func, out);
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
@@ -362,7 +365,17 @@ impl Translation<'_> {
         self.pad_blocks()?;
         self.overflow_block();
         self.unwind_block();
+        self.label_values();
         Ok(())
+    }
+
+    /// Labels the values that are variables of the source by their numbers (`variables.rs`).
+    fn label_values(&mut self) {
+        for (label, name) in self.func.value_names().iter().enumerate() {
+            if let Some(value) = self.values[name.value].expand() {
+                self.b.set_val_label(value, clif::ValueLabel::from_u32(label as u32));
+            }
+        }
     }
 
     /// Arguments, the thread, and the stack check, ahead of the first block's instructions.

@@ -267,9 +267,8 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit: made, doors, fuel, cache, .. } = options;
+        let Options { level, roots, opt, jit: made, doors, fuel, compile_limit, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = made.memory.limit;
         let jit = Jit::new(runtime, made)?;
         let cache = cache.map(|cache| CodeCache::new(cache, &jit, &made, level, &opt, roots));
@@ -280,7 +279,7 @@ impl Session {
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
-        let recipe = Recipe { level, opt, roots, cache };
+        let recipe = Recipe { level, opt, roots, cache, compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {
             tiering::evict::set_limit(&shared, &linking, limit);

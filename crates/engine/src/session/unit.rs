@@ -81,8 +81,13 @@ pub(crate) fn compile_and_link(
     {
         return look_up_and_link(shared, input, output, responsibility);
     }
-    let low = match make_low(shared.jit.runtime(), &input, ids) {
+    let low = match make_low(&shared, &input, ids) {
         Ok(low) => low,
+        // The next call may have the time. A function for which `Options::compile_limit` is too short has failed until it is redefined.
+        Err(error) if error.is_stopped() && shared.jit.runtime().has_ended() => {
+            let Ok(symbols) = responsibility.symbols() else { return };
+            return give_up(responsibility, true, error, CodegenUnit::again(&shared, &input, ids, &symbols));
+        }
         Err(error) => return responsibility.fail(error),
     };
     responsibility.continue_with(low.weight(), move |responsibility| {

@@ -24,7 +24,8 @@ use brolga_codegen::entry::RETURNED;
 use brolga_runtime::objects::InWorld;
 use brolga_runtime::{Entered, Exception, HeapEntry, Runtime, Thread, with_attached};
 
-use super::func::{CallError, Callable, EntryFn, TypedFunc, UntypedFunc};
+use super::func::{CallError, Callable, EntryFn, UntypedFunc};
+use super::typed::TypedFunc;
 use super::value::{Params, Value};
 
 /// An entry of a thread into the code of a runtime that lasts over several calls: see the file's header.
@@ -192,7 +193,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
     /// As [`TypedFunc::call`].
     pub fn call_within(&self, activation: &Activation<'_>, args: A) -> Result<R, CallError> {
         let callable = &self.callable;
-        if !activation.reaches(callable) {
+        if self.by_memory.is_some() || !activation.reaches(callable) {
             return self.call(args);
         }
         let args = args.into_words();
