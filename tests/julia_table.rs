@@ -110,6 +110,12 @@ const CALLS: &[(&str, &[&str])] = &[
     ("sum", &["[1, 2, 3]"]),
     ("sum", &["(1, 2.5)"]),
     ("join", &["[1, 2, 3]", "\", \"", "\" and \""]),
+    ("findnext", &["\"na\"", "\"banana\"", "4"]),
+    ("findfirst", &["\"x\"", "\"banana\""]),
+    ("findfirst", &["\"\"", "\"a\""]),
+    ("occursin", &["\"ä\"", "\"bär\""]),
+    ("startswith", &["\"abc\"", "\"ab\""]),
+    ("repr", &["(\"a\", 'b', :c)"]),
     ("string", &["\"a\"", "1", "2.5", ":s", "'c'"]),
 ];
 
@@ -121,6 +127,7 @@ const INNER: &[&str] = &[
     "pairwise_blocksize",
     "print",
     "println",
+    "show",
     "splat_elements",
     "write",
     "write_text",
@@ -205,7 +212,14 @@ fn types() -> String {
 /// The names of the functions that the preludes of methods define.
 fn prelude_functions() -> BTreeSet<String> {
     let folder = root().join("crates/engine/src");
-    let files = ["prelude.jlir", "prelude_more.jlir", "prelude_io.jlir", "prelude_dates.jlir"];
+    let files = [
+        "prelude.jlir",
+        "prelude_more.jlir",
+        "prelude_strings.jlir",
+        "prelude_io.jlir",
+        "prelude_buffer.jlir",
+        "prelude_dates.jlir",
+    ];
     let texts = files.map(|file| std::fs::read_to_string(folder.join(file)).expect("a prelude"));
     let names = texts.iter().flat_map(|text| text.lines()).filter_map(|line| {
         let name = line.strip_prefix("function Base.")?.trim_start_matches(':');

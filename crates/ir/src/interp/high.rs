@@ -12,6 +12,7 @@ use crate::intrinsic::{Intrinsic, Shape};
 use crate::names::Name;
 use crate::op::Op;
 use crate::scalar::{Number, Numbers, Scalar};
+use crate::show::AMBIGUOUS_WORLD;
 use crate::types::{StaticBound, StaticParam, Type, TypeKind, decl};
 
 impl<'m> Interp<'m> {
@@ -453,7 +454,10 @@ impl<'m> Interp<'m> {
     }
 
     pub(super) fn method_error(&mut self, callee: &Val, args: Vec<Val>) -> Stop {
-        let world = Val::Bits { ty: Type::UINT64, bits: 0 };
+        let types: Vec<Type> = args.iter().map(|arg| arg.ty(self.types())).collect();
+        let is_ambiguous = self.module.is_ambiguous(callee.ty(self.types()), &types);
+        let bits = if is_ambiguous { AMBIGUOUS_WORLD.into() } else { 0 };
+        let world = Val::Bits { ty: Type::UINT64, bits };
         match self.new_tuple(args) {
             Ok(args) => self.exception("MethodError", vec![callee.clone(), args, world]),
             Err(stop) => stop,
@@ -474,7 +478,7 @@ impl<'m> Interp<'m> {
     /// The pair and named tuple types that `modify…!` and `replace…!` return.
     pub(super) fn pair(&mut self, of: Type, old: Val, new: Val) -> Eval<Val> {
         let types = self.types();
-        let Some(pair) = types.find_decl(self.name("Pair")) else {
+        let Some(pair) = types.find_builtin(self.name("Pair")) else {
             return Err(Fault::Unsupported("`Pair` does not exist".to_owned()).into());
         };
         let ty = self.made(types.nominal(pair, &[of, of]))?;

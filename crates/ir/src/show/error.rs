@@ -7,6 +7,7 @@
 //! | `ErrorException("no")` | `no` |
 //! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia ends behind the colon |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
+//! | `MethodError(f, (1, 2), AMBIGUOUS_WORLD)` | `MethodError: f(::Int64, ::Int64) is ambiguous` |
 //! | any other object | what `show` writes |
 
 use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
@@ -62,6 +63,9 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         "InexactError" => format!("{name}: {}{}", text.printed(0)?, text.inexact()?),
         "UndefVarError" => format!("{name}: `{}` not defined", text.printed(0)?),
         "TypeError" => format!("{name}: {}", text.type_error()?),
+        "MethodError" if text.printed(2)? == AMBIGUOUS_WORLD.to_string() => {
+            format!("{name}: {} is ambiguous", text.method_error()?)
+        }
         "MethodError" => format!("{name}: no method matching {}", text.method_error()?),
         "FieldError" => format!("{name}: type {} has no field `{}`", text.shown(0)?, text.printed(1)?),
         "KeyError" => format!("{name}: key {} not found", text.shown(0)?),
@@ -73,6 +77,10 @@ fn is_builtin_exception(ty: TypeIn<'_>) -> bool {
     let builtin = ty.types.nominal_parts(ty.ty).is_some_and(|(decl, _)| decl.is_builtin());
     builtin && ty.types.nominal_parts(ty.types.supertype(ty.ty)).is_some_and(|(d, _)| d == decl::EXCEPTION)
 }
+
+/// The `world` of a `MethodError` for a call that several methods fit, none of which is more specific. The exception has no other field that could say so,
+/// and no program has as many worlds.
+pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
 
 /// The fields of an exception.
 struct Texts<'g, G, N> {
@@ -222,6 +230,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
 
 #[cfg(test)]
 mod tests {
+    use super::AMBIGUOUS_WORLD;
     use crate::interp::{Interp, Options, SimMemory, Val};
     use crate::{Context, Module, Type};
 
@@ -237,10 +246,12 @@ mod tests {
         let matrix = interp.array(Type::INT64, &[0, 3], &[]).unwrap();
         let tuple = interp.tuple(&[Val::int64(1), Val::Type(Type::INT8), no.clone()]).unwrap();
         let pair = interp.tuple(&[Val::int64(3), Val::int64(4)]).unwrap();
+        let ints = pair.clone();
         let inexact = interp.tuple(&[Val::Type(Type::INT64), Val::float64(1.5)]).unwrap();
         let f = Val::Singleton(cx.types.function(cx.names.intern("f")));
         let world = Val::bits(&cx.types, Type::UINT64, 0);
-        let rows: [(&str, Vec<Val>, &str); 17] = [
+        let ambiguous = Val::bits(&cx.types, Type::UINT64, AMBIGUOUS_WORLD.into());
+        let rows: [(&str, Vec<Val>, &str); 18] = [
             ("DivideError", vec![], "DivideError: integer division error"),
             ("OutOfMemoryError", vec![], "OutOfMemoryError()"),
             ("StackOverflowError", vec![], "StackOverflowError:"),
@@ -274,9 +285,10 @@ mod tests {
             ),
             (
                 "MethodError",
-                vec![f, tuple, world],
+                vec![f.clone(), tuple, world],
                 "MethodError: no method matching f(::Int64, ::Type{Int8}, ::String)",
             ),
+            ("MethodError", vec![f, ints, ambiguous], "MethodError: f(::Int64, ::Int64) is ambiguous"),
             (
                 "FieldError",
                 vec![Val::Type(Type::BOX), sym("x")],

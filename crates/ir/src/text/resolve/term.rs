@@ -125,7 +125,7 @@ impl<'a> Resolver<'a> {
                 }
                 ("+" | "-", [re, im]) if is_imaginary(im) => self.complex(re, im, op == "-", expr.span),
                 ("=>", [_, _]) => {
-                    let decl = self.find_decl("Pair")?;
+                    let decl = self.library_decl("Pair")?;
                     let fields = self.terms(args)?;
                     let params: Vec<Type> = fields.iter().map(Term::ty).collect();
                     let ty = self.cx.types.nominal(decl, &params);
@@ -320,7 +320,7 @@ impl<'a> Resolver<'a> {
                 return bits(ty, 0);
             }
             "im" => return self.imaginary_unit(expr.span),
-            "missing" if self.find_decl("Missing").is_some() => {
+            "missing" if self.library_decl("Missing").is_some() => {
                 let ty = self.ty_by_name("Missing")?;
                 return Some(Term::Const(Const::Singleton(ty)));
             }
@@ -346,14 +346,14 @@ impl<'a> Resolver<'a> {
 
     /// `im`, which is `Complex(false, true)`.
     fn imaginary_unit(&mut self, at: Span) -> Option<Term> {
-        let decl = self.find_decl("Complex")?;
+        let decl = self.library_decl("Complex")?;
         let ty = self.cx.types.nominal(decl, &[Type::BOOL]);
         let part = |bits| Term::Const(Const::Bits { ty: Type::BOOL, bits });
         self.aggregate(ty, vec![part(0), part(1)], at)
     }
 
     fn ty_by_name(&mut self, name: &str) -> Option<Type> {
-        let decl = self.find_decl(name)?;
+        let decl = self.library_decl(name)?;
         self.cx.types.nominal(decl, &[]).ok()
     }
 
@@ -643,7 +643,7 @@ impl<'a> Resolver<'a> {
     fn number_of_two(&mut self, name: &str, parts: &[Expr<'a>], at: Span) -> Option<Term> {
         let fields = self.terms(parts)?;
         let elem = fields[0].ty();
-        let Some(decl) = self.find_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem)) else {
+        let Some(decl) = self.library_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem)) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[elem]);
@@ -667,7 +667,7 @@ impl<'a> Resolver<'a> {
         }
         let im = self.term(&part, None)?;
         let re = self.converted(re, im.ty())?;
-        let Some(decl) = self.find_decl("Complex").filter(|_| re.ty() == im.ty()) else {
+        let Some(decl) = self.library_decl("Complex").filter(|_| re.ty() == im.ty()) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[im.ty()]);
@@ -681,7 +681,7 @@ impl<'a> Resolver<'a> {
         {
             let fields = vec![self.term(first, None)?, self.term(step, None)?, self.term(stop, None)?];
             let (elem, by) = (fields[0].ty(), fields[1].ty());
-            let Some(decl) = self.find_decl("StepRange").filter(|_| fields[2].ty() == elem) else {
+            let Some(decl) = self.library_decl("StepRange").filter(|_| fields[2].ty() == elem) else {
                 return self.fail(ResolveError::NotAConstant, at);
             };
             let ty = self.cx.types.nominal(decl, &[elem, by]);
@@ -689,7 +689,7 @@ impl<'a> Resolver<'a> {
         }
         let fields = vec![self.term(start, None)?, self.term(stop, None)?];
         let elem = fields[0].ty();
-        let Some(decl) = self.find_decl("UnitRange").filter(|_| fields[1].ty() == elem) else {
+        let Some(decl) = self.library_decl("UnitRange").filter(|_| fields[1].ty() == elem) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[elem]);

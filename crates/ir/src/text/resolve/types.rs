@@ -16,6 +16,7 @@ use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::function_name::FunctionName;
+use crate::names::Name;
 use crate::op::Level;
 use crate::types::{Decl, DeclKind, FieldDecl, LowType, MAX_WIDTH, PrimitiveRepr, Type, TypeError, decl};
 
@@ -92,8 +93,8 @@ impl<'a> Resolver<'a> {
     /// The type that `expr` spells.
     pub(super) fn ty(&mut self, expr: &Expr<'a>) -> Option<Type> {
         match &expr.kind {
-            ExprKind::Name(name) => self.named_type(name, expr.span),
-            ExprKind::Path(parts) => self.named_type(last_name(parts), expr.span),
+            ExprKind::Name(name) => self.named_type(std::slice::from_ref(name), expr.span),
+            ExprKind::Path(parts) => self.named_type(parts, expr.span),
             ExprKind::Curly(base, params) => self.instance(base, params, expr.span),
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
@@ -176,21 +177,26 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn named_type(&mut self, name: &str, at: Span) -> Option<Type> {
+    /// A type by its name, with modules in front of it or not.
+    fn named_type(&mut self, parts: &[Cow<'_, str>], at: Span) -> Option<Type> {
+        let name = last_name(parts);
         if let Some(var) = self.type_var(name) {
             return Some(match var {
                 TypeVar::Param(ty) | TypeVar::Free(ty) => ty,
             });
         }
+        // Names that are free to be declared: `struct Token`, `struct Cint`.
+        let is_declared = self.own_decl(parts).is_some();
         if self.level == Level::Low
             && let Some(low) = LowType::from_name(name)
         {
             return Some(Type::low(low));
         }
-        if let Some(&(_, ty)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+        if let Some(&(_, ty)) = ALIASES.iter().find(|(alias, _)| *alias == name && !is_declared) {
             return Some(ty);
         }
         match name {
+            _ if is_declared => {}
             "Any" => return Some(Type::ANY),
             "Vector" | "Matrix" => {
                 let generic = self.cx.types.nominal(decl::ARRAY, &[]);
@@ -207,7 +213,7 @@ impl<'a> Resolver<'a> {
         if let Some(Term::Const(Const::Type(ty))) = self.consts.get(name) {
             return Some(*ty);
         }
-        match self.find_decl(name) {
+        match self.decl_of(parts) {
             Some(decl) => {
                 let ty = self.cx.types.nominal(decl, &[]);
                 self.made(ty, at)
@@ -221,7 +227,7 @@ impl<'a> Resolver<'a> {
 
     /// A declared type of which another name gives parameters, and the text the rest; with an open one its generic type.
     fn partial(&mut self, base: &str, given: &[Given], params: &[Expr<'a>], at: Span) -> Option<Type> {
-        let Some(decl) = self.find_decl(base) else { return self.unknown_type(base, at) };
+        let Some(decl) = self.library_decl(base) else { return self.unknown_type(base, at) };
         let mut rest = params.iter();
         let mut types = Vec::with_capacity(given.len());
         let mut open = false;
@@ -274,8 +280,33 @@ impl<'a> Resolver<'a> {
         (result, free.is_some())
     }
 
+    /// The declaration that a name means, which has no module in front.
     pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
-        let known = self.cx.names.find(name).and_then(|name| self.cx.types.find_decl(name));
+        self.decl_of(&[Cow::Borrowed(name)])
+    }
+
+    /// The declaration that a name means, with modules in front of it or not. `Box` is the type that was declared, if one was, and `Core.Box` the builtin.
+    fn decl_of(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
+        let name = last_name(parts);
+        self.own_decl(parts).or_else(|| self.library_decl(name))
+    }
+
+    /// The declared type that a name means, and no builtin.
+    fn own_decl(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
+        let name = self.cx.names.find(last_name(parts))?;
+        let is_builtin = || self.cx.types.find_builtin(name).is_some();
+        let is_cores = parts.len() > 1 && matches!(&*parts[0], "Core" | "Base") || self.is_library;
+        if is_cores && is_builtin() {
+            return None;
+        }
+        self.cx.types.find_own(name)
+    }
+
+    /// The declaration that a name means in Julia's library: literals and calls of its C functions have such types.
+    pub(super) fn library_decl(&self, name: &str) -> Option<Decl> {
+        let types = &self.cx.types;
+        let known = self.cx.names.find(name);
+        let known = known.and_then(|name| types.find_builtin(name).or_else(|| types.find_own(name)));
         known.or_else(|| self.declare_known(name))
     }
 
@@ -296,12 +327,13 @@ impl<'a> Resolver<'a> {
 
     /// `Base{params…}`.
     fn instance(&mut self, base: &Expr<'a>, params: &[Expr<'a>], at: Span) -> Option<Type> {
-        let name = match &base.kind {
-            ExprKind::Name(name) => name.clone(),
-            ExprKind::Path(parts) => Cow::Owned(last_name(parts).to_owned()),
+        let parts = match &base.kind {
+            ExprKind::Name(name) => std::slice::from_ref(name),
+            ExprKind::Path(parts) => &parts[..],
             _ => return self.fail(ResolveError::NotAType, base.span),
         };
-        match (&*name, params) {
+        let name = last_name(parts);
+        match (name, params) {
             ("Union", _) => {
                 let members = self.types(params)?;
                 let union = self.cx.types.union(&members);
@@ -331,7 +363,7 @@ impl<'a> Resolver<'a> {
                     let ty = self.cx.types.type_of(of);
                     self.made(ty, at)
                 }
-                TypeArg::Open(_) => self.named_type("Type", at),
+                TypeArg::Open(_) => self.named_type(&[Cow::Borrowed("Type")], at),
             },
             ("Vector" | "Matrix", [elem]) => {
                 let dims = if name == "Vector" { 1 } else { 2 };
@@ -340,7 +372,7 @@ impl<'a> Resolver<'a> {
                         let array = self.cx.types.array(elem, dims);
                         self.made(array, at)
                     }
-                    TypeArg::Open(_) => self.named_type("Vector", at),
+                    TypeArg::Open(_) => self.named_type(&[Cow::Borrowed("Vector")], at),
                 }
             }
             // The form behind `Memory{T}`: which memory, elements, where.
@@ -355,11 +387,11 @@ impl<'a> Resolver<'a> {
                 let decl = if name == "GenericMemory" { decl::MEMORY } else { decl::MEMORY_REF };
                 self.nominal(decl, std::slice::from_ref(elem), at)
             }
-            _ => match self.find_decl(&name) {
+            _ => match self.decl_of(parts) {
                 Some(decl) => self.nominal(decl, params, at),
                 None => match PARTIAL.iter().find(|(alias, ..)| *alias == name) {
                     Some((_, base, given)) => self.partial(base, given, params, at),
-                    None => self.unknown_type(&name, base.span),
+                    None => self.unknown_type(name, base.span),
                 },
             },
         }
@@ -509,7 +541,7 @@ impl<'a> Resolver<'a> {
 
     /// The type of what a signature names: `Type{T}` for a constructor, else that of a function.
     pub(super) fn named_object(&self, parts: &[Cow<'_, str>], is_dump: bool) -> Type {
-        let decl = self.find_decl(last_name(parts));
+        let decl = self.decl_of(parts);
         let constructed = decl.and_then(|decl| self.cx.types.nominal(decl, &[]).ok());
         constructed.and_then(|ty| self.cx.types.type_of(ty).ok()).unwrap_or_else(|| {
             let (module, name) = self.functions.module_defined(parts, is_dump);
@@ -647,7 +679,9 @@ impl<'a> Resolver<'a> {
                 .collect();
             let Some(params) = params else { continue };
             let name = self.cx.names.intern(&decl.name.0);
-            match self.cx.types.declare(name, &params) {
+            let restated =
+                self.cx.types.find_builtin(name).filter(|&builtin| self.restates(builtin, &params, decl));
+            match restated.map_or_else(|| self.cx.types.declare(name, &params), Ok) {
                 Ok(id) => {
                     by_name.insert(&decl.name.0, declared.len());
                     declared.push((id, decl));
@@ -677,9 +711,51 @@ impl<'a> Resolver<'a> {
         declared.into_iter().map(|(id, _)| id).collect()
     }
 
-    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
+    /// Whether a declaration says of a builtin what the builtin is: printed programs may declare `Pair` as they declare their own types. With another body
+    /// it declares a type of its own.
+    fn restates(&mut self, builtin: Decl, params: &[Name], decl: &TypeDecl<'a>) -> bool {
         let cx = self.cx.clone();
-        for (index, &param) in cx.types.decl(id).params.iter().enumerate() {
+        let Some(known) = cx.types.body(builtin) else { return false };
+        let has_names = match (&known.kind, &decl.kind) {
+            (DeclKind::Abstract, TypeDeclKind::Abstract) | (DeclKind::Primitive { .. }, TypeDeclKind::Primitive { .. }) => true,
+            (DeclKind::Struct { mutable, fields }, TypeDeclKind::Struct { mutable: own, fields: stated }) => {
+                let names = fields.iter().map(|field| cx.names.text(field.name));
+                mutable == own && names.eq(stated.iter().map(|field| &*field.name))
+            }
+            _ => false,
+        };
+        if !has_names || cx.types.decl(builtin).params.len() != params.len() {
+            return false;
+        }
+        // A type that is unknown here is none of a builtin.
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        let stated = self.body_of(params, decl);
+        self.diagnostics = diagnostics;
+        match (stated, &known.kind) {
+            (Some((supertype, DeclKind::Primitive { bits, .. })), DeclKind::Primitive { bits: own, .. }) => {
+                supertype == known.supertype && bits == *own
+            }
+            (Some((supertype, kind)), _) => supertype == known.supertype && kind == known.kind,
+            (None, _) => false,
+        }
+    }
+
+    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
+        if id.is_builtin() {
+            return;
+        }
+        let cx = self.cx.clone();
+        if let Some((supertype, kind)) = self.body_of(&cx.types.decl(id).params, decl)
+            && let Err(error) = cx.types.define(id, supertype, kind)
+        {
+            self.made(Err(error), decl.name.1);
+        }
+    }
+
+    /// The supertype and the kind that a declaration states.
+    fn body_of(&mut self, params: &[Name], decl: &TypeDecl<'a>) -> Option<(Type, DeclKind)> {
+        let cx = self.cx.clone();
+        for (index, &param) in params.iter().enumerate() {
             let name = cx.names.text(param).to_owned();
             self.type_vars.push((name.into(), TypeVar::Param(cx.types.param(index as u32))));
         }
@@ -692,7 +768,7 @@ impl<'a> Resolver<'a> {
             TypeDeclKind::Primitive { bits: (bits, at) } => match u16::try_from(*bits) {
                 Ok(bits) => Some(DeclKind::Primitive { bits, repr: PrimitiveRepr::Bits }),
                 Err(_) => {
-                    let name = cx.types.decl(id).name;
+                    let name = cx.names.intern(&decl.name.0);
                     self.made(Err(TypeError::PrimitiveWidth { name, bits: u16::MAX }), *at);
                     None
                 }
@@ -715,11 +791,7 @@ impl<'a> Resolver<'a> {
                 .map(|fields| DeclKind::Struct { mutable: *mutable, fields }),
         };
         self.type_vars.clear();
-        if let (Some(supertype), Some(kind)) = (supertype, kind)
-            && let Err(error) = cx.types.define(id, supertype, kind)
-        {
-            self.made(Err(error), decl.name.1);
-        }
+        Some((supertype?, kind?))
     }
 }
 
