@@ -38,6 +38,7 @@ const CALLS: &[(&str, &[&str])] = &[
     (">>>", &["-1", "60"]),
     ("<", &["1", "1.5"]),
     ("<", &["\"a\"", "\"b\""]),
+    (">=", &["\"a\"", "\"b\""]),
     ("<=", &["2", "2"]),
     (">", &["2", "3"]),
     (">=", &["2", "3"]),
@@ -121,7 +122,13 @@ const CALLS: &[(&str, &[&str])] = &[
 
 /// Functions of the prelude that other functions of it need, or that take a type which a literal cannot give.
 const INNER: &[&str] = &[
+    "dict_at",
+    "dict_index",
+    "dict_is_filled",
+    "dict_length",
     "fld_days",
+    "get",
+    "haskey",
     "io_room",
     "padded_digits",
     "pairwise_blocksize",
@@ -216,6 +223,7 @@ fn prelude_functions() -> BTreeSet<String> {
         "prelude.jlir",
         "prelude_more.jlir",
         "prelude_strings.jlir",
+        "prelude_dict.jlir",
         "prelude_io.jlir",
         "prelude_buffer.jlir",
         "prelude_dates.jlir",

@@ -72,10 +72,11 @@ const fn writing(buffer: &'static Buffer) -> Part {
     Part { text: include_str!("prelude_buffer.jlir"), needs: &["GenericIOBuffer"], buffer: Some(buffer) }
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     part(include_str!("prelude.jlir"), &[]),
     part(include_str!("prelude_more.jlir"), &[]),
     part(include_str!("prelude_strings.jlir"), &[]),
+    part(include_str!("prelude_dict.jlir"), &["Dict"]),
     part(include_str!("prelude_io.jlir"), &["GenericIOBuffer"]),
     writing(&ANY_BUFFER),
     writing(&VECTOR_BUFFER),
@@ -266,10 +267,13 @@ mod tests {
                      struct Date\n    instant::UTInstant{Day}\nend\n";
         let all = [few, old, &new].map(|buffer| format!("{buffer}{dates}"));
         let all_types = all.each_ref().map(String::as_str);
-        for (types, part) in all_types.into_iter().flat_map(|types| PARTS.iter().map(move |part| (types, part))) {
+        for (types, part) in
+            all_types.into_iter().flat_map(|types| PARTS.iter().map(move |part| (types, part)))
+        {
             let cx = Context::new();
             if !part.needs.is_empty() {
-                text::read(&SourceFile::new("types", types).unwrap(), &cx);
+                let names = format!("{types}function uses(x::Dict)::Nothing\n1 ─      return nothing\nend\n");
+                text::read(&SourceFile::new("types", names).unwrap(), &cx);
             }
             if !part.fits(&cx) {
                 continue;

@@ -380,7 +380,8 @@ impl Module {
     /// Whether several methods of `function` accept arguments of these types, and none of them is the most specific.
     pub fn is_ambiguous(&self, function: Type, args: &[Type]) -> bool {
         let fits = |&id: &FuncId| self.funcs[id].level == Level::High && self.accepts(id, args);
-        self.methods(function).iter().copied().any(|id| fits(&id)) && self.find_method(function, args).is_none()
+        self.methods(function).iter().copied().any(|id| fits(&id))
+            && self.find_method(function, args).is_none()
     }
 
     /// The method of `function` for exactly these types (without the function object), which is the most specific one for them: whatever

@@ -454,7 +454,9 @@ fn types_with_names_of_julias_own() {
     passes(same);
     // Types are spelled with some names.
     for name in ["Int64", "Array{T, N}", "Vector{T}", "Union", "Tuple", "Type", "Function"] {
-        let text = format!("# types: struct {name}; x::Int32; end\n# signature: f()::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n");
+        let text = format!(
+            "# types: struct {name}; x::Int32; end\n# signature: f()::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n"
+        );
         assert!(refusal("t", &text).is_some_and(|why| why.contains("cannot be declared")), "{name}");
     }
 }

@@ -419,6 +419,7 @@ impl<'m> Interp<'m> {
             TypeKind::Generic(decl) => types.nominal(*decl, &given),
             TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => types.tuple(&given),
             _ if given.is_empty() => Ok(generic),
+            TypeKind::Bottom => types.union(&given),
             _ => {
                 return Err(Fault::Unsupported(format!(
                     "`{}` takes no type parameters",

@@ -180,7 +180,11 @@ impl TypeError {
                         write!(f, "`{}` is already declared differently", text(name))
                     }
                     TypeError::Reserved { name } => {
-                        write!(f, "types are spelled with the name `{}`, so it cannot be declared", text(name))
+                        write!(
+                            f,
+                            "types are spelled with the name `{}`, so it cannot be declared",
+                            text(name)
+                        )
                     }
                     TypeError::PrimitiveWidth { name, bits } => write!(
                         f,

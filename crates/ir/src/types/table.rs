@@ -660,7 +660,8 @@ impl Types {
     fn is_reserved(&self, name: Name) -> bool {
         const WORDS: [&str; 9] =
             ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
-        WORDS.contains(&self.names.text(name)) || self.find_builtin(name).is_some_and(|decl| decl <= decl::NUMBER)
+        WORDS.contains(&self.names.text(name))
+            || self.find_builtin(name).is_some_and(|decl| decl <= decl::NUMBER)
     }
 
     /// The second half of a declaration. Defining it again with the same body changes nothing.

@@ -21,7 +21,8 @@ use brolga_ir::{LowType, Op, RuntimeFn, Type, Value};
 impl Lowering<'_> {
     /// A function of Julia's run time that copies bytes, in place; `None` if it is none, or the types are others.
     pub(super) fn copied_bytes(&mut self, name: &str, args: &[Val]) -> Step<Option<Val>> {
-        let (Ok(vector), Ok(memory)) = (self.types.vector(Type::UINT8), self.types.memory(Type::UINT8)) else {
+        let (Ok(vector), Ok(memory)) = (self.types.vector(Type::UINT8), self.types.memory(Type::UINT8))
+        else {
             return Ok(None);
         };
         Ok(match (name, args) {
@@ -35,7 +36,8 @@ impl Lowering<'_> {
                 Some(Val::scalar(vector, self.vector_over(vector, Type::UINT8, bytes, length)?))
             }
             ("jl_array_to_string", [of]) if of.ty == vector => {
-                let (&[array], &[length]) = (&of.leaves[..], &self.array_dims(of, Type::UINT8, 1)?[..]) else {
+                let (&[array], &[length]) = (&of.leaves[..], &self.array_dims(of, Type::UINT8, 1)?[..])
+                else {
                     return Ok(None);
                 };
                 let text = self.value(Op::CallRuntime(RuntimeFn::GcString), &[length], Type::TRACKED);

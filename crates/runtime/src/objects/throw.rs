@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::Context;
+use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::types::{Type, TypeKind};
 
 use crate::heap::{Obj, Object, ObjectError, Root, Scope, TypeDesc, TypeRef};

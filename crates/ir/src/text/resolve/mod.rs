@@ -2,7 +2,8 @@
 //!
 //! | file | what it turns into what |
 //! |---|---|
-//! | `types` | type expressions and declarations into [`Type`](crate::Type)s |
+//! | `types` | type expressions into [`Type`](crate::Type)s |
+//! | `declarations` | declarations of types |
 //! | `term` | literals and constructors into constants |
 //! | `body` | rows into instructions |
 //! | `call` | callees and statements into operations |
@@ -27,6 +28,7 @@
 
 mod body;
 mod call;
+mod declarations;
 mod error;
 mod exceptions;
 mod exported;
@@ -163,6 +165,8 @@ struct Resolver<'a> {
     /// The level of what is being read: it decides which type names exist and what literals are.
     level: Level,
     type_vars: Vec<(Cow<'a, str>, TypeVar)>,
+    /// Whether a type was read since this was cleared that has no form of its own here, and became a supertype.
+    has_widened: bool,
     /// Of the free ones that were named, the place of the one that was bound first.
     lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
@@ -212,6 +216,7 @@ impl<'a> Resolver<'a> {
             diagnostics,
             level: Level::High,
             type_vars: Vec::new(),
+            has_widened: false,
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),

@@ -22,7 +22,7 @@ use crate::module;
 use crate::names::Name;
 use crate::op::Level;
 use crate::scalar::{Outcome, Scalar, ScalarType, eval};
-use crate::types::{DeclKind, PrimitiveRepr, Type, TypeKind};
+use crate::types::{Decl, DeclKind, PrimitiveRepr, Type, TypeKind};
 
 /// A constant as a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -137,7 +137,7 @@ impl<'a> Resolver<'a> {
                 let ty = self.ty(ty)?;
                 self.bits_of(ty, *address, expr.span)
             }
-            ExprKind::Curly(..) | ExprKind::Macro(..) => {
+            ExprKind::Curly(..) | ExprKind::Macro(..) | ExprKind::Where(..) => {
                 let ty = self.ty(expr)?;
                 Some(Term::Const(Const::Type(ty)))
             }
@@ -205,6 +205,10 @@ impl<'a> Resolver<'a> {
                     _ => Type::UINT128,
                 };
                 (ty, value)
+            }
+            // Julia prints floats of 16 bits so where their type is known.
+            Literal::Float64(value) if wanted == Some(Type::FLOAT16) => {
+                return self.float_constant(Type::FLOAT16, value, at);
             }
             Literal::Float64(value) => {
                 (if low { Type::F64 } else { Type::FLOAT64 }, u128::from(value.to_bits()))
@@ -585,6 +589,9 @@ impl<'a> Resolver<'a> {
             return self.aggregate(Ok(ty), fields?, at);
         }
         if let TypeKind::Generic(decl) = *types.kind(ty) {
+            if self.library_decl("CartesianIndex") == Some(decl) {
+                return self.cartesian_index(decl, args, at);
+            }
             let fields: Option<Vec<Term>> = args
                 .iter()
                 .map(|arg| self.function_in_constant(arg).or_else(|| self.term(arg, None)))
@@ -639,11 +646,23 @@ impl<'a> Resolver<'a> {
         Some(Term::Aggregate { ty, fields })
     }
 
+    /// `CartesianIndex(1, 2)`, which has one field: the tuple of the numbers.
+    fn cartesian_index(&mut self, decl: Decl, args: &[Expr<'a>], at: Span) -> Option<Term> {
+        let numbers: Option<Vec<Term>> = args.iter().map(|arg| self.converted(arg, Type::INT64)).collect();
+        let numbers = numbers?;
+        let tuple = self.cx.types.tuple(&vec![Type::INT64; numbers.len()]);
+        let tuple = self.aggregate(tuple, numbers, at)?;
+        let count = self.cx.types.int(args.len() as i64);
+        let ty = self.cx.types.nominal(decl, &[count]);
+        self.aggregate(ty, vec![tuple], at)
+    }
+
     /// `n//d`: a struct of two numbers of one type.
     fn number_of_two(&mut self, name: &str, parts: &[Expr<'a>], at: Span) -> Option<Term> {
         let fields = self.terms(parts)?;
         let elem = fields[0].ty();
-        let Some(decl) = self.library_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem)) else {
+        let Some(decl) = self.library_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem))
+        else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[elem]);

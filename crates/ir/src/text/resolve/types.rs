@@ -1,4 +1,4 @@
-//! Expressions to types, and type declarations.
+//! Expressions to types.
 //!
 //! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. A type that is only
 //! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
@@ -7,18 +7,17 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
-use super::super::ast::{Expr, ExprKind, Literal, TypeDecl, TypeDeclKind};
+use super::super::ast::{Expr, ExprKind, Literal};
 use super::error::ResolveError;
 use super::near::near;
 use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::function_name::FunctionName;
-use crate::names::Name;
 use crate::op::Level;
-use crate::types::{Decl, DeclKind, FieldDecl, LowType, MAX_WIDTH, PrimitiveRepr, Type, TypeError, decl};
+use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
 
 /// Other names that Julia gives to types.
 const ALIASES: [(&str, Type); 23] = [
@@ -140,6 +139,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Whether a type has no form of its own here, so that a supertype stands for it: `Vector{<:Real}`, `Matrix`.
+    pub(super) fn is_widened(&mut self, expr: &Expr<'a>) -> bool {
+        let before = std::mem::replace(&mut self.has_widened, false);
+        let _ty = self.ty(expr);
+        std::mem::replace(&mut self.has_widened, before)
+    }
+
     /// Whether `expr` has the form of a type and its outermost name is one; says nothing if not.
     pub(super) fn looks_like_type(&self, expr: &Expr<'a>) -> bool {
         match &expr.kind {
@@ -199,6 +205,7 @@ impl<'a> Resolver<'a> {
             _ if is_declared => {}
             "Any" => return Some(Type::ANY),
             "Vector" | "Matrix" => {
+                self.has_widened = true;
                 let generic = self.cx.types.nominal(decl::ARRAY, &[]);
                 return self.made(generic, at);
             }
@@ -252,6 +259,7 @@ impl<'a> Resolver<'a> {
         if rest.next().is_some() {
             return self.fail(ResolveError::NotAType, at);
         }
+        self.has_widened |= open;
         let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
         self.made(ty, at)
     }
@@ -363,7 +371,10 @@ impl<'a> Resolver<'a> {
                     let ty = self.cx.types.type_of(of);
                     self.made(ty, at)
                 }
-                TypeArg::Open(_) => self.named_type(&[Cow::Borrowed("Type")], at),
+                TypeArg::Open(of) => {
+                    self.has_widened |= of != Type::ANY;
+                    self.named_type(&[Cow::Borrowed("Type")], at)
+                }
             },
             ("Vector" | "Matrix", [elem]) => {
                 let dims = if name == "Vector" { 1 } else { 2 };
@@ -401,12 +412,21 @@ impl<'a> Resolver<'a> {
     fn nominal(&mut self, decl: Decl, params: &[Expr<'a>], at: Span) -> Option<Type> {
         let mut types = Vec::with_capacity(params.len());
         let mut open = params.len() < self.cx.types.decl(decl).params.len();
+        let mut is_free = !open;
         for param in params {
             match self.type_param(param)? {
                 TypeArg::Type(ty) => types.push(ty),
-                TypeArg::Open(_) => open = true,
+                TypeArg::Open(bound) => {
+                    open = true;
+                    is_free &= bound == Type::ANY;
+                }
             }
         }
+        // `Dict{K, V} where {K, V}` is the generic type.
+        let spelled = |param: &Expr<'a>| self.source.get(param.span.range()).unwrap_or("");
+        is_free &=
+            types.is_empty() && params.iter().map(spelled).collect::<FxHashSet<_>>().len() == params.len();
+        self.has_widened |= open && !params.is_empty() && !is_free;
         let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
         self.made(ty, at)
     }
@@ -430,7 +450,11 @@ impl<'a> Resolver<'a> {
             };
             match vararg {
                 None => match self.type_param(param)? {
-                    TypeArg::Type(ty) | TypeArg::Open(ty) => elems.push(ty),
+                    TypeArg::Type(ty) => elems.push(ty),
+                    TypeArg::Open(ty) => {
+                        self.has_widened = true;
+                        elems.push(ty);
+                    }
                 },
                 Some(_) if index + 1 != params.len() => return self.fail(ResolveError::NotAType, param.span),
                 Some([]) => rest = Some(Type::ANY),
@@ -657,162 +681,12 @@ impl<'a> Resolver<'a> {
             }
         }
     }
-
-    // ----- declarations -----
-
-    /// Declares all types, then defines them, supertypes first.
-    pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) -> Vec<Decl> {
-        let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
-        let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
-        for decl in decls {
-            let params: Option<Vec<_>> = decl
-                .params
-                .iter()
-                .map(|param| match &param.kind {
-                    ExprKind::Name(name) => Some(self.cx.names.intern(name)),
-                    ExprKind::Infix(op, args) if op == "<:" => match &args[0].kind {
-                        ExprKind::Name(name) => Some(self.cx.names.intern(name)),
-                        _ => self.fail(ResolveError::NotAType, param.span),
-                    },
-                    _ => self.fail(ResolveError::NotAType, param.span),
-                })
-                .collect();
-            let Some(params) = params else { continue };
-            let name = self.cx.names.intern(&decl.name.0);
-            let restated =
-                self.cx.types.find_builtin(name).filter(|&builtin| self.restates(builtin, &params, decl));
-            match restated.map_or_else(|| self.cx.types.declare(name, &params), Ok) {
-                Ok(id) => {
-                    by_name.insert(&decl.name.0, declared.len());
-                    declared.push((id, decl));
-                }
-                Err(error) => {
-                    self.made(Err(error), decl.name.1);
-                }
-            }
-        }
-        let mut defined = vec![false; declared.len()];
-        for first in 0..declared.len() {
-            // The chain of supertypes that are still to be defined, nearest first. It ends at a defined one; at one
-            // that is in the chain already `define` finds the cycle.
-            let mut chain = Vec::new();
-            let mut at = Some(first);
-            while let Some(index) = at.filter(|&i| !defined[i]) {
-                defined[index] = true;
-                chain.push(index);
-                let above = declared[index].1.supertype.as_ref().and_then(|e| type_head_name(e));
-                at = above.and_then(|name| by_name.get(name).copied());
-            }
-            for index in chain.into_iter().rev() {
-                let (id, decl) = declared[index];
-                self.define_type(id, decl);
-            }
-        }
-        declared.into_iter().map(|(id, _)| id).collect()
-    }
-
-    /// Whether a declaration says of a builtin what the builtin is: printed programs may declare `Pair` as they declare their own types. With another body
-    /// it declares a type of its own.
-    fn restates(&mut self, builtin: Decl, params: &[Name], decl: &TypeDecl<'a>) -> bool {
-        let cx = self.cx.clone();
-        let Some(known) = cx.types.body(builtin) else { return false };
-        let has_names = match (&known.kind, &decl.kind) {
-            (DeclKind::Abstract, TypeDeclKind::Abstract) | (DeclKind::Primitive { .. }, TypeDeclKind::Primitive { .. }) => true,
-            (DeclKind::Struct { mutable, fields }, TypeDeclKind::Struct { mutable: own, fields: stated }) => {
-                let names = fields.iter().map(|field| cx.names.text(field.name));
-                mutable == own && names.eq(stated.iter().map(|field| &*field.name))
-            }
-            _ => false,
-        };
-        if !has_names || cx.types.decl(builtin).params.len() != params.len() {
-            return false;
-        }
-        // A type that is unknown here is none of a builtin.
-        let diagnostics = std::mem::take(&mut self.diagnostics);
-        let stated = self.body_of(params, decl);
-        self.diagnostics = diagnostics;
-        match (stated, &known.kind) {
-            (Some((supertype, DeclKind::Primitive { bits, .. })), DeclKind::Primitive { bits: own, .. }) => {
-                supertype == known.supertype && bits == *own
-            }
-            (Some((supertype, kind)), _) => supertype == known.supertype && kind == known.kind,
-            (None, _) => false,
-        }
-    }
-
-    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
-        if id.is_builtin() {
-            return;
-        }
-        let cx = self.cx.clone();
-        if let Some((supertype, kind)) = self.body_of(&cx.types.decl(id).params, decl)
-            && let Err(error) = cx.types.define(id, supertype, kind)
-        {
-            self.made(Err(error), decl.name.1);
-        }
-    }
-
-    /// The supertype and the kind that a declaration states.
-    fn body_of(&mut self, params: &[Name], decl: &TypeDecl<'a>) -> Option<(Type, DeclKind)> {
-        let cx = self.cx.clone();
-        for (index, &param) in params.iter().enumerate() {
-            let name = cx.names.text(param).to_owned();
-            self.type_vars.push((name.into(), TypeVar::Param(cx.types.param(index as u32))));
-        }
-        let supertype = match &decl.supertype {
-            Some(expr) => self.ty(expr),
-            None => Some(Type::ANY),
-        };
-        let kind = match &decl.kind {
-            TypeDeclKind::Abstract => Some(DeclKind::Abstract),
-            TypeDeclKind::Primitive { bits: (bits, at) } => match u16::try_from(*bits) {
-                Ok(bits) => Some(DeclKind::Primitive { bits, repr: PrimitiveRepr::Bits }),
-                Err(_) => {
-                    let name = cx.names.intern(&decl.name.0);
-                    self.made(Err(TypeError::PrimitiveWidth { name, bits: u16::MAX }), *at);
-                    None
-                }
-            },
-            TypeDeclKind::Struct { mutable, fields } => fields
-                .iter()
-                .map(|field| {
-                    let ty = match &field.ty {
-                        Some(ty) => self.ty(ty)?,
-                        None => Type::ANY,
-                    };
-                    Some(FieldDecl {
-                        name: cx.names.intern(&field.name),
-                        ty,
-                        is_const: field.is_const,
-                        is_atomic: field.is_atomic,
-                    })
-                })
-                .collect::<Option<Box<[_]>>>()
-                .map(|fields| DeclKind::Struct { mutable: *mutable, fields }),
-        };
-        self.type_vars.clear();
-        Some((supertype?, kind?))
-    }
 }
 
 enum TypeArg {
     Type(Type),
     /// Any subtype of this.
     Open(Type),
-}
-
-/// The outermost name of a type expression.
-fn type_head_name<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
-    match &expr.kind {
-        ExprKind::Name(name) => Some(name),
-        ExprKind::Path(parts) => Some(last_name(parts)),
-        ExprKind::Curly(base, _) => match &base.kind {
-            ExprKind::Name(name) => Some(name),
-            ExprKind::Path(parts) => Some(last_name(parts)),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names behind its `where`; any other parameter as it is.
