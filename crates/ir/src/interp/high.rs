@@ -419,6 +419,7 @@ impl<'m> Interp<'m> {
             TypeKind::Generic(decl) => types.nominal(*decl, &given),
             TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => types.tuple(&given),
             _ if given.is_empty() => Ok(generic),
+            TypeKind::Bottom => types.union(&given),
             _ => {
                 return Err(Fault::Unsupported(format!(
                     "`{}` takes no type parameters",
@@ -485,7 +486,7 @@ impl<'m> Interp<'m> {
     /// The pair and named tuple types that `modify…!` and `replace…!` return.
     pub(super) fn pair(&mut self, of: Type, old: Val, new: Val) -> Eval<Val> {
         let types = self.types();
-        let Some(pair) = types.find_decl(self.name("Pair")) else {
+        let Some(pair) = types.find_builtin(self.name("Pair")) else {
             return Err(Fault::Unsupported("`Pair` does not exist".to_owned()).into());
         };
         let ty = self.made(types.nominal(pair, &[of, of]))?;

@@ -82,6 +82,10 @@ fn is_builtin_exception(ty: TypeIn<'_>) -> bool {
     builtin && ty.types.nominal_parts(ty.types.supertype(ty.ty)).is_some_and(|(d, _)| d == decl::EXCEPTION)
 }
 
+/// The `world` of a `MethodError` for a call that several methods fit, none of which is more specific. The exception has no other field that could say so,
+/// and no program has as many worlds.
+pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
+
 /// The fields of an exception.
 struct Texts<'g, G, N> {
     graph: &'g mut G,
@@ -235,6 +239,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
 
 #[cfg(test)]
 mod tests {
+    use super::AMBIGUOUS_WORLD;
     use crate::interp::{Interp, Options, SimMemory, Val};
     use crate::{Context, Module, Type};
 
@@ -250,10 +255,12 @@ mod tests {
         let matrix = interp.array(Type::INT64, &[0, 3], &[]).unwrap();
         let tuple = interp.tuple(&[Val::int64(1), Val::Type(Type::INT8), no.clone()]).unwrap();
         let pair = interp.tuple(&[Val::int64(3), Val::int64(4)]).unwrap();
+        let ints = pair.clone();
         let inexact = interp.tuple(&[Val::Type(Type::INT64), Val::float64(1.5)]).unwrap();
         let f = Val::Singleton(cx.types.function(cx.names.intern("f")));
         let world = Val::bits(&cx.types, Type::UINT64, 0);
-        let rows: [(&str, Vec<Val>, &str); 17] = [
+        let ambiguous = Val::bits(&cx.types, Type::UINT64, AMBIGUOUS_WORLD.into());
+        let rows: [(&str, Vec<Val>, &str); 18] = [
             ("DivideError", vec![], "DivideError: integer division error"),
             ("OutOfMemoryError", vec![], "OutOfMemoryError()"),
             ("StackOverflowError", vec![], "StackOverflowError:"),
@@ -287,14 +294,10 @@ mod tests {
             ),
             (
                 "MethodError",
-                vec![f.clone(), tuple.clone(), world],
+                vec![f.clone(), tuple, world],
                 "MethodError: no method matching f(::Int64, ::Type{Int8}, ::String)",
             ),
-            (
-                "MethodError",
-                vec![f, tuple, Val::Bits { ty: Type::UINT64, bits: AMBIGUOUS_WORLD.into() }],
-                "MethodError: f(::Int64, ::Type{Int8}, ::String) is ambiguous",
-            ),
+            ("MethodError", vec![f, ints, ambiguous], "MethodError: f(::Int64, ::Int64) is ambiguous"),
             (
                 "FieldError",
                 vec![Val::Type(Type::BOX), sym("x")],

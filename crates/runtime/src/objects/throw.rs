@@ -106,7 +106,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.raise_fields(ExceptionKind::BoundsError, &[Some(of), Some(index)])
     }
 
-    /// `MethodError(callee, args, 0)`
+    /// `MethodError(callee, args, 0)`: no method fits.
     pub(crate) fn raise_method_error(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
         self.raise_method_error_in(0, callee, args)
     }
@@ -200,7 +200,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 impl ExceptionKind {
     /// The type of such exceptions; `None` for [`ExceptionKind::Other`].
     pub(crate) fn builtin_type(self, cx: &Context) -> Option<Type> {
-        let decl = cx.types.find_decl(cx.names.intern(self.name()))?;
+        let decl = cx.types.find_builtin(cx.names.intern(self.name()))?;
         decl.is_builtin().then(|| cx.types.nominal(decl, &[]).ok())?
     }
 
