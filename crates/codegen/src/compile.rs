@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
     MachBufferFinalized, MachDebugTagPos, verify_function,

@@ -167,7 +167,8 @@ impl<'a> Making<'a> {
     ) -> Result<Vec<u8>, Error> {
         let roots: Vec<FuncId> = roots.into_iter().collect();
         // Each function has its low form once, and code for each target that has a version of it.
-        let mut steps = Steps { told: self.progress, done: 0, of: roots.len() * (1 + self.targets.len().max(1)) };
+        let mut steps =
+            Steps { told: self.progress, done: 0, of: roots.len() * (1 + self.targets.len().max(1)) };
         let stages = Stages::new(module, self.level, self.opt, Cx::default());
         let mut stages = stages.with_roots(self.roots).on_heap(self.heap);
         let linked = stages.linked_telling(roots, &mut |symbol| steps.step(symbol))?;
@@ -390,7 +391,8 @@ impl Engine {
         let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
         let unit = jit.load_image(&code, types, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
-        let recipe = Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
+        let recipe =
+            Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());
