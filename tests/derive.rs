@@ -3,8 +3,8 @@
 
 use brolga::session::{Session, Workers};
 use brolga::{
-    Brolga, CallError, Engine, ExceptionKind, Guests, Limits, LookupError, OptLevel, Options, Program, Struct,
-    Unit,
+    Brolga, CallError, Engine, ExceptionKind, Guests, Limits, LookupError, OptLevel, Options, Program,
+    Struct, Unit,
 };
 
 #[derive(Brolga, Clone, Copy, PartialEq, Debug)]
@@ -122,17 +122,8 @@ function corner(of::Grid)::Float64
 end
 ";
 
-const GRID: Grid = Grid {
-    a: 1.0,
-    b: 2.0,
-    c: 3.0,
-    d: 4.5,
-    e: 5.0,
-    f: -6,
-    g: 7.0,
-    h: 8.0,
-    origin: Point { x: 9.0, y: 10.0 },
-};
+const GRID: Grid =
+    Grid { a: 1.0, b: 2.0, c: 3.0, d: 4.5, e: 5.0, f: -6, g: 7.0, h: 8.0, origin: Point { x: 9.0, y: 10.0 } };
 
 const MIXED: Mixed = Mixed { is_on: true, wide: -5, letter: 'θ', small: -300, half: 0.5, last: 255 };
 
@@ -302,7 +293,13 @@ end";
 1 ─ %1 = invoke Main.norm(of::Point)::Float64
 └──      return %1
 end";
-    let read = main.read("length.jlir", format!("abstract type Shape end\nstruct Point <: Shape\n    x::Float64\n    y::Float64\nend\n{text}").as_bytes());
+    let read = main.read(
+        "length.jlir",
+        format!(
+            "abstract type Shape end\nstruct Point <: Shape\n    x::Float64\n    y::Float64\nend\n{text}"
+        )
+        .as_bytes(),
+    );
     main.define(read.unwrap_or_else(|error| panic!("{error}"))).unwrap();
     let length = main.func::<(Point,), f64>("length").unwrap();
     assert_eq!(length.call((Point { x: 3.0, y: 4.0 },)), Ok(5.0));

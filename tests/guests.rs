@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use brolga::session::{Session, Workers};
 use brolga::{
-    AsyncCall, CallError, Cancel, Ended, Engine, ExceptionKind, Fuel, GuestError, GuestOptions, Guests, Limits,
-    OptLevel, Options, Program, TypedFunc, Vector,
+    AsyncCall, CallError, Cancel, Ended, Engine, ExceptionKind, Fuel, GuestError, GuestOptions, Guests,
+    Limits, OptLevel, Options, Program, TypedFunc, Vector,
 };
 
 type Int = TypedFunc<(i64,), i64>;

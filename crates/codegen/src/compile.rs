@@ -39,8 +39,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
     MachBufferFinalized, MachDebugTagPos, verify_function,
@@ -311,10 +311,12 @@ impl Compiler {
         }
         self.labels = places(&compiled.value_labels_ranges, target);
         self.slots.clear();
-        if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some()) {
+        if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some())
+        {
             // The frame pointer lies two words below the canonical frame address.
             let top = i64::from(layout.frame_to_fp_offset) + 16;
-            let slots = layout.stackslots.iter().map(|(slot, at)| (slot.as_u32(), i64::from(at.offset) - top));
+            let slots =
+                layout.stackslots.iter().map(|(slot, at)| (slot.as_u32(), i64::from(at.offset) - top));
             self.slots.extend(slots);
         }
         let lines = buffer

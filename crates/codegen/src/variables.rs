@@ -26,13 +26,18 @@ pub(crate) fn places(ranges: &ValueLabelsRanges, isa: &dyn TargetIsa) -> BTreeMa
     let mut found = BTreeMap::new();
     // The order of the table does not matter: labels are sorted.
     for (label, ranges) in ranges {
-        let places: Places = ranges.iter().filter_map(|range| {
-            let place = match range.loc {
-                LabelValueLoc::Reg(reg) => VariablePlace::Register(isa.map_regalloc_reg_to_dwarf(reg).ok()?),
-                LabelValueLoc::CFAOffset(offset) => VariablePlace::Frame(offset),
-            };
-            Some((range.start, range.end, place))
-        }).collect();
+        let places: Places = ranges
+            .iter()
+            .filter_map(|range| {
+                let place = match range.loc {
+                    LabelValueLoc::Reg(reg) => {
+                        VariablePlace::Register(isa.map_regalloc_reg_to_dwarf(reg).ok()?)
+                    }
+                    LabelValueLoc::CFAOffset(offset) => VariablePlace::Frame(offset),
+                };
+                Some((range.start, range.end, place))
+            })
+            .collect();
         found.insert(label.as_u32(), places);
     }
     found
@@ -42,7 +47,9 @@ pub(crate) fn places(ranges: &ValueLabelsRanges, isa: &dyn TargetIsa) -> BTreeMa
 pub(crate) fn variables(cx: &Context, func: &Func, mut places: BTreeMap<u32, Places>) -> Vec<Variable> {
     let mut found: BTreeMap<&str, Variable> = BTreeMap::new();
     for (label, name) in func.value_names().iter().enumerate().rev() {
-        let Some(places) = u32::try_from(label).ok().and_then(|label| places.remove(&label)) else { continue };
+        let Some(places) = u32::try_from(label).ok().and_then(|label| places.remove(&label)) else {
+            continue;
+        };
         let text = cx.names.text(name.name);
         let variable = found.entry(text).or_insert_with(|| Variable {
             name: text.to_owned(),

@@ -45,7 +45,10 @@ fn expand(input: &DeriveInput) -> Result<proc_macro2::TokenStream, Error> {
         return Err(refuse(input, "programs find fields by name: the struct needs named fields"));
     };
     if let Some(param) = input.generics.params.first() {
-        return Err(Error::new_spanned(param, "a struct with parameters stands for no single struct of programs"));
+        return Err(Error::new_spanned(
+            param,
+            "a struct with parameters stands for no single struct of programs",
+        ));
     }
     check_repr(input)?;
     let count = fields.named.len();
@@ -53,7 +56,9 @@ fn expand(input: &DeriveInput) -> Result<proc_macro2::TokenStream, Error> {
         return Err(refuse(input, "a struct without fields has nothing to pass"));
     }
     if count > MOST_FIELDS {
-        let text = format!("{count} fields are more than {MOST_FIELDS}: put some into a struct of their own, which is a field");
+        let text = format!(
+            "{count} fields are more than {MOST_FIELDS}: put some into a struct of their own, which is a field"
+        );
         return Err(refuse(input, &text));
     }
     let (name, ty) = (name_of(input)?, &input.ident);

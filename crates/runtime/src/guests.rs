@@ -141,7 +141,8 @@ impl Guests {
             let (runtime, limits, cancel) = (runtime.clone(), limits.clone(), cancel.clone());
             let (turn, result) = (turn.clone(), Arc::clone(&result));
             move || {
-                let outcome = catch_unwind(AssertUnwindSafe(|| visit(&runtime, &turn, &cancel, &limits, body)));
+                let outcome =
+                    catch_unwind(AssertUnwindSafe(|| visit(&runtime, &turn, &cancel, &limits, body)));
                 drop(runtime);
                 if let Some(unwanted) = put(&result, outcome) {
                     let _dropped = fenced(|| drop(unwanted));

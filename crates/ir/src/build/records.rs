@@ -87,9 +87,11 @@ impl Record {
     pub fn declare(&self, cx: &Context) -> Result<Type, BuildError> {
         let types = &cx.types;
         let refused = |error: TypeError| BuildError::Type(error.display(types).to_string());
-        let fields = self.fields.iter().map(|(name, ty)| FieldDecl::new(cx.names.intern(name), *ty)).collect();
+        let fields =
+            self.fields.iter().map(|(name, ty)| FieldDecl::new(cx.names.intern(name), *ty)).collect();
         let decl = types.declare(cx.names.intern(&self.name), &[]).map_err(refused)?;
-        let supertype = match self.is_closure.then(|| types.find_decl(cx.names.intern("Function"))).flatten() {
+        let supertype = match self.is_closure.then(|| types.find_decl(cx.names.intern("Function"))).flatten()
+        {
             Some(function) => types.nominal(function, &[]).map_err(refused)?,
             None => self.supertype,
         };

@@ -167,12 +167,9 @@ impl fmt::Display for TypeError {
 
 impl std::error::Error for TypeError {}
 
-fn write_type_error(
-    f: &mut fmt::Formatter<'_>,
-    error: &TypeError,
-    types: Option<&Types>,
-) -> fmt::Result {
-    let text = |name: Name| types.map_or_else(|| format!("{name:?}"), |types| types.names().text(name).to_owned());
+fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option<&Types>) -> fmt::Result {
+    let text =
+        |name: Name| types.map_or_else(|| format!("{name:?}"), |types| types.names().text(name).to_owned());
     let shown = |ty: Type| types.map_or_else(|| format!("{ty:?}"), |types| types.display(ty).to_string());
     match *error {
         TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
@@ -193,12 +190,9 @@ fn write_type_error(
             "primitive type `{}` has {bits} bits; a multiple of 8 from 8 to 128 is needed",
             text(name)
         ),
-        TypeError::SupertypeNotAbstract { name, supertype } => write!(
-            f,
-            "the supertype `{}` of `{}` is not an abstract type",
-            shown(supertype),
-            text(name)
-        ),
+        TypeError::SupertypeNotAbstract { name, supertype } => {
+            write!(f, "the supertype `{}` of `{}` is not an abstract type", shown(supertype), text(name))
+        }
         TypeError::SupertypeCycle { name } => {
             write!(f, "`{}` would be a supertype of itself", text(name))
         }
@@ -210,10 +204,8 @@ fn write_type_error(
             f.write_str("a named tuple needs a plain tuple type with one element for each name")
         }
         TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
-        TypeError::MixedLevels { inner } => write!(
-            f,
-            "`{}` cannot stand inside this type: low and high types do not mix",
-            shown(inner)
-        ),
+        TypeError::MixedLevels { inner } => {
+            write!(f, "`{}` cannot stand inside this type: low and high types do not mix", shown(inner))
+        }
     }
 }

@@ -37,9 +37,7 @@ use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{
-    AttachError, Ended, EnterError, Exception, LimitError, Runtime, Thread, with_attached,
-};
+use brolga_runtime::{AttachError, Ended, EnterError, Exception, LimitError, Runtime, Thread, with_attached};
 use smallvec::SmallVec;
 
 use crate::call::value::{Handle, ValueError};

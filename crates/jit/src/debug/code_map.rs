@@ -406,16 +406,15 @@ mod tests {
     use super::*;
 
     fn unit(base: usize) -> CodeUnit {
-        let function =
-            |name, offset, size, lines| PlacedFunction {
-                name,
-                offset,
-                size,
-                frame_bytes: 32,
-                lines,
-                file: None,
-                variables: &[],
-            };
+        let function = |name, offset, size, lines| PlacedFunction {
+            name,
+            offset,
+            size,
+            frame_bytes: 32,
+            lines,
+            file: None,
+            variables: &[],
+        };
         let functions = [
             function("b", 0, 10, &[(0, 7), (4, 9)][..]),
             function("", 16, 1, &[]),

@@ -23,8 +23,8 @@ use gimli::write::{
 use gimli::{
     DW_AT_byte_size, DW_AT_encoding, DW_AT_external, DW_AT_frame_base, DW_AT_high_pc, DW_AT_language,
     DW_AT_location, DW_AT_low_pc, DW_AT_name, DW_AT_type, DW_ATE_address, DW_ATE_boolean, DW_ATE_float,
-    DW_ATE_signed, DW_ATE_unsigned, DW_LANG_C, DW_TAG_base_type, DW_TAG_subprogram, DW_TAG_variable, Encoding,
-    Format, LineEncoding, Register, RunTimeEndian,
+    DW_ATE_signed, DW_ATE_unsigned, DW_LANG_C, DW_TAG_base_type, DW_TAG_subprogram, DW_TAG_variable,
+    Encoding, Format, LineEncoding, Register, RunTimeEndian,
 };
 
 use crate::debug::code_map::{CodeFunction, CodeUnit};
@@ -132,14 +132,16 @@ fn add_function(unit: &mut Unit, function: CodeFunction<'_>, types: &mut BTreeMa
             ty
         });
         let mut places = vec![Location::BaseAddress { address: start }];
-        places.extend(variable.places.iter().filter(|(begin, end, _)| begin < end).map(|&(begin, end, place)| {
-            let mut data = Expression::new();
-            match place {
-                VariablePlace::Register(register) => data.op_reg(Register(register)),
-                VariablePlace::Frame(offset) => data.op_fbreg(offset),
-            }
-            Location::OffsetPair { begin: begin.into(), end: end.into(), data }
-        }));
+        places.extend(variable.places.iter().filter(|(begin, end, _)| begin < end).map(
+            |&(begin, end, place)| {
+                let mut data = Expression::new();
+                match place {
+                    VariablePlace::Register(register) => data.op_reg(Register(register)),
+                    VariablePlace::Frame(offset) => data.op_fbreg(offset),
+                }
+                Location::OffsetPair { begin: begin.into(), end: end.into(), data }
+            },
+        ));
         let places = unit.locations.add(LocationList(places));
         let entry = unit.add(own, DW_TAG_variable);
         let entry = unit.get_mut(entry);

@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::debug::code_map::{CodeFunction, CodeListener, CodeUnit};
 use crate::debug::MACHINE;
+use crate::debug::code_map::{CodeFunction, CodeListener, CodeUnit};
 
 const MAGIC: u32 = 0x4a69_5444;
 const VERSION: u32 = 1;

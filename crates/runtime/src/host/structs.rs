@@ -139,7 +139,8 @@ fn declared(cx: &Context, name: &str, names: &[&str], of: &[Type]) -> Result<Typ
     let decl = types.declare(name, &[])?;
     let is_same = |there: &[FieldDecl]| {
         let both = there.iter().zip(&fields);
-        there.len() == fields.len() && both.fold(true, |same, (a, b)| same && (a.name, a.ty) == (b.name, b.ty))
+        there.len() == fields.len()
+            && both.fold(true, |same, (a, b)| same && (a.name, a.ty) == (b.name, b.ty))
     };
     match types.body(decl).map(|body| &body.kind) {
         // It may be below another type than `Any`.

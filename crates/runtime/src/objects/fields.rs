@@ -28,8 +28,7 @@ use super::throw::Raised;
 const MEMORY_OF_REF: usize = 8;
 
 /// The message where the parts of an array would not fit each other.
-const TOO_LARGE: &str =
-    "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
+const TOO_LARGE: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
 
 /// Whether an array of these extents has no more elements than lie in a `Memory` from its data on.
 fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
