@@ -19,6 +19,9 @@ use crate::sig::Signature;
 /// needs a guard in front of it.
 pub const MAX_FRAME_BYTES: u32 = 128 << 10;
 
+/// Frames up to this size are made, behind a guard at the entry. Most threads have smaller stacks: there the guard throws, at each level of optimisation.
+pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
+
 /// Something outside a function that its code refers to. Which table answers is part of the name, so that a compiled
 /// function `sin` and the C library's `sin` are two symbols.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -12,15 +12,12 @@ use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
 use crate::compile::{CompileError, CompileOptions, Compiler, Limits};
-use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, Symbol};
+use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
 use crate::variables::{kept, variables};
 use crate::ways::Ways;
-
-/// Frames up to this size are made. A thread's stack is seldom larger.
-pub const MAX_GUARDED_FRAME_BYTES: u32 = 8 << 20;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod abi_id;
+mod budget;
 mod c_header;
 pub mod callback;
 pub mod compile;

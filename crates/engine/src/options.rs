@@ -46,6 +46,19 @@ pub struct Options {
     pub(crate) fuel: bool,
     /// How long a program may be compiled.
     pub(crate) compile_limit: Option<Duration>,
+    /// Hears how far the build of an image is.
+    pub(crate) progress: Option<Box<dyn Fn(Progress<'_>) + Send + Sync>>,
+}
+
+/// A step of the build of an image is done: a function has its low form, or machine code for one of the targets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress<'a> {
+    /// The function's symbol.
+    pub symbol: &'a str,
+    /// Steps that are done.
+    pub done: usize,
+    /// All steps. The number may grow while functions are found that the program calls.
+    pub of: usize,
 }
 
 impl Options {
@@ -252,6 +265,13 @@ impl Options {
     /// The effective options: the feature `gc-stress` overrules the given ones.
     pub(crate) fn settled(self) -> Options {
         if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
+    }
+
+    /// Called for each step of the build of an image (`image::build` and its like), for a bar of progress.
+    #[must_use]
+    pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Options {
+        self.progress = Some(Box::new(told));
+        self
     }
 
     /// Where the program's `print` writes.

@@ -550,6 +550,17 @@ impl Thread {
         self.dispatch.enter(methods, self.handler.get().is_null())
     }
 
+    /// Enters the newest world of the methods in use until the result is dropped, as `invokelatest` does for a call. The thread is pinned.
+    pub fn enter_latest_world(&self) -> InWorld<'_> {
+        self.dispatch.latest()
+    }
+
+    /// Enters a world of the methods in use until the result is dropped, as `invoke_in_world` does for a call; the newest one if it is not there yet. The
+    /// thread is pinned. Versions of functions that no thread has been in for a while may be gone: then the oldest that is there serves.
+    pub fn enter_world_of(&self, world: u64) -> InWorld<'_> {
+        self.dispatch.at(world)
+    }
+
     /// Stays in the world of compiled code, or enters the newest one of a program's methods if none runs on this thread, or one that
     /// has none because it calls nothing that would be looked for.
     pub(crate) fn stay_or_enter_world(&self, methods: &MethodTable) -> Option<InWorld<'_>> {

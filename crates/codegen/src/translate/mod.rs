@@ -35,6 +35,7 @@
 //! | `vector` | operations on lanes |
 //! | `slots` | calls through slots, counted entries |
 //! | `dispatch` | dynamic calls |
+//! | `ladder` | chains of comparisons, as tables of jumps |
 
 mod call;
 mod convert;
@@ -42,6 +43,7 @@ mod dispatch;
 mod exception;
 mod float;
 mod int;
+mod ladder;
 mod memory;
 mod pointer;
 mod profile;
@@ -55,7 +57,7 @@ use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::FxHashMap;
@@ -236,6 +238,8 @@ impl Translator {
             uses: None,
             named: FxHashMap::default(),
             homes: Vec::new(),
+            in_ladder: EntitySet::new(),
+            replaced: EntitySet::new(),
         };
         if options.keep_variables {
             func.value_names().iter().for_each(|name| t.named.entry(name.value).or_default().push(name.name));
@@ -346,6 +350,10 @@ struct Translation<'a> {
     named: FxHashMap<Value, Vec<Name>>,
     /// Where they are kept.
     homes: Vec<(Name, clif::StackSlot)>,
+    /// Blocks of ladders that were looked at, but for their first.
+    in_ladder: EntitySet<Block>,
+    /// Those that a table of jumps takes the place of.
+    replaced: EntitySet<Block>,
 }
 
 /// Where a value is used.
@@ -375,6 +383,10 @@ impl Translation<'_> {
             self.func.params().to_vec().into_iter().for_each(|param| self.keep(param));
         }
         for &block in rpo {
+            // A ladder's blocks come behind its first.
+            if self.replaced.contains(block) {
+                continue;
+            }
             if block != entry {
                 let made = self.block(block)?;
                 self.b.switch_to_block(made);
@@ -662,6 +674,9 @@ impl Translation<'_> {
             return self.branch_on_question(block, inst, question);
         }
         let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        if self.ladder(block)? {
+            return Ok(());
+        }
         self.count_branch(block, inst)?;
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
         let leaves = |to| {

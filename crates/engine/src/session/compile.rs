@@ -44,8 +44,8 @@ use crate::error::Error;
 use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
 use crate::pipeline::{Run, watched};
-use crate::profile::Profile;
 use crate::program::Callees;
+use crate::session::tiering::profile::Profile;
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {

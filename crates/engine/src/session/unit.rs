@@ -24,9 +24,9 @@ use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
-use super::osr::loop_entry;
 use super::shared::Shared;
 use super::target::{Code, Native, Source, give_up};
+use super::tiering::osr::loop_entry;
 
 /// See the file's header.
 #[derive(Clone)]

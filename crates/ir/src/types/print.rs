@@ -69,8 +69,12 @@ impl TypeDisplay<'_> {
             return write!(f, "{}{{{}}}", if dims == 1 { "Vector" } else { "Matrix" }, self.of(*elem));
         }
         let module = names.text(data.module);
+        // Beside a declared type of the same name the builtin has its module in front.
+        let is_hidden = || decl.is_builtin() && self.types.find_own(data.name).is_some();
         if !module.is_empty() {
             write!(f, "{module}.")?;
+        } else if is_hidden() {
+            f.write_str("Core.")?;
         }
         write_name(f, names.text(data.name))?;
         if params.is_empty() {
@@ -89,7 +93,10 @@ impl Display for TypeDisplay<'_> {
             TypeKind::Bottom => f.write_str("Union{}"),
             TypeKind::Any => f.write_str("Any"),
             TypeKind::Low(low) => low.fmt(f),
-            TypeKind::Token => f.write_str("Token"),
+            TypeKind::Token => {
+                let is_hidden = names.find("Token").is_some_and(|name| self.types.find_own(name).is_some());
+                f.write_str(if is_hidden { "Core.Token" } else { "Token" })
+            }
             TypeKind::Nominal { decl, params } => self.nominal(f, *decl, params),
             TypeKind::Generic(decl) => self.nominal(f, *decl, &[]),
             TypeKind::Tuple { elems, vararg: None }
@@ -184,6 +191,9 @@ fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option
         }
         TypeError::Redeclared { name } => {
             write!(f, "`{}` is already declared differently", text(name))
+        }
+        TypeError::Reserved { name } => {
+            write!(f, "types are spelled with the name `{}`, so it cannot be declared", text(name))
         }
         TypeError::PrimitiveWidth { name, bits } => write!(
             f,

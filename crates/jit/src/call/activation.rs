@@ -72,6 +72,20 @@ impl Activation<'_> {
         self.thread.world()
     }
 
+    /// Makes the calls within `body` in the newest world, as `invokelatest` does: they see what was defined since the activation began.
+    pub fn latest<R>(&self, body: impl FnOnce(&Self) -> R) -> R {
+        let _world = self.thread.enter_latest_world();
+        body(self)
+    }
+
+    /// Makes the calls within `body` in a world that was, as `invoke_in_world` does; in the newest one if the number is higher
+    /// ([`Runtime::world`](brolga_runtime::Runtime::world) counts them). A version of a function stays while a thread is in one of its worlds: in a world in which none
+    /// was for a while, calls may reach the oldest version that is still there, and dynamic calls may find no method.
+    pub fn in_world<R>(&self, world: u64, body: impl FnOnce(&Self) -> R) -> R {
+        let _world = self.thread.enter_world_of(world);
+        body(self)
+    }
+
     /// The thread that trampolines are called with.
     #[must_use]
     pub fn thread(&self) -> *const Thread {

@@ -42,6 +42,7 @@
 //! | `aggregate`, `identity`, `object`, `array`, `places`, `opaque` | builtins |
 //! | `call`, `c_struct`, `c_function`, `base`, `dynamic` | calls, throws, printing |
 //! | `statics` | static parameters |
+//! | `strings` | copies of bytes between strings, vectors and memories |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
 //! | `mixed` | φs of objects that are numbers on some ways |
@@ -74,6 +75,7 @@ mod opaque;
 mod places;
 mod scalar;
 mod statics;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod union;

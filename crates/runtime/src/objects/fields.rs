@@ -317,7 +317,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     ) -> Done<'f, 'h> {
         let (old, new) = self.update(op, place, |here, old| here.apply(f, &[old, x]).map(Some))?;
         let cx = place.cx.clone();
-        let pair = cx.types.find_decl(cx.names.intern("Pair"));
+        let pair = cx.types.find_builtin(cx.names.intern("Pair"));
         let Some(pair) = pair else { return Err(self.unsupported("`Pair` does not exist")) };
         let ty = self.made(&cx, cx.types.nominal(pair, &[place.ty, place.ty]))?;
         self.scope.new_struct(&cx, ty, &[Some(old), new])
