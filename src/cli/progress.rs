@@ -53,7 +53,9 @@ const TIMED: &str = "{prefix} {elapsed}: {pos} done, {per_sec}  {wide_msg}";
 
 fn style(template: &str) -> ProgressStyle {
     // The templates are right, as a test sees.
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
 }
 
 impl Progress {

@@ -172,7 +172,12 @@ fn a_promise_of_another_type_is_refused() {
         .unwrap();
         define(&main, &calls("g", "f"));
         let causes = main.function("f").unwrap().compile().unwrap_err().causes();
-        assert_eq!(causes, [format!("`f(Int64)#body` of `main{number}` failed: `f(Int64)::Int64` was promised, and the program has `{made}`")]);
+        assert_eq!(
+            causes,
+            [format!(
+                "`f(Int64)#body` of `main{number}` failed: `f(Int64)::Int64` was promised, and the program has `{made}`"
+            )]
+        );
         let thrown = main.func::<(i64,), i64>("g").unwrap().call((1,)).unwrap_err();
         assert!(thrown.to_string().contains("was promised"), "{thrown}");
     }

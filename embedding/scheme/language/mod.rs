@@ -29,8 +29,8 @@ use brolga::session::linking::OnDrop;
 use brolga::session::{Definitions, Dylib};
 use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
 
-pub(crate) use globals::{spelled, symbol};
 use globals::{Global, Globals, variable};
+pub(crate) use globals::{spelled, symbol};
 use library::Output;
 pub(crate) use lower::Lowered;
 use lower::Lowering;

@@ -69,7 +69,11 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         "TypeError" => format!("{name}: {}", text.type_error()?),
         "MethodError" => {
             let (is_ambiguous, call) = (text.is_ambiguous()?, text.method_error()?);
-            if is_ambiguous { format!("{name}: {call} is ambiguous") } else { format!("{name}: no method matching {call}") }
+            if is_ambiguous {
+                format!("{name}: {call} is ambiguous")
+            } else {
+                format!("{name}: no method matching {call}")
+            }
         }
         "FieldError" => format!("{name}: type {} has no field `{}`", text.shown(0)?, text.printed(1)?),
         "KeyError" => format!("{name}: key {} not found", text.shown(0)?),

@@ -116,12 +116,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.raise_method_error_in(AMBIGUOUS_WORLD, callee, args)
     }
 
-    fn raise_method_error_in(
-        &mut self,
-        world: u64,
-        callee: Root<'_, 'h>,
-        args: &[Root<'_, 'h>],
-    ) -> Raised {
+    fn raise_method_error_in(&mut self, world: u64, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
         let base = self.heap().types().base().clone();
         let world = self.box_bits(&base, Type::UINT64, world.into());
         match (self.tuple(args), world) {
