@@ -418,7 +418,7 @@ impl Translation<'_> {
                     home
                 }
             };
-            self.b.ins().stack_store(made, home, 0);
+            self.b.ins().stack_store(types::I64, made, home, 0);
         }
     }
 
@@ -477,14 +477,23 @@ impl Translation<'_> {
         if func.terminator(block).is_none() {
             return Err(TranslateError::Unterminated { name: self.name.clone() });
         }
+        let mut phis = Vec::new();
         for inst in func.block_insts(block) {
             let place = func.place(inst);
             let line =
                 if place.line != 0 { clif::SourceLoc::new(place.line) } else { clif::SourceLoc::default() };
             self.b.set_srcloc(line);
+            let is_phi = func.op(inst) == Op::Phi;
+            if !is_phi {
+                // Parameters of a block stand in front of its instructions.
+                phis.drain(..).for_each(|phi| self.keep(phi));
+            }
             self.inst(block, inst)?;
             if !self.named.is_empty() && !func.op(inst).is_terminator() {
-                func.results(inst).for_each(|result| self.keep(result));
+                match is_phi {
+                    true => phis.extend(func.results(inst)),
+                    false => func.results(inst).for_each(|result| self.keep(result)),
+                }
             }
         }
         Ok(())
