@@ -57,8 +57,8 @@ use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
-use cranelift_entity::{EntitySet, SecondaryMap};
 use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::FxHashMap;
 
