@@ -210,9 +210,9 @@ mod tests {
             0xc3, 0x90,
         ];
         let rows = super::instructions(&code);
-        let texts: Vec<_> = rows[4..].iter().map(|(offset, bytes, text)| (*offset, bytes.len(), &**text)).collect();
-        let table =
-            [(16, 4, ".long 0x1d - 0x10"), (20, 4, ".long 0x1c - 0x10"), (24, 4, ".long 0x0 - 0x10")];
+        let texts: Vec<_> =
+            rows[4..].iter().map(|(offset, bytes, text)| (*offset, bytes.len(), &**text)).collect();
+        let table = [(16, 4, ".long 0x1d - 0x10"), (20, 4, ".long 0x1c - 0x10"), (24, 4, ".long 0x0 - 0x10")];
         assert_eq!(texts, [&table[..], &[(28, 1, "ret"), (29, 1, "nop")]].concat());
         // A jump to an address that was not taken here has no table.
         assert!(super::instructions(&code[7..])[3].2.starts_with("or "));
