@@ -297,7 +297,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }
         let shown = self.options.print_after.has(pass.name).then(|| row.clone());
         self.report.add(row);
-        self.report.add_inlined(&inlined);
+        self.report.inlined.extend(inlined);
         if self.options.verify_each && changed == Changed::Yes {
             self.verify(func, Some(self.note(func, step, number)))?;
         }
