@@ -580,8 +580,8 @@ impl Thread {
 
     /// The body of `brolga_safepoint`: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
-        if self.poll.load(Ordering::Relaxed) & POLL_PAUSE != 0 {
-            // T5
+        let asked = self.poll.load(Ordering::Relaxed); // T5
+        if asked & POLL_PAUSE != 0 {
             // First: what is asked meanwhile is answered below.
             self.pause();
         }
