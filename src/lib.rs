@@ -246,6 +246,7 @@ pub use brolga_engine::{
 #[cfg(feature = "explore")]
 pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
+pub use brolga_interp as interp;
 pub use brolga_ir as ir;
 
 /// A function that is called with Rust values, on any thread.

@@ -97,7 +97,7 @@ fn work(mut campaign: Campaign) -> Done {
     Ok(())
 }
 
-/// What all jobs share.
+/// The state that all jobs share.
 struct Shared<'a> {
     args: &'a Args,
     progress: Progress,
@@ -145,7 +145,8 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
         return Err(error.into());
     }
     let tried: u64 = found.outcomes.values().sum();
-    let each: Vec<String> = found.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+    let each: Vec<String> =
+        found.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
     out(format_args!("{tried} inputs tried{each}, {} calls", found.calls))?;
     let Some((seed, trouble)) = found.fault else { return Ok(()) };

@@ -167,7 +167,8 @@ impl<'a> Making<'a> {
     ) -> Result<Vec<u8>, Error> {
         let roots: Vec<FuncId> = roots.into_iter().collect();
         // Each function has its low form once, and code for each target that has a version of it.
-        let mut steps = Steps { told: self.progress, done: 0, of: roots.len() * (1 + self.targets.len().max(1)) };
+        let mut steps =
+            Steps { told: self.progress, done: 0, of: roots.len() * (1 + self.targets.len().max(1)) };
         let stages = Stages::new(module, self.level, self.opt, Cx::default());
         let mut stages = stages.with_roots(self.roots).on_heap(self.heap);
         let linked = stages.linked_telling(roots, &mut |symbol| steps.step(symbol))?;

@@ -7,7 +7,7 @@
 //!
 //! Functions are taken on demand, so a program in which one function has no native form can still run the others. Before
 //! a function its callees are optimised, so that what is inlined is optimised already; functions that call each other in a
-//! circle are taken in the order of the module. So what becomes of a function does not depend on what else is asked for.
+//! circle are taken in the order of the module. So what becomes of a function does not depend on what else is requested.
 //!
 //! Cost: a copy of the module, one walk over its calls, and the passes.
 

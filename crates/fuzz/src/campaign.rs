@@ -104,7 +104,8 @@ fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
     let again = check_round_trip(seed, &module)?;
     let interpreter = HighInterpreter { max_steps: MAX_STEPS, passes: None };
     let natives = OptLevel::ALL.map(|level| Native { jit: jit.clone(), passes: Passes::of(level) });
-    let mut runs = vec![Run { engine: &interpreter, module: &module }, Run { engine: &interpreter, module: &again }];
+    let mut runs =
+        vec![Run { engine: &interpreter, module: &module }, Run { engine: &interpreter, module: &again }];
     runs.extend(natives.iter().map(|native| Run { engine: native as &dyn Engine, module: &module }));
     let compared = check_differential(seed, &runs, ROUNDS)?;
     Ok(Tried { outcome: "agreed", calls: compared.calls })

@@ -72,9 +72,7 @@ impl Prompt<'_> {
             "opt" | "low" | "asm" | "explore" => self.show(name, args),
             "time" if args.is_empty() => Err(self.message("`:time` takes an expression")),
             "time" => self.timed(args),
-            "dispatch" => {
-                dispatch(&self.dylib, &args.into(), &|name| Some(name.to_owned()), &self.options)
-            }
+            "dispatch" => dispatch(&self.dylib, &args.into(), &|name| Some(name.to_owned()), &self.options),
             "vars" => Ok(self.variables()),
             "load" if args.is_empty() => Err(self.message("`:load` takes a file")),
             "load" => Ok(self.load(Path::new(args))),
@@ -211,8 +209,7 @@ pub(crate) fn explore(
     let module = program.module();
     let own = named(program, &"".into(), is_own, options)?;
     let only = own.iter().map(|&id| module[id].symbol(&module.cx)).collect();
-    let settings =
-        explore::Options { level: options.level, only: Some(only), ..explore::Options::default() };
+    let settings = explore::Options { level: options.level, only: Some(only), ..explore::Options::default() };
     let page = explore::page(program, &settings).map_err(|error| options.error(&error))?;
     let file = match file {
         "" => PathBuf::from(format!("brolga-explore-{}.html", std::process::id())),

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use brolga_codegen::entry::RETURNED;
 use brolga_codegen::same_type::TypeIn;
-use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
+use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, ValueType, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
@@ -848,6 +848,30 @@ fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<Known>
     Ok(objects)
 }
 
+/// Whether Rust types stand for those of a function. A Rust type comes with its name and whether it stands for the Julia type.
+pub(super) fn check_types(
+    name: &str,
+    ty: &FunctionType,
+    given: usize,
+    param: &dyn Fn(usize, &ValueType) -> (&'static str, bool),
+    (rust, fits): (&'static str, bool),
+) -> Result<(), LookupError> {
+    if given != ty.params.len() {
+        return Err(LookupError::Count { name: name.into(), expected: ty.params.len(), given });
+    }
+    for (at, wanted) in ty.params.iter().enumerate() {
+        let (rust, fits) = param(at, wanted);
+        if !fits {
+            let (index, julia) = (at + 1, wanted.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    match fits {
+        true => Ok(()),
+        false => Err(LookupError::Result { name: name.into(), julia: ty.result.name.clone(), rust }),
+    }
+}
+
 /// The function as one of Rust types, if they stand for its own.
 fn typed<A: Params, R: Value>(
     callable: Callable,
@@ -855,21 +879,8 @@ fn typed<A: Params, R: Value>(
     signature: &Signature,
 ) -> Result<TypedFunc<A, R>, LookupError> {
     let name = ty.name.as_str();
-    if A::COUNT != ty.params.len() {
-        let (expected, given) = (ty.params.len(), A::COUNT);
-        return Err(LookupError::Count { name: name.into(), expected, given });
-    }
-    for (at, param) in ty.params.iter().enumerate() {
-        let (rust, fits) = A::stands_for(at, param);
-        if !fits {
-            let (index, julia) = (at + 1, param.name.clone());
-            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-        }
-    }
-    if !R::stands_for(&ty.result) {
-        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-        return Err(LookupError::Result { name: name.into(), julia, rust });
-    }
+    let result = (std::any::type_name::<R>(), R::stands_for(&ty.result));
+    check_types(name, ty, A::COUNT, &A::stands_for, result)?;
     let sizes = (8 * signature.param_words(), 8 * signature.result_words());
     if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
         return Err(LookupError::InMemory { name: name.into() });
