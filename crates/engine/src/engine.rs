@@ -30,8 +30,9 @@ use crate::cached::{CodeCache, How, compile_program};
 use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
+use crate::pipeline::watched;
 use crate::program::Program;
-use crate::stages::{Linked, Stages, watched};
+use crate::stages::{Linked, Stages};
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]
@@ -65,7 +66,7 @@ impl Engine {
     }
 
     /// An engine whose code runs in a run time that others use too. The options of heap and output are not
-    /// used. Open doors are those of this engine, but for one: `setfield!` that is decided at run time sets parts of arrays for all of them then.
+    /// used. Open doors are those of this engine alone.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
         Engine::make(runtime.clone(), options)
     }
@@ -74,7 +75,6 @@ impl Engine {
         let Options { level, roots, opt, jit: options, doors, masked, fuel, compile_limit, cache, .. } =
             options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
         let cache = cache.map(|cache| CodeCache::new(cache, &jit, &options, level, &opt, roots));
         Ok(Engine {
@@ -215,7 +215,7 @@ impl Engine {
         }
         if events.is_on() {
             for function in names.values().flatten() {
-                events.tell(Event::Published { function, tier: 2 });
+                events.tell(Event::Published { function, tier: Tier::Optimised });
             }
         }
         Ok(Unit::new(unit, names))
@@ -314,7 +314,7 @@ pub fn build(
 /// How boxed entries are compiled beside code of a tier.
 fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
-    Recipe { level, opt: brolga_opt::Options::default(), roots, cache }
+    Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
 /// Links the code of these functions as one unit, with a method for each.

@@ -391,7 +391,8 @@ impl Engine {
         let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
         let unit = jit.load_image(&code, types, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
-        let recipe = Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned() };
+        let recipe =
+            Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());

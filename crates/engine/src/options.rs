@@ -152,8 +152,9 @@ impl Options {
         self
     }
 
-    /// The most time that an engine may take to compile a program: what takes longer is an error ([`OptError::Stopped`](brolga_opt::OptError::Stopped)). It is
-    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`]. Sessions do not look at it.
+    /// The most time that the passes over a program of an engine may take, or over functions of a session that are linked together: what takes longer is an error
+    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is looked at between passes and in them; the generation of code, whose
+    /// time [`Options::function_limit`] bounds, is not left in the middle.
     #[must_use]
     pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
         self.compile_limit = time;

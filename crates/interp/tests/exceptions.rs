@@ -1,6 +1,7 @@
 //! Exceptions as text (`brolga_ir::show`), from values of the interpreter.
 
 use brolga_interp::{Interp, Options, SimMemory, Val};
+use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::{Context, Module, Type};
 
 #[test]
@@ -15,10 +16,12 @@ fn exceptions_read_as_julia_prints_them() {
     let matrix = interp.array(Type::INT64, &[0, 3], &[]).unwrap();
     let tuple = interp.tuple(&[Val::int64(1), Val::Type(Type::INT8), no.clone()]).unwrap();
     let pair = interp.tuple(&[Val::int64(3), Val::int64(4)]).unwrap();
+    let ints = pair.clone();
     let inexact = interp.tuple(&[Val::Type(Type::INT64), Val::float64(1.5)]).unwrap();
     let f = Val::Singleton(cx.types.function(cx.names.intern("f")));
     let world = Val::bits(&cx.types, Type::UINT64, 0);
-    let rows: [(&str, Vec<Val>, &str); 17] = [
+    let ambiguous = Val::bits(&cx.types, Type::UINT64, AMBIGUOUS_WORLD.into());
+    let rows: [(&str, Vec<Val>, &str); 18] = [
         ("DivideError", vec![], "DivideError: integer division error"),
         ("OutOfMemoryError", vec![], "OutOfMemoryError()"),
         ("StackOverflowError", vec![], "StackOverflowError:"),
@@ -52,9 +55,10 @@ fn exceptions_read_as_julia_prints_them() {
         ),
         (
             "MethodError",
-            vec![f, tuple, world],
+            vec![f.clone(), tuple, world],
             "MethodError: no method matching f(::Int64, ::Type{Int8}, ::String)",
         ),
+        ("MethodError", vec![f, ints, ambiguous], "MethodError: f(::Int64, ::Int64) is ambiguous"),
         ("FieldError", vec![Val::Type(Type::BOX), sym("x")], "FieldError: type Core.Box has no field `x`"),
     ];
     for (name, fields, expected) in rows {

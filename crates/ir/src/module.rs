@@ -303,18 +303,6 @@ impl Module {
         }
     }
 
-    /// Replaces a function by an equivalent one that does nothing which no function of the module did before: what passes make of it. What
-    /// [`Module::facts`] has found stays. Nothing happens if there is no such function.
-    pub fn refine(&mut self, id: FuncId, func: Func) {
-        let place = match self.later.get_mut(id).and_then(OnceLock::get_mut) {
-            Some(later) => Some(&mut **later),
-            None => self.funcs.get_mut(id),
-        };
-        if let Some(place) = place {
-            *place = func;
-        }
-    }
-
     /// The properties of the functions that all of the program has to know, and the noted ones.
     ///
     /// Cost: a walk over all instructions the first time since a function was added or changed.
@@ -387,6 +375,14 @@ impl Module {
         let lower = |a, b| if self.is_more_specific(a, b) { a } else { b };
         let lowest = fits.iter().copied().reduce(lower)?;
         fits.iter().all(|&b| lowest == b || self.is_more_specific(lowest, b)).then_some(lowest)
+    }
+
+    /// Whether several methods of `function` accept arguments of these types (without the function object), and none of them is the most specific.
+    ///
+    /// Cost: as [`Module::find_method`].
+    pub fn is_ambiguous(&self, function: Type, args: &[Type]) -> bool {
+        let fits = |&id: &FuncId| self.funcs[id].level == Level::High && self.accepts(id, args);
+        self.find_method(function, args).is_none() && self.methods(function).iter().any(fits)
     }
 
     /// The method of `function` for exactly these types (without the function object), which is the most specific one for them: whatever

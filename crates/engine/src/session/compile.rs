@@ -32,12 +32,10 @@ use brolga_jit::{
 };
 use brolga_linking::{Definition, Need, SymbolScope, Want};
 use brolga_opt::osr::Exit;
-use brolga_runtime::Runtime;
 use brolga_runtime::events::Stage;
 
 use super::input::CompilationInput;
 use super::linking;
-use super::profile::Profile;
 use super::shared::Shared;
 use super::sync::lock;
 use super::target::{Native, Place};
@@ -45,7 +43,9 @@ use crate::cached::{CodeCache, Continuation, KeptLoop};
 use crate::error::Error;
 use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
+use crate::pipeline::{Run, watched};
 use crate::program::Callees;
+use crate::session::tiering::profile::Profile;
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {
@@ -141,7 +141,7 @@ pub(crate) fn compile(
     ids: &[FuncId],
     facts: Option<&Fingerprint>,
 ) -> Result<Output, Arc<Error>> {
-    generate(shared, input, make_low(shared.jit.runtime(), input, ids)?, facts)
+    generate(shared, input, make_low(shared, input, ids)?, facts)
 }
 
 /// The unit of these functions from the cache.
@@ -151,7 +151,7 @@ pub(super) fn find(
     ids: &[FuncId],
     facts: &Fingerprint,
 ) -> Option<Output> {
-    let module = input.plan.module();
+    let module = input.pipeline.module();
     let (compiled, kept) = cache.find_unit(facts, module, input.types_of(ids))?;
     let loops = kept.into_iter().map(|kept| FoundLoop::of_kept(module, ids, kept));
     let loops = loops.collect::<Option<Vec<_>>>()?;
@@ -160,26 +160,34 @@ pub(super) fn find(
 }
 
 /// Optimised and lowered functions, with their roots placed.
+///
+/// # Errors
+/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped): the time for compiling is over, or a limited call that waits for it on this thread has ended.
 pub(super) fn make_low(
-    runtime: &Runtime,
+    shared: &Shared,
     input: &CompilationInput,
     ids: &[FuncId],
 ) -> Result<Lowered, Arc<Error>> {
     let start = Instant::now();
-    let plan = &input.plan;
+    let pipeline = &input.pipeline;
     let is_first = input.counting.is_some();
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
-    let (module, events) = (plan.module(), runtime.events());
+    let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);
+    let (module, events) = (pipeline.module(), runtime.events());
+    let stop = || limit.is_some_and(|limit| start.elapsed() > limit) || runtime.has_ended();
+    let mut cx = watched(events).with_stop(stop);
+    let mut run = Run { cx: &mut cx, report: None };
     for &id in ids {
         let _span = events.span(Stage::Optimise, || module[id].symbol(&module.cx));
         if is_first {
-            let (low, exits) = plan.leaving(events, id)?;
+            let (low, exits) = pipeline.leaving(&mut run, id)?;
             funcs.push(low);
-            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
+            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(module, id, exit)));
         } else {
-            funcs.push(plan.placed(events, id)?);
+            funcs.push(pipeline.placed(&mut run, id)?);
         }
     }
+    cx.check_time().map_err(Error::from)?;
     Ok(Lowered { ids: ids.to_vec(), funcs, loops, cost: start.elapsed() })
 }
 
@@ -193,7 +201,7 @@ pub(super) fn generate(
     let start = Instant::now();
     let weight = low.weight();
     let Lowered { ids, funcs, loops, cost } = low;
-    let module = input.plan.module();
+    let module = input.pipeline.module();
     let is_first = input.counting.is_some();
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len());
     for (&id, low) in ids.iter().zip(&funcs) {

@@ -74,11 +74,12 @@
 //!
 //! | files, lowest first | are about |
 //! |---|---|
-//! | `input`, `plan`, `profile`, `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
+//! | `input` (on `pipeline.rs`), `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
 //! | `cells`, `target`, `method_table`, `shared` | what is linked: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
-//! | `lazy`, `osr`, `interpreted`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, continuations of loops, tier 0, dynamic calls, functions of the embedder |
-//! | `evict`, `removal`, `invalidation`, `deferred` | what becomes of code: memory is short, a definition is removed, a callee is redefined |
+//! | `lazy`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, dynamic calls, functions of the embedder |
+//! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
+//! | `removal`, `invalidation`, `deferred` | what becomes of code: a definition is removed, a callee is redefined |
 //! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `function`, `evaluator`, `workers`, `error` | what an embedder holds and chooses |
 
@@ -93,27 +94,22 @@ mod detached;
 mod dylib;
 mod error;
 mod evaluator;
-mod evict;
 mod function;
 mod host;
 mod input;
-mod interpreted;
 mod invalidation;
 mod lazy;
 mod libraries;
 mod library;
 mod method_table;
 mod opening;
-mod osr;
-mod plan;
-mod profile;
 mod promise;
 mod reading;
 mod removal;
 mod scope;
 mod shared;
-mod sync;
 mod target;
+pub(crate) mod tiering;
 mod unit;
 mod workers;
 
@@ -147,13 +143,13 @@ use crate::boxed::Recipe;
 use crate::cached::CodeCache;
 use crate::error::Error;
 use crate::options::Options;
+use crate::sync::{self, lock};
 use invalidation::Edges;
 use library::Library;
 use method_table::MethodTable;
 use removal::Removal;
 use scope::Scope;
 use shared::Shared;
-use sync::lock;
 
 /// The session's own facts about a dylib, beside its tables.
 struct Home {
@@ -224,9 +220,8 @@ pub struct FunctionFacts {
     pub dylib: String,
     /// Its symbol.
     pub symbol: String,
-    /// The tier of its newest version: 0 while it has no code and a call interprets or compiles it, 1 for code made in a single pass, 2 for code after all passes.
-    /// None if it was removed.
-    pub tier: Option<u8>,
+    /// The tier of its newest version. None if it was removed.
+    pub tier: Option<Tier>,
     /// The bytes of code of the unit in which it was compiled.
     pub bytes: usize,
     /// How many calls were counted in tier 1, up to the limit behind which it goes up; none where nothing counts.
@@ -272,9 +267,8 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit: made, doors, fuel, cache, .. } = options;
+        let Options { level, roots, opt, jit: made, doors, fuel, compile_limit, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = made.memory.limit;
         let jit = Jit::new(runtime, made)?;
         let cache = cache.map(|cache| CodeCache::new(cache, &jit, &made, level, &opt, roots));
@@ -285,10 +279,10 @@ impl Session {
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
-        let recipe = Recipe { level, opt, roots, cache };
+        let recipe = Recipe { level, opt, roots, cache, compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {
-            evict::set_limit(&shared, &linking, limit);
+            tiering::evict::set_limit(&shared, &linking, limit);
         }
         let inner = Inner {
             linking,
@@ -429,15 +423,9 @@ impl Session {
         let shared = &self.inner.shared;
         let facts = |(label, owner): (Label, Arc<CellOwner>)| {
             let facts = owner.cell().facts();
-            let tier = match facts.tier {
-                Some(Tier::Baseline) => Some(1),
-                Some(Tier::Optimised) => Some(2),
-                None if facts.bytes > 0 => Some(2),
-                None => facts.is_lazy.then_some(0),
-            };
             let name = self.inner.linking.name(label);
             let (dylib, symbol) = (name.dylib.to_string(), name.symbol.to_string());
-            FunctionFacts { dylib, symbol, tier, bytes: facts.bytes, calls: facts.counted }
+            FunctionFacts { dylib, symbol, tier: facts.tier, bytes: facts.bytes, calls: facts.counted }
         };
         let mut functions: Vec<FunctionFacts> = shared.cells.all().into_iter().map(facts).collect();
         functions.sort_by(|a, b| (&a.symbol, &a.dylib).cmp(&(&b.symbol, &b.dylib)));

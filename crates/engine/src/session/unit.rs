@@ -18,15 +18,15 @@ use brolga_jit::{LoopEntry, Target};
 use brolga_linking::{
     Definition, Dependence, Label, MaterializationUnit, Responsibility, Symbol, SymbolFlags, Until,
 };
-use brolga_runtime::events::Event;
+use brolga_runtime::events::{Event, Tier};
 
 use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
-use super::osr::loop_entry;
 use super::shared::Shared;
 use super::target::{Code, Native, Source, give_up};
+use super::tiering::osr::loop_entry;
 
 /// See the file's header.
 #[derive(Clone)]
@@ -81,8 +81,13 @@ pub(crate) fn compile_and_link(
     {
         return look_up_and_link(shared, input, output, responsibility);
     }
-    let low = match make_low(shared.jit.runtime(), &input, ids) {
+    let low = match make_low(&shared, &input, ids) {
         Ok(low) => low,
+        // The next call may have the time. A function for which `Options::compile_limit` is too short has failed until it is redefined.
+        Err(error) if error.is_stopped() && shared.jit.runtime().has_ended() => {
+            let Ok(symbols) = responsibility.symbols() else { return };
+            return give_up(responsibility, true, error, CodegenUnit::again(&shared, &input, ids, &symbols));
+        }
         Err(error) => return responsibility.fail(error),
     };
     responsibility.continue_with(low.weight(), move |responsibility| {
@@ -178,7 +183,7 @@ fn link(
         Some(responsibility) => look_up_and_link(shared, input, output, responsibility),
         None => {
             for function in &published {
-                let tier = if is_first { 1 } else { 2 };
+                let tier = if is_first { Tier::Baseline } else { Tier::Optimised };
                 shared.jit.runtime().events().tell(Event::Published { function, tier });
             }
             shared.keep_room();

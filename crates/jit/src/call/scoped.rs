@@ -85,10 +85,11 @@ use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 use brolga_runtime::Limits;
 use brolga_runtime::heap::{Bits, Root, Scope};
 
-use crate::call::func::{CallError, Callable, LookupError, UntypedFunc, Word, check_types};
+use crate::call::func::{CallError, Callable, LookupError, UntypedFunc, Word};
+use crate::call::typed::check_types;
 use crate::call::value::{Handle, Value, ValueError};
 use crate::cell::IndirectCell;
-use crate::engine::Unit;
+use crate::unit::Unit;
 
 mod sealed {
     pub trait Sealed {}
@@ -143,7 +144,8 @@ impl<V: Value> Scoped for V {
     type Got<'f, 'h> = V;
 
     fn stands_for(ty: &ValueType) -> bool {
-        <V as Value>::stands_for(ty)
+        // One that travels in memory is passed by typed calls outside of scopes alone.
+        ty.memory.is_none() && <V as Value>::stands_for(ty)
     }
 
     fn give<'a, 'f: 'a, 'h>(

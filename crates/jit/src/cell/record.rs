@@ -14,26 +14,26 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
-use brolga_instances::{Instances, Moving};
+use brolga_instances::{Instances, Moving, Tier};
 use brolga_runtime::{RetiredCode, fenced};
 
-use super::instance::{Added, Beginning, Behind, Instance, State, Superseded};
+use super::instance::{Beginning, Content, Instance, State};
+use super::materialize::{Materialize, Target};
 use super::place::Place;
 use super::select::Selector;
-use super::{CellError, IndirectCell, Materialize, Target};
+use super::{CellError, IndirectCell};
 use crate::engine::Jit;
 use crate::entry::c_entry::CEntry;
 use crate::entry::trampoline::Entry;
-use crate::tiering::interpret::Interpret;
-use crate::tiering::tiers::{Counting, Then};
+use crate::tiering::counting::{Counting, Then};
+use crate::tiering::interpreter::Interpret;
 
 /// A cell and what is behind it.
 pub(crate) struct Record {
     pub(super) name: Arc<str>,
     pub(super) ty: Arc<FunctionType>,
-    behind: Mutex<Behind>,
+    content: Mutex<Content>,
     /// Whether the newest code instance is ready. Written with the words.
     pub(super) is_ready: AtomicBool,
     pub(super) place: Place,
@@ -53,11 +53,11 @@ struct Retired {
 
 impl RetiredCode for Retired {
     fn contains_any(&self, addresses: &[usize]) -> bool {
-        self.target.unit.contains_any(addresses)
+        self.target.unit().contains_any(addresses)
     }
 
     fn keeper(&self) -> Option<&dyn Any> {
-        Some(&self.target.unit)
+        Some(self.target.unit())
     }
 }
 
@@ -91,9 +91,9 @@ impl Record {
         }
         let to = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
         let name: Arc<str> = ty.symbol.as_str().into();
-        let behind = Mutex::new(Behind { instances: Instances::new(beginning), asking: 0 });
+        let content = Mutex::new(Content { instances: Instances::new(beginning), asking: 0 });
         let (c_entry, jit, is_ready) = (CEntry::default(), jit.clone(), AtomicBool::new(false));
-        let mut record = Arc::new(Record { name, ty, behind, is_ready, place, c_entry, trampoline, jit });
+        let mut record = Arc::new(Record { name, ty, content, is_ready, place, c_entry, trampoline, jit });
         let address = Arc::as_ptr(&record).expose_provenance();
         if let Some(record) = Arc::get_mut(&mut record) {
             record.place.set_data(address, to);
@@ -101,25 +101,25 @@ impl Record {
         record
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Behind> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Content> {
         // Nothing panics between the steps of a change.
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the words lead where the list says.
-    pub(super) fn lead(&self, behind: &mut Behind) {
-        behind.instances.lead(self.place.code_word(), self.place.stub());
-        self.is_ready.store(behind.instances.newest().code().is_some(), Ordering::Relaxed); // N1
+    pub(super) fn lead(&self, content: &mut Content) {
+        content.instances.lead(self.place.code_word(), self.place.stub());
+        self.is_ready.store(content.instances.newest().code().is_some(), Ordering::Relaxed); // N1
     }
 
     /// Whether calls may go to this code.
     pub(super) fn check(&self, target: &Target) -> Result<(), CellError> {
         let name = || self.name.clone();
-        if !self.ty.is_called_like(&target.ty) {
-            let (expected, actual) = (self.ty.describe(), target.ty.describe_beside(&self.ty));
+        if !self.ty.is_called_like(target.ty()) {
+            let (expected, actual) = (self.ty.describe(), target.ty().describe_beside(&self.ty));
             return Err(CellError::Type { name: name(), expected: expected.into(), actual: actual.into() });
         }
-        if !target.unit.jit().is(&self.jit) {
+        if !target.unit().jit().is(&self.jit) {
             return Err(CellError::OtherEngine { name: name() });
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Record {
     fn publish(&self, instance: &mut Instance, target: Target) -> State {
         let goes_up = matches!(instance.profile.then, Then::Optimise(_));
         let tier = if goes_up { Tier::Baseline } else { Tier::Optimised };
-        instance.publish(target, tier, self.jit.hot().tick())
+        instance.publish(target, tier, self.jit.upgrades().tick())
     }
 
     /// Retires the previous content of the cell. It holds foreign values, and its end may come back here: no lock is held.
@@ -147,12 +147,12 @@ impl Record {
     }
 
     /// The same, under the lock, which is free afterwards.
-    pub(super) fn replace_locked(&self, mut behind: MutexGuard<'_, Behind>, beginning: Beginning) {
+    pub(super) fn replace_locked(&self, mut content: MutexGuard<'_, Content>, beginning: Beginning) {
         // A thread that is short of room waits for the code from the moment on in which nothing leads to it.
         let moving = self.jit.moving();
-        let (before, selectors) = behind.instances.replace_all(beginning);
-        self.lead(&mut behind);
-        drop(behind);
+        let (before, selectors) = content.instances.replace_all(beginning);
+        self.lead(&mut content);
+        drop(content);
         for instance in before {
             // The other parts of the instance are dropped without the lock as well.
             self.let_go(instance.into_state(), self.jit.moving());
@@ -166,42 +166,11 @@ impl Record {
         self.let_go(State::Ready(target), self.jit.moving());
     }
 
-    fn retire_selectors(&self, selectors: Vec<Selector>) {
+    pub(super) fn retire_selectors(&self, selectors: Vec<Selector>) {
         if !selectors.is_empty() {
             let retired = selectors.into_iter().map(|selector| Box::new(selector) as Box<dyn RetiredCode>);
             self.jit.runtime().retire(retired);
         }
-    }
-
-    /// Adds an instance for the worlds from `world` on.
-    pub(super) fn supersede(
-        record: &Arc<Record>,
-        selector: Selector,
-        world: u64,
-        beginning: Beginning,
-    ) -> Superseded {
-        let mut behind = record.lock();
-        let added = behind.instances.add(selector, world, beginning);
-        record.lead(&mut behind);
-        drop(behind);
-        let (number, first, unused) = match added {
-            Added::Superseded { number, first } => (Some(number), first, None),
-            Added::Replaced(instance, selector) => (None, world, Some((instance, selector))),
-        };
-        let (record, worlds) = (record.clone(), (first, world.saturating_sub(1).max(first)));
-        let moving = record.jit.moving();
-        Superseded { record, number, worlds, unused, moving }
-    }
-
-    /// A superseded instance that no thread can call any more leaves the cell.
-    pub(super) fn settle(&self, number: u64) {
-        let mut behind = self.lock();
-        let Some((instance, selector)) = behind.instances.settle(number) else { return };
-        self.lead(&mut behind);
-        drop(behind);
-        // Every thread that could be in its code has left: the code goes at once. Threads of any world pass the selector.
-        drop(instance);
-        self.retire_selectors(vec![selector]);
     }
 
     /// The address of the code that calls in a world reach, compiled now if it has to be.
@@ -216,33 +185,33 @@ impl Record {
             let made = self.ask(|| source.materialize());
             // Its end is the source's own code.
             drop(source);
-            let mut behind = self.lock();
-            let Some(instance) = behind.instances.find(number) else {
+            let mut content = self.lock();
+            let Some(instance) = content.instances.find(number) else {
                 // The source is not wanted any more.
-                drop(behind);
+                drop(content);
                 drop(made);
                 continue;
             };
             if let Some(target) = instance.code() {
-                let address = target.address;
-                drop(behind);
+                let address = target.address();
+                drop(content);
                 drop(made);
                 return Ok(address);
             }
             let target = made?;
-            let address = target.address;
+            let address = target.address();
             let before = self.publish(instance, target);
             let counter = match instance.profile.then {
                 Then::Enter => 0,
                 _ => instance.profile.stride(),
             };
-            let is_newest = behind.instances.newest().number() == number;
-            self.lead(&mut behind);
+            let is_newest = content.instances.newest().number() == number;
+            self.lead(&mut content);
             if is_newest {
                 // Behind the word: whoever asks then is told to go there.
                 self.place.set_counter(counter);
             }
-            drop(behind);
+            drop(content);
             drop(before);
             return Ok(address);
         }
@@ -253,55 +222,55 @@ impl Record {
         if self.check(target).is_err() {
             return;
         }
-        let mut behind = self.lock();
-        let newest = behind.instances.newest().number();
+        let mut content = self.lock();
+        let newest = content.instances.newest().number();
         let (mut before, mut counter) = (Vec::new(), None);
-        for instance in behind.instances.all() {
+        for instance in content.instances.all() {
             if instance.source().is_some_and(|source| source.accepts(made_from)) {
                 before.push(self.publish(instance, target.clone()));
                 counter = (instance.number() == newest).then(|| instance.profile.stride());
             }
         }
-        self.lead(&mut behind);
+        self.lead(&mut content);
         counter.into_iter().for_each(|counter| self.place.set_counter(counter));
-        drop(behind);
+        drop(content);
         // Sources are foreign, and dropped without the lock.
         drop(before);
     }
 
     /// The target of calls in a world.
     pub(super) fn find(&self, world: u64) -> Found {
-        let mut behind = self.lock();
-        let instance = behind.instances.at(world);
+        let mut content = self.lock();
+        let instance = content.instances.at(world);
         let wakes = std::mem::replace(&mut instance.rests, false);
         if wakes {
-            instance.last_use = self.jit.hot().tick();
+            instance.last_use = self.jit.upgrades().tick();
         }
         let found = match instance.state() {
-            State::Ready(target) => Found::Code(target.address),
+            State::Ready(target) => Found::Code(target.address()),
             State::Lazy(source) | State::Interpreted(source, _) => {
                 Found::Source(source.clone(), instance.number())
             }
             State::Closed => Found::Closed,
         };
         if wakes {
-            self.lead(&mut behind);
+            self.lead(&mut content);
         }
         found
     }
 
     /// Sets the next limit after a tier-up or continuation failed: so many calls or iterations later it is tried again.
     fn count_again(&self, number: u64, then: Then) {
-        let mut behind = self.lock();
-        let Some(instance) = behind.instances.find(number) else {
+        let mut content = self.lock();
+        let Some(instance) = content.instances.find(number) else {
             // An unused answer is dropped without the lock.
-            drop(behind);
+            drop(content);
             return;
         };
         let mut counting = Counting::new(then, instance.profile.count.max(1).saturating_mul(2));
         self.place.set_counter(counting.stride());
         let before = std::mem::replace(&mut instance.profile, counting);
-        drop(behind);
+        drop(content);
         drop(before);
     }
 
@@ -329,8 +298,8 @@ impl Record {
 impl IndirectCell {
     /// Notes that the counter has gone below zero; whether the function is to be put into the queue. Not a safepoint.
     pub(crate) fn became_hot(&self) -> bool {
-        let mut behind = self.record.lock();
-        let newest = behind.instances.newest();
+        let mut content = self.record.lock();
+        let newest = content.instances.newest();
         let awaited = match newest.profile.then {
             Then::Optimise(_) => newest.code().is_some(),
             Then::Enter => newest.source().is_some(),
@@ -348,8 +317,8 @@ impl IndirectCell {
 
     /// A call in a world was served so, which took so many statements: whether the code is to be asked for now.
     pub(crate) fn was_interpreted(&self, world: u64, work: u64) -> bool {
-        let mut behind = self.record.lock();
-        behind.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
+        let mut content = self.record.lock();
+        content.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
     }
 
     /// Whether a loop is to continue in the code behind the cell. Not a safepoint.
@@ -380,8 +349,8 @@ impl IndirectCell {
     /// Lets the cell lead to better code; false if there is none to be had any more.
     pub(crate) fn optimise(&self) -> Result<bool, CellError> {
         let record = &self.record;
-        let mut behind = record.lock();
-        let newest = behind.instances.newest();
+        let mut content = record.lock();
+        let newest = content.instances.newest();
         let number = newest.number();
         // A function that has been replaced since it became hot is another one, which has to become hot itself.
         if newest.code().is_none() {
@@ -390,7 +359,7 @@ impl IndirectCell {
         let Then::Optimise(tiers) = std::mem::replace(&mut newest.profile.then, Then::Nothing) else {
             return Ok(false);
         };
-        drop(behind);
+        drop(content);
         let _asking = record.asking();
         let target = match record.ask(|| tiers.optimise()) {
             Ok(target) => target,
@@ -402,17 +371,17 @@ impl IndirectCell {
             }
         };
         drop(tiers);
-        let mut behind = record.lock();
-        let Some(instance) = behind.instances.find(number).filter(|instance| instance.code().is_some())
+        let mut content = record.lock();
+        let Some(instance) = content.instances.find(number).filter(|instance| instance.code().is_some())
         else {
-            drop(behind);
+            drop(content);
             drop(target);
             return Ok(false);
         };
         let moving = record.jit.moving();
-        let before = instance.publish(target, Tier::Optimised, record.jit.hot().tick());
-        record.lead(&mut behind);
-        drop(behind);
+        let before = instance.publish(target, Tier::Optimised, record.jit.upgrades().tick());
+        record.lead(&mut content);
+        drop(content);
         record.let_go(before, moving);
         Ok(true)
     }

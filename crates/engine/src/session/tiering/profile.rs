@@ -20,7 +20,7 @@
 //!
 //! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
 //!
-//! Cost: the cells (`jit/src/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
+//! Cost: the cells (`crates/jit/src/tiering/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
 //! interpreter of tier 0 sees; how often loops go round.
 
 use std::sync::Arc;

@@ -25,13 +25,14 @@ use brolga_jit::{LoopEntry, Materialize, Target};
 use brolga_linking::{DylibId, WeakSession};
 use brolga_opt::osr::Exit;
 
-use super::compile::FoundLoop;
-use super::input::CompilationInput;
-use super::shared::Shared;
-use super::target::Native;
-use super::{detached, linking};
 use crate::cached::Continuation;
 use crate::error::Error;
+use crate::pipeline::{Run, watched};
+use crate::session::compile::FoundLoop;
+use crate::session::input::CompilationInput;
+use crate::session::shared::Shared;
+use crate::session::target::Native;
+use crate::session::{detached, linking};
 
 /// The entry of a loop's continuation, which the loop's unit is linked with.
 pub(crate) fn loop_entry(
@@ -77,7 +78,9 @@ impl LoopBody {
         let cx = &self.input.module().cx;
         let is_own =
             |exit: &Exit| exit.entry_symbol(cx) == self.ty.symbol && exit.mark().as_slice() == &**mark;
-        let exits = self.input.plan.leaving(shared.jit.runtime().events(), self.func)?.1;
+        let mut cx = watched(shared.jit.runtime().events());
+        let mut run = Run { cx: &mut cx, report: None };
+        let exits = self.input.pipeline.leaving(&mut run, self.func)?.1;
         let found = exits.into_iter().find(is_own).ok_or("its loop was made from another function")?;
         Ok(Arc::new(found))
     }
