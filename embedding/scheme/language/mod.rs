@@ -30,7 +30,6 @@ use brolga::session::{Definitions, Dylib};
 use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
 
 use globals::{Global, Globals, variable};
-
 use library::Output;
 pub(crate) use lower::Lowered;
 use lower::Lowering;
