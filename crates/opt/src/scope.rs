@@ -468,7 +468,7 @@ mod tests {
             step("changed", &LOOKS, Visit::Always),
             step("changes again", &CHANGES, Visit::Always),
             step("without loops", &LOOKS, Visit::Loops),
-            step("without what is asked for", &LOOKS, Visit::Asks(|_| false)),
+            step("without what is requested", &LOOKS, Visit::Asks(|_| false)),
         ];
         let (options, mut cx) = (Options::default(), Cx::default());
         let (report, _) = PassScope::run(&module, &mut func, &steps, &options, &mut cx).unwrap();

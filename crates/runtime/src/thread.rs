@@ -19,7 +19,7 @@
 //! Entries nest: a callback from compiled code that calls compiled code again is on the same `Thread`.
 //!
 //! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
-//! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
+//! (`retired.rs`). A thread that retires code asks the threads that it waits for to say, at their next safepoint, which code their
 //! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
 //! **Guards.** An entry is several guards on the stack, but for that of a thread at rest (`outermost`). Their constructors and destructors are always inlined: a guard that is returned through memory and

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use brolga_interp::{Interp, Options, Outcome, SimMemory, Val};
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{Interp, Options, Outcome, SimMemory, Val};
 use brolga_ir::text::{Unit, read, read_call};
 use brolga_ir::types::Type;
 use brolga_ir::{Context, Module};
