@@ -9,7 +9,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brolga_interp::{self, Fault, Interp, Outcome, SimMemory};
+use brolga_interp::{self as interp, Fault, Interp, Outcome, SimMemory};
 use brolga_ir::analysis::{Cfg, DomTree};
 use brolga_ir::build::{BuildError, Builder};
 use brolga_ir::builtin::Builtin;
