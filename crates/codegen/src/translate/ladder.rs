@@ -122,7 +122,7 @@ impl Translation<'_> {
         };
         let low = func.ty(value).as_low().filter(|low| low.is_int() && low.bits() <= 64)?;
         // Numbers in the order of signed ones, so that -1 and 0 are neighbours.
-        let unused = 64 - u32::from(low.bits());
+        let unused = 64 - low.bits();
         let case = (((case as u64) << unused) as i64 >> unused) as u64;
         let (equal, other) = if is_equal { (yes, no) } else { (no, yes) };
         (equal != other).then_some(Rung { from, compare, value, case, equal, other })
