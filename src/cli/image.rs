@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use brolga::image::{self, Library, Linker, Run};
 
+use super::progress::Bars;
 use super::report::{Stop, out};
 use super::{Done, Level, input, roots};
 
@@ -55,7 +56,7 @@ struct Build {
     /// Make an executable that runs `main()`, or the call of `--call`, by the system's C compiler
     #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library"])]
     executable: bool,
-    /// What an executable does instead of `main()`; the value is printed as Julia would
+    /// The call that an executable makes instead of `main()`; the value is printed as Julia would
     #[arg(long, value_name = "CALL", requires = "executable")]
     call: Option<String>,
     /// The C compiler that links executables: the variable `CC`, or `cc`, `gcc` or `clang` unless it is given
@@ -69,6 +70,8 @@ struct Build {
     roots: Option<brolga::Roots>,
     #[command(flatten)]
     level: Level,
+    #[command(flatten)]
+    bars: Bars,
 }
 
 /// The targets that the command or the environment names.
@@ -88,7 +91,9 @@ pub(crate) fn run(args: &Args) -> Done {
     let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
     let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
     let program = input::program(&build.file)?;
+    let progress = build.bars.begin("image", 2 * program.module().func_count());
     let options = options.roots(build.roots.unwrap_or_default());
+    let options = options.progress(move |step| progress.stand(step.symbol, step.done, step.of));
     let refused = |error| match error {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),
         error => error.into(),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
-use brolga_ir::interp::{self, Interp, SimMemory};
+use brolga_interp::{self as interp, Interp, SimMemory};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError,
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// An engine whose code runs in a run time that others use too. The options of heap and output are not
-    /// used. Open doors are those of this engine, but for one: `setfield!` that is decided at run time sets parts of arrays for all of them then.
+    /// used. Open doors are those of this engine alone.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
         Engine::make(runtime.clone(), options)
     }
@@ -75,7 +75,6 @@ impl Engine {
         let Options { level, roots, opt, jit: options, doors, masked, fuel, compile_limit, cache, .. } =
             options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
         let cache = cache.map(|cache| CodeCache::new(cache, &jit, &options, level, &opt, roots));
         Ok(Engine {
@@ -315,7 +314,7 @@ pub fn build(
 /// How boxed entries are compiled beside code of a tier.
 fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
-    Recipe { level, opt: brolga_opt::Options::default(), roots, cache }
+    Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
 /// Links the code of these functions as one unit, with a method for each.

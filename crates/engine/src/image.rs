@@ -50,6 +50,7 @@ use crate::program::Program;
 use crate::stages::{Linked, Stages};
 
 pub use crate::library::{Library, LibraryImage};
+pub use crate::options::Progress;
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;
@@ -63,6 +64,27 @@ pub(crate) struct Making<'a> {
     pub(crate) heap: &'a HeapAbi,
     /// The targets; that of the options of the JIT if there is none.
     pub(crate) targets: &'a [Target],
+    /// Hears how far the build is.
+    pub(crate) progress: Option<&'a Told>,
+}
+
+type Told = dyn Fn(Progress<'_>) + Send + Sync;
+
+/// The steps of a build so far.
+struct Steps<'a> {
+    told: Option<&'a Told>,
+    done: usize,
+    of: usize,
+}
+
+impl Steps<'_> {
+    fn step(&mut self, symbol: &str) {
+        self.done += 1;
+        self.of = self.of.max(self.done);
+        if let Some(told) = self.told {
+            told(Progress { symbol, done: self.done, of: self.of });
+        }
+    }
 }
 
 /// The bytes of an image of a whole program, for the default heap. The options choose level, passes, roots and the processors
@@ -131,8 +153,9 @@ pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
 impl<'a> Making<'a> {
     /// As options say, for the default heap.
     fn new(options: &'a Options) -> Making<'a> {
-        let Options { level, roots, opt, jit, targets, .. } = options;
-        Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets }
+        let Options { level, roots, opt, jit, targets, progress, .. } = options;
+        let progress = progress.as_deref();
+        Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets, progress }
     }
 
     /// The image of a module in which these functions, and what they call, have code.
@@ -142,8 +165,13 @@ impl<'a> Making<'a> {
         roots: impl IntoIterator<Item = FuncId>,
         library: Option<&Resolved>,
     ) -> Result<Vec<u8>, Error> {
+        let roots: Vec<FuncId> = roots.into_iter().collect();
+        // Each function has its low form once, and code for each target that has a version of it.
+        let mut steps =
+            Steps { told: self.progress, done: 0, of: roots.len() * (1 + self.targets.len().max(1)) };
         let stages = Stages::new(module, self.level, self.opt, Cx::default());
-        let linked = stages.with_roots(self.roots).on_heap(self.heap).linked(roots)?;
+        let mut stages = stages.with_roots(self.roots).on_heap(self.heap);
+        let linked = stages.linked_telling(roots, &mut |symbol| steps.step(symbol))?;
         let low = linked.funcs.iter();
         let sources: Vec<Source<'_>> = low
             .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })
@@ -154,13 +182,16 @@ impl<'a> Making<'a> {
         // A function that a version does not have is that of its base, in the same text.
         let others = |name: &str| if funcs.contains(name) { Route::Near } else { Route::Far };
         let style = Style { others: &others, ..Style::from(tier(self.level)) };
+        let of_version = |version: &Version| version.funcs.as_ref().map_or(sources.len(), BTreeSet::len);
+        steps.of = steps.done + versions.iter().map(of_version).sum::<usize>();
         let mut compiled = Vec::with_capacity(versions.len());
         for Version { isa, funcs, .. } in &versions {
             let own = |source: &&Source<'_>| {
                 funcs.as_ref().is_none_or(|funcs| funcs.contains(module.cx.names.text(source.func.name)))
             };
             let sources: Vec<Source<'_>> = sources.iter().filter(own).cloned().collect();
-            compiled.push(compile_for(isa, self.jit.limits, &module.cx, &sources, style)?);
+            let tell = &mut |symbol: &str| steps.step(symbol);
+            compiled.push(compile_for(isa, self.jit.limits, &module.cx, &sources, style, tell)?);
         }
         let (mut functions, mut constants) = (Vec::new(), Vec::new());
         for (version, compiled) in compiled.iter().enumerate() {
@@ -271,7 +302,7 @@ impl Engine {
     /// How images are made whose code is as the engine's own.
     pub(crate) fn making(&self) -> Making<'_> {
         let (level, opt, roots, jit) = self.settings();
-        Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[] }
+        Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[], progress: None }
     }
 
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
@@ -360,7 +391,8 @@ impl Engine {
         let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
         let unit = jit.load_image(&code, types, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
-        let recipe = Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned() };
+        let recipe =
+            Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());

@@ -46,6 +46,19 @@ pub struct Options {
     pub(crate) fuel: bool,
     /// How long a program may be compiled.
     pub(crate) compile_limit: Option<Duration>,
+    /// Hears how far the build of an image is.
+    pub(crate) progress: Option<Box<dyn Fn(Progress<'_>) + Send + Sync>>,
+}
+
+/// A step of the build of an image is done: a function has its low form, or machine code for one of the targets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress<'a> {
+    /// The function's symbol.
+    pub symbol: &'a str,
+    /// Steps that are done.
+    pub done: usize,
+    /// All steps. The number may grow while functions are found that the program calls.
+    pub of: usize,
 }
 
 impl Options {
@@ -116,7 +129,7 @@ impl Options {
     }
 
     /// Looks for code in a cache before it is compiled, and keeps there what is compiled: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes its store.
-    /// [`Cache::stats`] says what it was good for. What is found is run, so the cache's key says whose code that may be.
+    /// [`Cache::stats`] says what it was good for. Code that is found is run, so the cache's key says whose code that may be.
     #[must_use]
     pub fn cache(mut self, cache: Arc<Cache>) -> Options {
         self.cache = Some(cache);
@@ -139,8 +152,9 @@ impl Options {
         self
     }
 
-    /// The most time that an engine may take to compile a program: what takes longer is an error ([`OptError::Stopped`](brolga_opt::OptError::Stopped)). It is
-    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`]. Sessions do not look at it.
+    /// The most time that the passes over a program of an engine may take, or over functions of a session that are linked together: what takes longer is an error
+    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is looked at between passes and in them; the generation of code, whose
+    /// time [`Options::function_limit`] bounds, is not left in the middle.
     #[must_use]
     pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
         self.compile_limit = time;
@@ -251,6 +265,13 @@ impl Options {
     /// The effective options: the feature `gc-stress` overrules the given ones.
     pub(crate) fn settled(self) -> Options {
         if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
+    }
+
+    /// Called for each step of the build of an image (`image::build` and its like), for a bar of progress.
+    #[must_use]
+    pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Options {
+        self.progress = Some(Box::new(told));
+        self
     }
 
     /// Where the program's `print` writes.

@@ -30,7 +30,7 @@
 //! **Unions.** The selector counts the members in their printing order, from 0. A payload word holds the bytes of the
 //! member as they lie in memory, least significant first; bytes that the member does not use are unspecified.
 //!
-//! **Memory.** The address points at the value in its C layout (a union: payload, then selector). Whoever receives it
+//! **Memory.** The address points at the value in its C layout (a union: payload, then selector). The receiver
 //! may read it until the call returns and must not write.
 //!
 //! **Signatures.** Arguments in order, argument 0 being the function object: a ghost for plain functions, an ordinary
@@ -131,6 +131,19 @@ pub enum NotNative {
     /// The type has no layout.
     NoLayout(LayoutError),
 }
+
+/// The reason as a clause with the type's number. [`NotNative::display`] has its text.
+impl fmt::Display for NotNative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotNative::Width(ty) => write!(f, "`{ty:?}` has a width that no register has"),
+            NotNative::Token => f.write_str("a token is no value"),
+            NotNative::NoLayout(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotNative {}
 
 impl NotNative {
     /// The reason as a clause: what is missing, without the place.

@@ -377,11 +377,12 @@ impl Module {
         fits.iter().all(|&b| lowest == b || self.is_more_specific(lowest, b)).then_some(lowest)
     }
 
-    /// Whether several methods of `function` accept arguments of these types, and none of them is the most specific.
+    /// Whether several methods of `function` accept arguments of these types (without the function object), and none of them is the most specific.
+    ///
+    /// Cost: as [`Module::find_method`].
     pub fn is_ambiguous(&self, function: Type, args: &[Type]) -> bool {
         let fits = |&id: &FuncId| self.funcs[id].level == Level::High && self.accepts(id, args);
-        self.methods(function).iter().copied().any(|id| fits(&id))
-            && self.find_method(function, args).is_none()
+        self.find_method(function, args).is_none() && self.methods(function).iter().any(fits)
     }
 
     /// The method of `function` for exactly these types (without the function object), which is the most specific one for them: whatever

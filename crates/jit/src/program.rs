@@ -64,7 +64,7 @@ pub struct Linkage<'a> {
     /// Where dynamic calls look that begin in the unit; the runtime's own table if it is not given. Calls further down look in the
     /// same table, whatever unit it is in.
     pub table: Option<&'a MethodTable>,
-    /// C symbols that are asked for without a library: they come before those that the runtime finds.
+    /// C symbols that are requested without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Whether a C symbol that is not found is looked for again by the call that reaches it, which throws if it is still missing. So it is in any case where
     /// [`foreign`](Linkage::foreign) is not given.
@@ -323,19 +323,22 @@ impl Jit {
     ) -> Result<Compiled, BuildError> {
         let names = || joined(sources.iter().map(|source| cx.names.text(source.func.name)));
         let _span = self.runtime().events().span(Stage::Generate, names);
-        self.generators().with(|generator| compile_with(generator, self.isa(), cx, sources, style.into()))
+        self.generators()
+            .with(|generator| compile_with(generator, self.isa(), cx, sources, style.into(), &mut |_| {}))
     }
 }
 
-/// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files.
+/// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files. `tell` hears of each
+/// function that is done, by its symbol.
 pub fn compile_for<'a>(
     isa: &HostIsa,
     limits: Limits,
     cx: &Arc<Context>,
     sources: &[Source<'_>],
     style: impl Into<Style<'a>>,
+    tell: &mut dyn FnMut(&str),
 ) -> Result<Compiled, BuildError> {
-    compile_with(&mut Generator::new(limits), isa, cx, sources, style.into())
+    compile_with(&mut Generator::new(limits), isa, cx, sources, style.into(), tell)
 }
 
 /// The names of functions for an event; of many, the first ones and their number.
@@ -355,6 +358,7 @@ fn compile_with(
     cx: &Arc<Context>,
     sources: &[Source<'_>],
     style: Style<'_>,
+    tell: &mut dyn FnMut(&str),
 ) -> Result<Compiled, BuildError> {
     let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style;
     let mut types = Vec::new();
@@ -373,7 +377,9 @@ fn compile_with(
         let name = cx.names.text(source.func.name);
         let route = |callee: &str| route_from(source, callee);
         let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
-        generator.generate(cx, source.func, isa, options, ways)
+        let generated = generator.generate(cx, source.func, isa, options, ways);
+        tell(name);
+        generated
     };
     for generated in sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()? {
         unit.functions.push(generated.function);

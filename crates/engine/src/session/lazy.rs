@@ -39,9 +39,9 @@ use brolga_linking::{
 
 use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Origin};
-use super::interpreted::InterpretedBody;
 use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, Placed, give_up};
+use super::tiering::interpreted::InterpretedBody;
 use super::{detached, linking};
 
 /// The suffix of a body's symbol.
@@ -67,7 +67,7 @@ impl SecondTier {
     }
 }
 
-/// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. Whoever is there later, the body
+/// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. The later of the two, the body
 /// or the cell, does so.
 pub(crate) fn provide(
     shared: &Shared,

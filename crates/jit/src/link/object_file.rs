@@ -459,12 +459,14 @@ fn code(name: String, code: Vec<u8>, align: u32) -> CompiledFunction {
         frame_bytes: 0,
         frame_maps: Vec::new(),
         lines: Vec::new(),
+        file: None,
+        variables: Vec::new(),
         made_by: MadeBy::Other,
         listing: None,
     }
 }
 
-/// A static archive. Members are read when they are asked for.
+/// A static archive. Members are read on request.
 #[derive(Clone, Debug)]
 pub struct Archive {
     bytes: Arc<[u8]>,

@@ -111,7 +111,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.raise_method_error_in(0, callee, args)
     }
 
-    /// A `MethodError` of a call that several methods fit, none of which is more specific.
+    /// The `MethodError` of a call that several methods fit.
     pub(crate) fn raise_ambiguous(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
         self.raise_method_error_in(AMBIGUOUS_WORLD, callee, args)
     }

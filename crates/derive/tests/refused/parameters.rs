@@ -1,0 +1,12 @@
+//! A struct with parameters stands for no single struct of programs.
+
+use brolga_derive::Brolga;
+
+#[derive(Brolga)]
+#[repr(C)]
+struct Point<T> {
+    x: T,
+    y: T,
+}
+
+fn main() {}

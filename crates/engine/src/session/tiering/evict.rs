@@ -1,0 +1,154 @@
+//! Code that is evicted when memory for code is short, and made again when it is called again.
+//!
+//! ```text
+//!   linking ── no room ──► CodeEvictor::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
+//!                                                                         slot of f(Int64): leads to its stub     (jit/src/cell/evict.rs)
+//!   next call of f ──► stub ──► #body looked up ──► compiled from the form that its program had when it was compiled first
+//! ```
+//!
+//! Only a session with [`Options::code_limit`](crate::Options::code_limit) has an evictor, and only there the code of a lazy function remembers what it
+//! was compiled from. Evicted is the code behind cells. Not evicted: code of eager functions, functions of promised programs and those
+//! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room ends in an error.
+//!
+//! **Who goes first.** What was given rest when memory was short the last time, and has not been called since; then what was made, or
+//! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
+//! call by the stub after each shortage.
+//!
+//! **Who finds nothing to evict** has no error to report as long as others are evicting, or making, what there is
+//! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
+//! for it has it. A unit that finds no room all the same fails for its present waiters, and
+//! for nobody later; so does all that waits for it (`CodegenUnit::again`).
+//!
+//! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
+//! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is evicted
+//! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
+//! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
+//! evicted or replaced, is not counted (`CodeMemoryStats::retired`).
+//!
+//! A function goes with all its tiers, but for one that is depended on.
+//!
+//! Cost: each time, a look at all cells.
+
+use brolga_runtime::events::Event;
+use std::sync::{Arc, Weak};
+
+use brolga_jit::{CellOwner, Evicted, Evictor, Held};
+use brolga_linking::{Label, WeakSession};
+
+use crate::session::lazy::{BODY, HOT};
+use crate::session::linking;
+use crate::session::shared::Shared;
+use crate::session::target::{Compiled, Native, Place, Source};
+use crate::session::unit::CodegenUnit;
+use crate::sync::lock;
+
+/// Lets code of a session be evicted when there are more than `limit` bytes of it.
+pub(crate) fn set_limit(shared: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
+    let evictor = CodeEvictor { shared: Arc::downgrade(shared), session: session.downgrade() };
+    shared.set_evictor(Arc::new(evictor), limit);
+}
+
+/// The unit that compiles evicted code again.
+fn unit_of(source: Source, shared: &Arc<Shared>) -> linking::Unit<Native> {
+    let Source { input, id, symbol, flags } = source;
+    CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols: vec![(symbol, flags)] }.into()
+}
+
+/// See the file's header.
+struct CodeEvictor {
+    shared: Weak<Shared>,
+    session: WeakSession<Native>,
+}
+
+impl Evictor for CodeEvictor {
+    fn evict(&self, bytes: usize) -> Evicted {
+        let Some((shared, session)) = self.shared.upgrade().zip(self.session.upgrade()) else {
+            return Evicted::Nothing;
+        };
+        let held = |(label, owner): (Label, Arc<CellOwner>)| (owner.held(), label, owner);
+        // Code that is being compiled for a caller is on its way to its cell, and can be evicted when it is there.
+        let (awaited, all): (Vec<_>, Vec<_>) =
+            shared.cells.all().into_iter().partition(|(_, owner)| owner.is_awaited());
+        let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
+        // First those whose slot leads to no code: what was compiled came too late.
+        held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
+        let (mut freed, mut evicted) = (0, 0);
+        let mut stay = Vec::new();
+        for (held, label, owner) in held {
+            // A function that has lost its name stays for its callers: it cannot be compiled again.
+            if session.leads_to(label) != Some(owner.identity()) {
+                continue;
+            }
+            let gone = match freed < bytes {
+                true => self.discard(&shared, &session, label, &owner, held),
+                false => 0,
+            };
+            freed += gone;
+            evicted += u64::from(gone > 0);
+            let events = shared.jit.runtime().events();
+            if gone > 0 && events.is_on() {
+                let function = session.name(label).to_string();
+                events.tell(Event::Evicted { function: &function, bytes: gone });
+            }
+            stay.extend(held.filter(|_| gone == 0).map(|_| owner));
+        }
+        for owner in stay.iter().take(stay.len() / 2) {
+            owner.rest();
+        }
+        lock(&shared.compiled).evicted += evicted;
+        shared.jit.runtime().free_retired();
+        let is_made = |(label, _): &(Label, Arc<CellOwner>)| {
+            bodies(&session, *label).any(|label| session.leads_to(label).is_some())
+        };
+        match evicted {
+            0 if awaited.iter().any(is_made) => Evicted::Soon,
+            0 => Evicted::Nothing,
+            _ => Evicted::Some,
+        }
+    }
+}
+
+/// The versions of a function, in all tiers, as far as they were ever named.
+fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Item = Label> {
+    let name = session.names().text(label.symbol);
+    [HOT, BODY].into_iter().filter_map(move |kind| {
+        let symbol = session.names().find(&format!("{name}{kind}"))?;
+        Some(Label { symbol, ..label })
+    })
+}
+
+impl CodeEvictor {
+    /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were evicted.
+    fn discard(
+        &self,
+        shared: &Arc<Shared>,
+        session: &linking::Session<Native>,
+        label: Label,
+        owner: &CellOwner,
+        held: Option<Held>,
+    ) -> usize {
+        let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
+        for label in bodies(session, label) {
+            let Some(at) = session.leads_to(label) else { continue };
+            let is_behind = held.is_some_and(|held| held.address == at);
+            is_known |= is_behind;
+            // It is held while it is compared by its address, so nothing else comes to lie there.
+            match shared.placed.at(at).and_then(Place::compiled) {
+                Some(Compiled { source: Some(source), unit, .. })
+                    if session.renew(label, at, unit_of(source.clone(), shared)) =>
+                {
+                    freed += unit.loaded().code().addresses().len();
+                }
+                _ => is_kept |= is_behind,
+            }
+        }
+        // A version that the session does not know any more is there for the cell alone.
+        if let Some(held) = held.filter(|_| !is_kept)
+            && owner.discard(held.address)
+            && !is_known
+        {
+            freed += held.bytes;
+        }
+        freed
+    }
+}

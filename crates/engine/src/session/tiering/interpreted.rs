@@ -1,0 +1,150 @@
+//! Tier 0: functions that are interpreted while there is no code for them.
+//!
+//! The reference interpreter has a memory and a heap of its own. So only what needs neither can run on it without anybody seeing
+//! the difference: functions that take and give numbers (or tuples and structs of them) and compute with numbers alone, and
+//! what they call of the same kind, as far as their program has the bodies. All else begins in tier 1:
+//!
+//! | refused | because |
+//! |---|---|
+//! | loads, stores, C functions, global variables, `print` | the interpreter's memory is not that of the process |
+//! | values that are objects, types among them | its heap is not that of the process |
+//! | calls of what is replaceable, of the host, or found at run time | code that is called must be seen to be called |
+//! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
+//!
+//! Code is requested behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
+//! (`crates/jit/src/tiering/interpret.rs`).
+//!
+//! A call that throws, or does not end within [`MAX_STEPS`] statements, is repeated as code: it has had no effect yet.
+//!
+//! Cost: looking at each function once when it is defined; an interpreter for each call.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brolga_codegen::sig::Abi;
+use brolga_codegen::translate::abi_of;
+use brolga_interp::{Interp, Options, SimMemory};
+use brolga_ir::abi::{NativeSignature, form};
+use brolga_ir::effects::effects;
+use brolga_ir::func::CalleeData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Value};
+use brolga_jit::{Interpret, Interpreter};
+
+use crate::bridge;
+use crate::session::input::BodySource;
+
+/// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
+const MAX_STEPS: u64 = 2_000;
+/// After how many statements of all calls together code is requested: they take longer than making it.
+const WORK: u64 = 10_000;
+/// How deep calls may nest.
+const MAX_DEPTH: usize = 64;
+/// How much the interpreter may allocate: nothing that is let in does.
+const MAX_BYTES: u64 = 1 << 16;
+
+/// A function that can be interpreted.
+#[derive(Clone)]
+pub(crate) struct InterpretedBody {
+    signature: Arc<NativeSignature>,
+    /// Where its body is.
+    pin: BodySource,
+    calls: u32,
+}
+
+impl InterpretedBody {
+    /// A function of a module, whose first `own` functions are its own, if it can be interpreted. `alone` says that it does not
+    /// see the bodies of the others.
+    pub(crate) fn new(
+        module: &Module,
+        own: &[FuncId],
+        id: FuncId,
+        alone: bool,
+        calls: u32,
+        pin: &BodySource,
+    ) -> Option<InterpretedBody> {
+        let signature = NativeSignature::new(&module.cx.types, &module[id].sig).ok()?;
+        let has_body = |callee: FuncId| callee == id || !alone || !own.contains(&callee);
+        if calls == 0 || !computes_only(module, id, &has_body) {
+            return None;
+        }
+        Some(InterpretedBody { signature: Arc::new(signature), pin: pin.clone(), calls })
+    }
+
+    pub(crate) fn interpreter(&self) -> Interpreter {
+        Interpreter { source: Arc::new(self.clone()), calls: self.calls, work: WORK }
+    }
+}
+
+impl Interpret for InterpretedBody {
+    fn interpret(&self, words: &mut [u128]) -> Option<u64> {
+        let (input, id) = self.pin.get()?;
+        let options = Options {
+            max_steps: MAX_STEPS,
+            max_depth: MAX_DEPTH,
+            max_stack_bytes: MAX_BYTES,
+            max_heap_bytes: MAX_BYTES,
+            ..Options::default()
+        };
+        let mut interp = Interp::new(input.module(), options, Box::new(SimMemory::default()));
+        bridge::interpret(&mut interp, *id, &self.signature, words)?;
+        Some(interp.steps())
+    }
+}
+
+/// Whether a function, and all that it calls, computes with numbers and does nothing else.
+fn computes_only(module: &Module, root: FuncId, has_body: &dyn Fn(FuncId) -> bool) -> bool {
+    let (mut seen, mut pending) = (BTreeSet::from([root]), vec![root]);
+    while let Some(id) = pending.pop() {
+        let func = &module[id];
+        let is_simple = func.level == Level::High && func.entry().is_some() && !func.sig.vararg;
+        if !is_simple || !has_body(id) || !has_numbers_only(module, func) {
+            return false;
+        }
+        for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+            match callee(module, func, inst) {
+                Callee::Nothing => {}
+                Callee::Known(id) => pending.extend(seen.insert(id).then_some(id)),
+                Callee::Refused => return false,
+            }
+        }
+    }
+    true
+}
+
+fn has_numbers_only(module: &Module, func: &Func) -> bool {
+    let types = &module.cx.types;
+    (0..func.value_count() as u32).all(|value| {
+        let form = form(types, func.ty(Value::from_u32(value)));
+        form.is_ok_and(|form| {
+            !form.is_memory()
+                && form.leaves.iter().all(|leaf| !matches!(abi_of(leaf.low), Abi::Object | Abi::Ptr))
+        })
+    })
+}
+
+/// The callee of an instruction.
+enum Callee {
+    Nothing,
+    Known(FuncId),
+    Refused,
+}
+
+fn callee(module: &Module, func: &Func, inst: Inst) -> Callee {
+    match func.op(inst) {
+        Op::Phi | Op::Copy | Op::Pi | Op::Goto | Op::Branch | Op::Return | Op::LoopInfo(_) => Callee::Nothing,
+        Op::Intrinsic(Intrinsic::MuladdFloat | Intrinsic::HaveFma) => Callee::Refused,
+        Op::Intrinsic(_) | Op::Builtin(_) => {
+            let effects = effects(func, &module.cx.types, inst);
+            let computes = effects.consistent && (effects.reads | effects.writes).is_empty();
+            if computes { Callee::Nothing } else { Callee::Refused }
+        }
+        Op::Invoke(callee) => match func.callee(callee) {
+            CalleeData::Method { function, args, .. } => {
+                module.find_method(*function, args).map_or(Callee::Refused, Callee::Known)
+            }
+            CalleeData::Symbol { .. } => Callee::Refused,
+        },
+        _ => Callee::Refused,
+    }
+}

@@ -1,0 +1,124 @@
+//! Loops that are left for better code while they run.
+//!
+//! ```text
+//!   f(Int64) in tier 1 ── at a loop's head: a question ── yes ──► f(Int64)#osr1(…), in tier 2
+//!                                              │ often asked
+//!                                              ▼
+//!                                       LoopBody::materialize: made from the form of f that tier 1 was compiled from
+//! ```
+//!
+//! The continuation of a loop is a function like others (`opt/src/osr.rs`), but no symbol of the session: only the code of the loop knows
+//! it, and keeps it. Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
+//! the program in sight that tier 1 saw, each function in the form that it had there.
+//!
+//! The source holds the session weakly, as those of cells do. If the session has ended, loops continue as they are.
+//!
+//! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is requested.
+
+use std::error::Error as AnyError;
+use std::sync::{Arc, Weak};
+
+use brolga_cache::Fingerprint;
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::FuncId;
+use brolga_jit::{LoopEntry, Materialize, Target};
+use brolga_linking::{DylibId, WeakSession};
+use brolga_opt::osr::Exit;
+
+use crate::cached::Continuation;
+use crate::error::Error;
+use crate::pipeline::{Run, watched};
+use crate::session::compile::FoundLoop;
+use crate::session::input::CompilationInput;
+use crate::session::shared::Shared;
+use crate::session::target::Native;
+use crate::session::{detached, linking};
+
+/// The entry of a loop's continuation, which the loop's unit is linked with.
+pub(crate) fn loop_entry(
+    found: &FoundLoop,
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    dylib: DylibId,
+    input: &Arc<CompilationInput>,
+    rounds: u32,
+) -> LoopEntry {
+    let source = LoopBody {
+        shared: Arc::downgrade(shared),
+        session: session.downgrade(),
+        dylib,
+        input: input.clone(),
+        func: found.func,
+        exit: found.exit.clone(),
+        ty: found.ty.clone(),
+    };
+    let (ty, question) = (found.ty.clone(), found.question.clone());
+    LoopEntry { ty, question, source: Arc::new(source), rounds }
+}
+
+/// The source of a continuation.
+struct LoopBody {
+    shared: Weak<Shared>,
+    session: WeakSession<Native>,
+    dylib: DylibId,
+    input: Arc<CompilationInput>,
+    func: FuncId,
+    exit: Continuation,
+    /// Its type.
+    ty: Arc<FunctionType>,
+}
+
+impl LoopBody {
+    /// How the loop is left. That of code from a cache is found again in the function that it was made from.
+    fn exit(&self, shared: &Shared) -> Result<Arc<Exit>, Failed> {
+        let mark = match &self.exit {
+            Continuation::Found(exit) => return Ok(exit.clone()),
+            Continuation::Marked(mark) => mark,
+        };
+        let cx = &self.input.module().cx;
+        let is_own =
+            |exit: &Exit| exit.entry_symbol(cx) == self.ty.symbol && exit.mark().as_slice() == &**mark;
+        let mut cx = watched(shared.jit.runtime().events());
+        let mut run = Run { cx: &mut cx, report: None };
+        let exits = self.input.pipeline.leaving(&mut run, self.func)?.1;
+        let found = exits.into_iter().find(is_own).ok_or("its loop was made from another function")?;
+        Ok(Arc::new(found))
+    }
+
+    /// The hash of the inputs of its code; none without a cache.
+    fn facts(&self, shared: &Shared) -> Option<Fingerprint> {
+        let cache = shared.recipe.cache.as_ref()?;
+        let unit = self.input.facts_of(cache, &[self.func])?;
+        Some(cache.facts_of_loop(&unit, &self.ty.symbol, &self.exit.mark()))
+    }
+}
+
+type Failed = Box<dyn AnyError + Send + Sync>;
+
+impl Materialize for LoopBody {
+    fn materialize(&self) -> Result<Target, Failed> {
+        let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let facts = self.facts(&shared);
+        if let Some(facts) = &facts {
+            let found = detached::find(&shared, &session, self.dylib, &self.input, &self.ty, facts)?;
+            if let Some(target) = found {
+                return Ok(target);
+            }
+        }
+        let exit = self.exit(&shared)?;
+        let seen = self.input.module();
+        let mut module = seen.without_functions();
+        for (id, _) in seen.funcs() {
+            module.add_func(seen[id].clone()).map_err(|error| format!("{error:?}"))?;
+        }
+        let body = exit.body(&seen.cx, &seen[self.func]);
+        let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
+        detached::compile(&shared, &session, self.dylib, &self.input, (module, entry), facts.as_ref())
+    }
+
+    fn may_pass(&self, error: &(dyn AnyError + Send + Sync + 'static)) -> bool {
+        error.downcast_ref().is_some_and(linking::Error::passes)
+            || error.downcast_ref().is_some_and(Error::is_shortage)
+    }
+}

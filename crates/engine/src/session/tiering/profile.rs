@@ -1,0 +1,119 @@
+//! The observations of a first tier, for the second.
+//!
+//! ```text
+//!   as read ── number ──► sites ──┬─► first tier: passes, code that counts in the cells ──────► cells
+//!                                 └─► second tier: advise (reads the cells) ──► passes ──► code          (also what loops continue in)
+//! ```
+//!
+//! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
+//! with the same functions, so a number means the same in both. Passes carry sites along, so a branch that was inlined somewhere,
+//! or copied, counts for the function that it was written in. Sites that somebody else gave are of other cells, and are taken away.
+//!
+//! | counted | becomes | used by |
+//! |---|---|---|
+//! | which way a branch goes | odds | order of blocks, inlining, choices instead of branches, loops |
+//! | types at a dynamic call | types that were seen | `union-split`: a test, and the method that it leads to |
+//!
+//! Nothing relies on a profile for what is right: counts may be lost, be few, or be of another time. A call of a method that was seen
+//! stands behind a test, and beside it the call as it was. That the method is the right one is the method table's affair, as for
+//! every call that is decided early: who defines a method of its function recompiles the caller (`invalidation.rs`).
+//!
+//! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
+//!
+//! Cost: the cells (`crates/jit/src/tiering/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
+//! interpreter of tier 0 sees; how often loops go round.
+
+use std::sync::Arc;
+
+use brolga_ir::odds::{Hint, Odds, Seen, Site};
+use brolga_ir::{Context, Func, Inst, Level, Module, Op, Type};
+use brolga_jit::Cells;
+use brolga_runtime::Runtime;
+
+/// Of fewer times nothing follows.
+const FEWEST: u64 = 16;
+
+/// See the file's header.
+pub(crate) struct Profile {
+    cells: Cells,
+    runtime: Arc<Runtime>,
+}
+
+impl Profile {
+    /// Gives every branch and dynamic call of a module's high functions a site. `None` if there is none.
+    pub(crate) fn number(runtime: &Arc<Runtime>, module: &mut Module) -> Option<Arc<Profile>> {
+        let mut next = 0;
+        let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
+        for id in ids {
+            let func = &mut module[id];
+            for inst in insts(func) {
+                let cells = match func.op(inst) {
+                    _ if func.level != Level::High => None,
+                    Op::Branch => Some(1),
+                    Op::Call => Cells::of_call(func.args(inst).len()),
+                    _ => None,
+                };
+                let site = u32::try_from(next).ok().zip(cells).map(|(cell, cells)| {
+                    next += cells;
+                    Site { cell, swapped: false }
+                });
+                let hint = func.hint(inst).cloned().unwrap_or_default();
+                if hint.site != site {
+                    func.set_hint(inst, Hint { site, ..hint });
+                }
+            }
+        }
+        (next > 0).then(|| Arc::new(Profile { cells: Cells::new(next), runtime: runtime.clone() }))
+    }
+
+    /// Where code counts.
+    pub(crate) fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// Tells a function, whose instructions have sites, what was seen at them.
+    pub(crate) fn advise(&self, cx: &Arc<Context>, func: &mut Func) {
+        for inst in insts(func) {
+            let Some(hint) = func.hint(inst).cloned() else { continue };
+            let Some(Site { cell, swapped }) = hint.site else { continue };
+            let new = match func.op(inst) {
+                Op::Branch => {
+                    let (yes, no) = self.cells.branch(cell as usize);
+                    if yes + no < FEWEST {
+                        continue;
+                    }
+                    let odds = Odds::of_counts(yes, no);
+                    Hint { odds: if swapped { odds.map(Odds::swapped) } else { odds }, ..hint }
+                }
+                Op::Call => Hint { seen: self.seen(cx, cell, func.args(inst).len()), ..hint },
+                _ => continue,
+            };
+            func.set_hint(inst, new);
+        }
+    }
+
+    /// The types with which a call is made at least once in four times, the most frequent first.
+    fn seen(&self, cx: &Arc<Context>, cell: u32, operands: usize) -> Vec<Seen> {
+        let (total, lines) = self.cells.call(cell as usize, operands);
+        let frequent = lines.into_iter().filter(|&(_, count)| total >= FEWEST && count * 4 >= total);
+        let typed = frequent.filter_map(|(tags, count)| {
+            let ty = |&tag: &u64| self.runtime.type_of_tag(cx, tag).filter(|&ty| is_told_by_tag(cx, ty));
+            let types = tags.iter().map(ty).collect::<Option<_>>()?;
+            Some(Seen { types, count: u32::try_from(count).unwrap_or(u32::MAX) })
+        });
+        let mut seen: Vec<Seen> = typed.collect();
+        seen.sort_by_key(|seen| std::cmp::Reverse(seen.count));
+        seen
+    }
+}
+
+/// Whether the tag says all about an object that a method may ask. Types are objects of one type, and methods tell them apart.
+fn is_told_by_tag(cx: &Context, ty: Type) -> bool {
+    cx.types.is_concrete(ty)
+        && ty != Type::DATATYPE
+        && !cx.types.is_subtype(ty, cx.types.supertype(Type::DATATYPE))
+}
+
+fn insts(func: &Func) -> Vec<Inst> {
+    func.blocks().flat_map(|block| func.block_insts(block)).collect()
+}
