@@ -20,6 +20,8 @@ literal(x) = repr(x)
 literal(x::Union{Int8,Int16,Int32,Int128}) = "$(typeof(x))($x)"
 literal(x::Float16) = isfinite(x) ? "Float16($(Float64(x)))" : isnan(x) ? "NaN16" : x > 0 ? "Inf16" : "-Inf16"
 literal(x::Tuple) = length(x) == 1 ? "($(literal(x[1])),)" : "(" * join(map(literal, x), ", ") * ")"
+literal(x::Enum) = "reinterpret($(spelled(typeof(x))), $(literal(Integer(x))))"
+literal(x::Base.RefValue) = "$(spelled(typeof(x)))($(literal(x[])))"
 literal(x::Pair) = literal(x[1]) * " => " * literal(x[2])
 literal(x::UnitRange) = "$(literal(first(x))):$(literal(last(x)))"
 literal(x::Rational) = "$(literal(numerator(x)))//$(literal(denominator(x)))"
@@ -121,7 +123,7 @@ function signature(instance, result)
     is_bound = function_name !== nothing && isdefined(callee.name.module, function_name)
     head = is_type ? "(::$(spelled(callee)))" :
         is_bound && typeof(getfield(callee.name.module, function_name)) === callee ? quoted(function_name) :
-        "(self::$(spelled(callee)))"
+        "($(isempty(name(1)) ? "self" : name(1))::$(spelled(callee)))"
     vars, sig = TypeVar[], method.sig
     while sig isa UnionAll
         push!(vars, sig.var)
@@ -152,7 +154,7 @@ function declaration(T)
         bounds = [v.ub === Any ? string(v.name) : "$(v.name)<:$(spelled(v.ub))" for v in T.parameters]
         head *= "{" * join(bounds, ", ") * "}"
     end
-    T.super === Any || (head *= " <: $(spelled(T.super))")
+    T.super === Any || (head *= " <: $(field_type(T.super))")
     T.abstract && return "abstract type $head end"
     T.size > 0 && isempty(fieldnames(T)) && return "primitive type $head $(8 * T.size) end"
     fields = join(["$n::$(field_type(t)); " for (n, t) in zip(fieldnames(T), T.types)])
@@ -176,7 +178,7 @@ function note!(named::Named, T::Type)
     push!(named.seen, T)
     foreach(p -> p isa Type && note!(named, p), T.parameters)
     name = T.name
-    (name.module === Core || name.name in KNOWN || T <: Tuple || T <: NamedTuple || T <: Type) && return
+    (name.module === Core || name.name in KNOWN && name.module !== Programs || T <: Tuple || T <: NamedTuple || T <: Type) && return
     is_function = isdefined(T, :instance) && startswith(string(name.name), "#") && isdefined(name.module, name.mt.name)
     is_function && typeof(getfield(name.module, name.mt.name)) === T && return
     declared = Base.unwrap_unionall(name.wrapper)

@@ -131,6 +131,12 @@ impl Lowering<'_> {
             let given = (1..count).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
             let object = self.operand(0)?;
             let result = self.call(id, object, given)?;
+            // A callee that never returns, of which the call claims a value that later rows use.
+            let claimed = self.src.result(self.at).map(|result| self.src.ty(result));
+            let result = match claimed.filter(|&ty| result.ty == Type::BOTTOM && ty != Type::BOTTOM) {
+                Some(ty) => self.undefined(ty)?,
+                None => result,
+            };
             return self.define(result);
         }
         let unit = self.unit;

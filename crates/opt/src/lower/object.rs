@@ -372,7 +372,10 @@ impl Lowering<'_> {
 
     /// Whether the exception that this statement makes is only thrown, by an entry point that makes it.
     fn is_only_thrown(&mut self, ty: Type) -> bool {
-        let Some(result) = self.src.result(self.at) else { return false };
+        // A row may claim less of its exception than what it makes; then `throw` does not see what it is given.
+        let Some(result) = self.src.result(self.at).filter(|&result| self.src.ty(result) == ty) else {
+            return false;
+        };
         self.throwing_entry(ty).is_some_and(|(entry, part)| {
             let count = usize::from(part.is_some());
             let fits = match (part, self.src.args(self.at)) {

@@ -142,7 +142,10 @@ impl<'a> Resolver<'a> {
     /// Whether a type has no form of its own here, so that a supertype stands for it: `Vector{<:Real}`, `Matrix`.
     pub(super) fn is_widened(&mut self, expr: &Expr<'a>) -> bool {
         let before = std::mem::replace(&mut self.has_widened, false);
+        // The type is read again, with its faults, as an operand.
+        let diagnostics = std::mem::take(&mut self.diagnostics);
         let _ty = self.ty(expr);
+        self.diagnostics = diagnostics;
         std::mem::replace(&mut self.has_widened, before)
     }
 
