@@ -250,17 +250,13 @@ fn serve(shared: &Weak<Shared>, jobs: &Receiver<Next>) {
 type Outcome<R> = Result<Result<R, GuestError>, Box<dyn Any + Send>>;
 
 /// The result of a guest, as long as somebody may want it.
+#[derive(Default)]
 enum Place<R> {
+    #[default]
     Empty,
     Full(Outcome<R>),
     /// Nobody wants it.
     Closed,
-}
-
-impl<R> Default for Place<R> {
-    fn default() -> Self {
-        Place::Empty
-    }
 }
 
 /// Leaves a result; it comes back if nobody wants it.

@@ -123,7 +123,7 @@ fn load(
     check_kept(declared, &made.module, &own)?;
     let promised = declared.funcs().map(|(_, func)| func.symbol(&declared.cx)).collect();
     let facts = ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised, made.callees);
-    let facts = Arc::new(facts.map_err(Error::from)?);
+    let facts = Arc::new(facts?);
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }
 

@@ -229,7 +229,7 @@ impl<T: Struct<Fields: HostFields>> HostArg for T {
         <T as HostField>::ty(cx)
     }
 
-    unsafe fn look<'a>(register: Self::Register, _: Option<&'a Thread>) -> Result<T, String> {
+    unsafe fn look(register: Self::Register, _: Option<&Thread>) -> Result<T, String> {
         T::from_words(register)
     }
 }
