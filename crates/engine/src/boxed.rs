@@ -69,7 +69,7 @@ impl Declared {
         let mut module = Module::new(self.cx.clone());
         let func = Func::new(self.name, Level::High, self.sig.clone());
         let symbol = boxed_symbol(&func.symbol(&self.cx));
-        let facts = recipe.cache.as_ref().map(|cache| {
+        let facts = recipe.cache.as_ref().filter(|cache| cache.is_used()).map(|cache| {
             let mut facts = cache.facts("boxed entry");
             facts.text(&format!("{route:?} {:?} {:?}", recipe.level, recipe.opt));
             facts.bytes(&alone(&module, &func));

@@ -26,7 +26,7 @@ use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
 use crate::bridge;
-use crate::cached::{CodeCache, How, compile_program};
+use crate::cached::{CodeCache, How, Packages, compile_program};
 use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
@@ -76,7 +76,10 @@ impl Engine {
         let opt = Options::passes(opt, doors)?;
         doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
-        let cache = cache.map(|cache| CodeCache::new(cache, &jit, &options, level, &opt, roots));
+        let cache = cache.map(|cache| {
+            let how = (level, &opt, roots);
+            CodeCache::new(Some(cache), Packages::default(), (&jit, &options), how, fuel)
+        });
         Ok(Engine {
             shared: Arc::new(Shared {
                 jit,
