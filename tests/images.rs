@@ -348,3 +348,45 @@ fn functions_that_gain_and_their_callers_have_versions() {
 
 #[path = "support/doors.rs"]
 mod doors;
+
+#[test]
+fn an_image_is_the_same_by_any_number_of_threads() {
+    for targets in ["native", "generic;x86-64-v2,clone_all"] {
+        let by = |threads| {
+            let options = crate::doors::open(Options::new()).cpu_targets(targets).unwrap();
+            built(SOURCE, &options.image_threads(threads))
+        };
+        let one = by(1);
+        for threads in [0, 2, 3, 8] {
+            assert!(by(threads) == one, "{threads} threads for {targets}");
+        }
+    }
+}
+
+#[test]
+fn who_watches_a_build_is_told_of_all_functions() {
+    #[derive(Default)]
+    struct Watcher(std::sync::Mutex<(Vec<(&'static str, usize, usize)>, Option<image::BuildReport>)>);
+    impl image::BuildWatcher for Watcher {
+        fn progress(&self, stage: &'static str, done: usize, known: usize) {
+            self.0.lock().unwrap().0.push((stage, done, known));
+        }
+        fn made(&self, report: &image::BuildReport) {
+            self.0.lock().unwrap().1 = Some(report.clone());
+        }
+    }
+    let watcher = std::sync::Arc::new(Watcher::default());
+    let options = crate::doors::open(Options::new()).image_threads(2).image_watcher(watcher.clone());
+    built(SOURCE, &options);
+    let (steps, report) = std::mem::take(&mut *watcher.0.lock().unwrap());
+    let report = report.unwrap();
+    let functions = program(SOURCE).module().func_count();
+    assert_eq!((report.functions, report.threads.len()), (functions, 2));
+    for stage in ["optimise", "generate"] {
+        let of_stage = steps.iter().filter(|(told, ..)| *told == stage);
+        assert!(of_stage.clone().all(|&(_, done, known)| done <= known && known == functions));
+        let mut done: Vec<usize> = of_stage.map(|&(_, done, _)| done).collect();
+        done.sort_unstable();
+        assert_eq!(done, (1..=functions).collect::<Vec<_>>(), "{stage}");
+    }
+}

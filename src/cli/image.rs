@@ -3,10 +3,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use brolga::image::{self, Library, Linker, Run};
+use brolga::image::{self, BuildReport, BuildWatcher, Library, Linker, Run};
 use brolga::session::PackageBuild;
 
+use super::progress::{Bars, Progress};
 use super::report::{Stop, err, out};
 use super::{Done, Level, doors, input, roots, statements};
 
@@ -84,8 +86,55 @@ struct Build {
     /// How the roots of objects are found while functions run: `linked` frames, or tables for each call (`maps`)
     #[arg(long, value_name = "HOW", value_parser = roots)]
     roots: Option<brolga::Roots>,
+    /// Say afterwards how long passes and code generation took, by thread, and the most memory that the process had
+    #[arg(long, conflicts_with = "package")]
+    timings: bool,
+    #[command(flatten)]
+    bars: Bars,
     #[command(flatten)]
     level: Level,
+}
+
+/// Shows how far an image is, and keeps the report.
+struct Shown {
+    bars: Bars,
+    bar: Mutex<Option<(&'static str, usize, Progress)>>,
+    report: Mutex<Option<BuildReport>>,
+}
+
+impl BuildWatcher for Shown {
+    fn progress(&self, stage: &'static str, _done: usize, known: usize) {
+        let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another stage, or another wave of functions, is another bar.
+        if !matches!(&*bar, Some((shown, steps, _)) if (*shown, *steps) == (stage, known)) {
+            *bar = Some((stage, known, self.bars.begin(stage, known)));
+        }
+        if let Some((_, _, bar)) = &*bar {
+            bar.step();
+        }
+    }
+
+    fn made(&self, report: &BuildReport) {
+        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
+    }
+}
+
+impl Shown {
+    fn report(&self) {
+        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(report) = &*report else { return };
+        err(match peak() {
+            Some(bytes) => format!("{report}, peak memory {bytes}"),
+            None => report.to_string(),
+        });
+    }
+}
+
+/// The most memory that the process had at once, where the system says it.
+fn peak() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    Some(status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned())
 }
 
 /// The targets that the command or the environment names.
@@ -97,6 +146,15 @@ fn targets(build: &Build) -> String {
 
 pub(crate) fn run(args: &Args) -> Done {
     let Command::Build(build) = &args.command;
+    let shown = Arc::new(Shown { bars: build.bars, bar: Mutex::default(), report: Mutex::default() });
+    let done = make(build, &shown);
+    if build.timings {
+        shown.report();
+    }
+    done
+}
+
+fn make(build: &Build, shown: &Arc<Shown>) -> Done {
     let targets = targets(build);
     if targets.trim() == "help" {
         let help = image::targets_help().map_err(|error| Stop::System(error.to_string()))?;
@@ -105,6 +163,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
     let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
     let options = options.roots(build.roots.unwrap_or_default());
+    let options = options.image_threads(threads()).image_watcher(shown.clone());
     let file = match build.files.as_slice() {
         [file] if !build.package => file,
         _ => return package(build),

@@ -8,6 +8,7 @@ use brolga::cache::Cache;
 use brolga::events::EventListener;
 use brolga::image;
 use brolga::ir::Module;
+use brolga::ir::text::Call;
 use brolga::observe::{self, Live, Several, Trace};
 use brolga::session::{self, Session, Workers};
 use brolga::{Engine, Evaluator, Failure, Fuel, Limits, Program, Runtime};
@@ -15,7 +16,7 @@ use brolga::{Engine, Evaluator, Failure, Fuel, Limits, Program, Runtime};
 use super::caching::Caching;
 use super::report::{Stop, err, out};
 use super::statements::Statements;
-use super::{Done, How, cached, evaluator, input};
+use super::{Done, How, cached, evaluator, input, limited};
 
 /// Runs a program: its `main()`, or a call whose value is printed.
 #[derive(Debug, clap::Args)]
@@ -64,6 +65,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     caching: Caching,
 }
+
+/// The call of a program for which none is named.
+const MAIN: &str = "main()";
 
 /// What a run tells about itself.
 #[derive(Default)]
@@ -154,13 +158,26 @@ fn run_engine(
         let image = engine.open_bytes(bytes)?;
         return run_by(args, image.program(), || Evaluator::of_image(&image, engine));
     }
-    let program = input::program(args.file.as_deref().unwrap_or(input::STDIN))?;
-    let Some(units) = args.fuel else {
-        return run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how));
+    let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
+    let call = args.call.as_deref().unwrap_or(MAIN);
+    let fuel = args.fuel.map(Fuel::new);
+    let fuelled = |evaluator: Evaluator<'_>| match &fuel {
+        Some(fuel) => evaluator.with_fuel(fuel),
+        None => evaluator,
     };
-    let (program, fuel) = (if engine.is_none() { program.priced() } else { program }, Fuel::new(units));
-    let done = run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how).with_fuel(&fuel));
-    say_fuel(units, &fuel);
+    let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, call)) {
+        Some(run) => make_call(args, run.program(), run.call(), fuelled(limited(run.evaluator(), &args.how))),
+        None => {
+            let program = Program::read(name, &bytes)?;
+            let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };
+            run_by(args, &program, || {
+                fuelled(evaluator(&program, engine.as_ref(), &args.how).keeping_run(call))
+            })
+        }
+    };
+    if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
+        say_fuel(units, fuel);
+    }
     done
 }
 
@@ -210,7 +227,7 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
     let mut evaluator = session::Evaluator::new(&dylib, &module);
     let fuel = args.fuel.map(Fuel::new);
     let limits = fuel.as_ref().map_or_else(Limits::new, |fuel| Limits::new().fuelled_by(fuel));
-    let call = args.call.as_deref().unwrap_or("main()");
+    let call = args.call.as_deref().unwrap_or(MAIN);
     let value = session.runtime().limited(&limits, || evaluator.evaluate("call", call));
     let value = value.unwrap_or_else(|ended| Err(Failure::Stopped(ended.to_string())));
     if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
@@ -248,9 +265,12 @@ fn run_by<'p>(args: &Args, program: &'p Program, evaluator: impl FnOnce() -> Eva
     if args.call.is_none() && program.module().methods(main).is_empty() {
         return Err(no_main());
     }
-    let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
-    let mut evaluator = evaluator();
-    let value = evaluator.call(&call);
+    let call = program.call(args.call.as_deref().unwrap_or(MAIN))?;
+    make_call(args, program, &call, evaluator())
+}
+
+fn make_call(args: &Args, program: &Program, call: &Call, mut evaluator: Evaluator<'_>) -> Done {
+    let value = evaluator.call(call);
     let unwritten = evaluator.take_output_error();
     let value = value.map_err(|failure| Stop::failure(program, failure))?;
     if let Some(error) = unwritten {

@@ -139,7 +139,7 @@ pub(crate) fn rows(
     recipe: Recipe,
 ) -> NewMethods {
     let (mut rows, recipe) = (NewMethods::default(), Arc::new(recipe));
-    for id in ids.into_iter().filter(|&id| module[id].entry().is_some()) {
+    for id in ids {
         let entry = |declared| {
             MethodEntry::deferred(UnitEntry { unit: unit.downgrade(), declared, recipe: recipe.clone() })
         };

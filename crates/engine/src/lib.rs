@@ -12,7 +12,7 @@
 //! | `format` | the normal form of a text, with its comments |
 //! | `cached` | code that outlives the process: looked for in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
-//! | [`image`], `library`, `clones` | programs built ahead of time and opened by path; their functions for C; which of them have several versions |
+//! | [`image`], `emission`, `library`, `clones` | programs built ahead of time and opened by path; their code by several threads; their functions for C; which of them have several versions |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 
@@ -23,6 +23,7 @@ mod boxed;
 pub mod bridge;
 mod cached;
 mod clones;
+mod emission;
 pub mod emit;
 mod engine;
 mod error;
@@ -39,6 +40,7 @@ mod stages;
 mod varargs;
 
 pub use brolga_codegen::isa::CpuTarget;
+pub use cached::KeptRun;
 pub use engine::{Engine, Unit, build};
 pub use error::{Broken, Error, Fault};
 pub use evaluate::{Counted, Evaluator, Failure, Verdict};

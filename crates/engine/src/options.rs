@@ -13,6 +13,7 @@ use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Doors, Output, RuntimeOptions, Traces};
 
+use crate::emission::BuildWatcher;
 use crate::error::Error;
 
 /// Objects and frames that a collection under stress may look at without being rarer afterwards.
@@ -46,6 +47,10 @@ pub struct Options {
     pub(crate) fuel: bool,
     /// How long a program may be compiled.
     pub(crate) compile_limit: Option<Duration>,
+    /// By how many threads images are made; none are one.
+    pub(crate) image_threads: usize,
+    /// Who is told how far an image is.
+    pub(crate) watcher: Option<Arc<dyn BuildWatcher>>,
 }
 
 impl Options {
@@ -113,6 +118,20 @@ impl Options {
             self.masked.extend(target.features);
         }
         Ok(self)
+    }
+
+    /// By how many threads images are made, one unless it is said. The image is the same for any number.
+    #[must_use]
+    pub fn image_threads(mut self, threads: usize) -> Options {
+        self.image_threads = threads;
+        self
+    }
+
+    /// Who is told how far an image is while it is made.
+    #[must_use]
+    pub fn image_watcher(mut self, watcher: Arc<dyn BuildWatcher>) -> Options {
+        self.watcher = Some(watcher);
+        self
     }
 
     /// Looks for code in a cache before it is compiled, and keeps there what is compiled: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes its store.

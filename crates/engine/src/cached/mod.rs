@@ -12,6 +12,7 @@
 //! | units of a session: a function, or eager functions that call each other in a circle; in each tier | `units.rs` |
 //! | functions in which loops of the first tier continue | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
+//! | all that a call of a program reaches, by the text of the program | `run.rs` |
 //!
 //! Units of packages are looked for by the same keys, before those of a cache (`packages.rs`).
 //!
@@ -32,6 +33,7 @@
 mod keys;
 mod packages;
 mod program;
+mod run;
 mod units;
 
 use std::sync::Arc;
@@ -53,6 +55,8 @@ pub(crate) use keys::{Keys, alone};
 pub(crate) use packages::{Collected, Packages};
 pub use packages::{Reason, Recompiled};
 pub(crate) use program::{How, compile_program};
+pub use run::KeptRun;
+pub(crate) use run::{facts_of_run, keep_run};
 pub(crate) use units::{Continuation, KeptLoop};
 
 /// A cache and packages, with the facts that all code of an engine or session depends on.
@@ -133,13 +137,15 @@ impl CodeCache {
         cx: &Arc<Context>,
         types: impl FnOnce(&StoredUnit) -> Option<Vec<Arc<FunctionType>>>,
     ) -> Option<Kept> {
-        let made = |payload: &[u8]| {
-            let stored = unit::read(payload, cx).ok()?;
-            let types = types(&stored)?;
-            let StoredUnit { code, types: own, words } = stored;
-            let compiled = Compiled::of_code(cx, code, types).ok()?;
-            Some(Kept { compiled, types: own, words })
-        };
+        self.found(facts, |payload| Kept::read(payload, cx, types))
+    }
+
+    /// What `made` makes of the bytes that were kept under these facts. Bytes of which it makes nothing are refused.
+    pub(crate) fn found<T>(
+        &self,
+        facts: &Fingerprint,
+        made: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<T> {
         let key = facts.as_bytes();
         // A package is whole, so a unit of another form than its key promises was made so, and the cache has no better one.
         if let Some(package) = self.packages.find(key) {
@@ -147,11 +153,11 @@ impl CodeCache {
         }
         let cache = self.cache.as_ref()?;
         let found = cache.find(facts)?;
-        let kept = made(&found.payload);
-        if kept.is_none() {
+        let made = made(&found.payload);
+        if made.is_none() {
             cache.refuse(&found);
         }
-        kept
+        made
     }
 
     /// Keeps a unit, with types of `cx` and words that are wanted again when it is found.
@@ -164,10 +170,15 @@ impl CodeCache {
         cost: Duration,
     ) {
         if let Some(bytes) = unit::write(cx, &compiled.code(), types, words) {
-            self.packages.collect(facts.as_bytes(), &bytes);
-            if let Some(cache) = &self.cache {
-                cache.keep(facts, &bytes, cost);
-            }
+            self.keep_bytes(facts, &bytes, cost);
+        }
+    }
+
+    /// Keeps bytes under these facts.
+    pub(crate) fn keep_bytes(&self, facts: &Fingerprint, bytes: &[u8], cost: Duration) {
+        self.packages.collect(facts.as_bytes(), bytes);
+        if let Some(cache) = &self.cache {
+            cache.keep(facts, bytes, cost);
         }
     }
 }
@@ -177,4 +188,19 @@ pub(crate) struct Kept {
     pub(crate) compiled: Compiled,
     pub(crate) types: Vec<Type>,
     pub(crate) words: Vec<u32>,
+}
+
+impl Kept {
+    /// The unit in these bytes, as [`CodeCache::find`] gives it.
+    fn read(
+        payload: &[u8],
+        cx: &Arc<Context>,
+        types: impl FnOnce(&StoredUnit) -> Option<Vec<Arc<FunctionType>>>,
+    ) -> Option<Kept> {
+        let stored = unit::read(payload, cx).ok()?;
+        let types = types(&stored)?;
+        let StoredUnit { code, types: own, words } = stored;
+        let compiled = Compiled::of_code(cx, code, types).ok()?;
+        Some(Kept { compiled, types: own, words })
+    }
 }

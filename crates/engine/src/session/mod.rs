@@ -158,8 +158,9 @@ use library::Library;
 use method_table::MethodTable;
 use removal::Removal;
 use scope::Scope;
+pub(crate) use plan::Plan;
 use shared::Shared;
-use sync::lock;
+pub(crate) use sync::lock;
 
 /// The session's own facts about a dylib, beside its tables.
 struct Home {

@@ -1,0 +1,152 @@
+//! The code of an image by several threads, the same whatever their number.
+//!
+//! ```text
+//!   functions, wave by wave ── optimised, lowered, roots placed ──► low functions        (a wave: what the one before it calls)
+//!   (version, function), heaviest first ── machine code ──► put together in the order of the program
+//! ```
+//!
+//! Nothing that a thread makes depends on what others do: the passes see final forms of callees (`session/plan.rs`), and code generation sees one function. So each function is a shard of its own, taken by
+//! whoever is free; its place in the image is that of the program, not that of the moment at which it was done.
+//!
+//! The heaviest functions are taken first, so that no thread is left with a long one at the end. The weight is the number of instructions and blocks.
+//!
+//! **Memory.** A thread has the intermediate forms of one function at a time; low functions and machine code of all are kept until the image is written, by any number of threads.
+//!
+//! **Errors.** All functions of a wave are tried; the error is that of the first one in the order of the program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use brolga_ir::func::CalleeData;
+use brolga_ir::{Func, FuncId, Level};
+use brolga_runtime::events::Events;
+
+use crate::session::{Plan, lock};
+use crate::stages::dispatches;
+
+/// How an image was made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct BuildReport {
+    /// How many functions have code.
+    pub functions: usize,
+    /// How long passes took.
+    pub optimise: Duration,
+    /// How long code generation took.
+    pub generate: Duration,
+    /// How long each thread was at work.
+    pub threads: Vec<Duration>,
+}
+
+impl fmt::Display for BuildReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        let (optimise, generate) = (ms(&self.optimise), ms(&self.generate));
+        write!(f, "{} functions, passes {optimise:.1} ms, code {generate:.1} ms", self.functions)?;
+        self.threads.iter().enumerate().try_for_each(|(at, time)| write!(f, ", thread {at} {:.1} ms", ms(time)))
+    }
+}
+
+/// Who is told how far an image is.
+pub trait BuildWatcher: Send + Sync {
+    /// So many functions of those that are known so far have passed this stage: `optimise` or `generate`. Told by several threads.
+    fn progress(&self, stage: &'static str, done: usize, known: usize);
+    /// The code is made.
+    fn made(&self, report: &BuildReport);
+}
+
+/// The threads that make an image.
+pub(crate) struct Emission<'a> {
+    pub(crate) threads: usize,
+    pub(crate) watcher: Option<&'a dyn BuildWatcher>,
+}
+
+impl Emission<'_> {
+    /// The low forms of these functions and of all that they call. A call that is decided at run time may go to any method, so all of them belong to it then. `None` if one has no such form.
+    pub(crate) fn linked(
+        &self,
+        plan: &Plan,
+        roots: impl IntoIterator<Item = FuncId>,
+        report: &mut BuildReport,
+    ) -> Option<BTreeMap<FuncId, Func>> {
+        let begun = Instant::now();
+        let module = plan.module();
+        let symbols: BTreeMap<String, FuncId> =
+            module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect();
+        let (mut done, mut seen) = (BTreeMap::new(), BTreeSet::new());
+        let mut wave: BTreeSet<FuncId> = roots.into_iter().collect();
+        let (events, mut is_open) = (Events::default(), false);
+        while !wave.is_empty() {
+            seen.extend(wave.iter().copied());
+            let ids: Vec<FuncId> = std::mem::take(&mut wave).into_iter().collect();
+            let lows = self.all("optimise", &ids, report, |&id| plan.placed(&events, id));
+            for (id, low) in ids.into_iter().zip(lows) {
+                let low = low.ok()?;
+                for (_, callee) in low.callees() {
+                    if let CalleeData::Symbol { symbol, .. } = callee {
+                        wave.extend(symbols.get(module.cx.names.text(*symbol)));
+                    }
+                }
+                if dispatches(&low) && !std::mem::replace(&mut is_open, true) {
+                    let is_method = |func: &Func| func.level == Level::High && func.entry().is_some();
+                    wave.extend(module.funcs().filter(|(_, func)| is_method(func)).map(|(id, _)| id));
+                }
+                done.insert(id, low);
+            }
+            wave.retain(|id| !seen.contains(id));
+        }
+        report.functions = done.len();
+        report.optimise = begun.elapsed();
+        Some(done)
+    }
+
+    /// What `work` makes of each item, in their order. Items in front are taken first.
+    pub(crate) fn all<T: Sync, R: Send>(
+        &self,
+        stage: &'static str,
+        items: &[T],
+        report: &mut BuildReport,
+        work: impl Fn(&T) -> R + Sync,
+    ) -> Vec<R> {
+        let threads = self.threads.min(items.len()).max(1);
+        report.threads.resize(report.threads.len().max(threads), Duration::ZERO);
+        let (next, made) = (Mutex::new(0), Mutex::new(BTreeMap::new()));
+        let run = |busy: &mut Duration| {
+            let begun = Instant::now();
+            loop {
+                let at = {
+                    let mut next = lock(&next);
+                    let at = *next;
+                    *next += 1;
+                    at
+                };
+                let Some(item) = items.get(at) else { break };
+                let result = work(item);
+                let done = {
+                    let mut made = lock(&made);
+                    made.insert(at, result);
+                    made.len()
+                };
+                if let Some(watcher) = self.watcher {
+                    watcher.progress(stage, done, items.len());
+                }
+            }
+            *busy += begun.elapsed();
+        };
+        let (here, others) = report.threads.split_at_mut(1);
+        std::thread::scope(|scope| {
+            for busy in others.iter_mut().take(threads - 1) {
+                scope.spawn(|| run(busy));
+            }
+            run(&mut here[0]);
+        });
+        lock(&made).split_off(&0).into_values().collect()
+    }
+}
+
+/// How heavy a function is.
+pub(crate) fn weight(func: &Func) -> usize {
+    func.inst_count() + func.blocks().count()
+}
