@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use brolga::events::{Event, EventListener, Stage};
+use brolga::events::{Event, EventListener, Stage, Tier};
 
 /// What a statement begins with.
 const PRECOMPILE: &str = "precompile ";
@@ -50,7 +50,7 @@ struct Told {
     /// How long was worked on functions that are not in force yet.
     took: BTreeMap<String, Duration>,
     /// The functions that were in force, with their tiers.
-    seen: BTreeSet<(String, u8)>,
+    seen: BTreeSet<(String, Tier)>,
     text: String,
 }
 
@@ -82,7 +82,7 @@ impl EventListener for Statements {
             }
             Event::Published { function, tier } => {
                 let mut remarks = Vec::new();
-                if tier != 2 {
+                if tier != Tier::Optimised {
                     remarks.push(format!("tier {tier}"));
                 }
                 if !told.seen.insert((function.to_owned(), tier)) {
@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let statements = Statements::new(false);
-        for (function, tier) in [("fib(Int64)", 1), ("fib(Int64)", 2), ("area(Square)", 2), ("fib(Int64)", 2)] {
+        let (first, second) = (Tier::Baseline, Tier::Optimised);
+        let told =
+            [("fib(Int64)", first), ("fib(Int64)", second), ("area(Square)", second), ("fib(Int64)", second)];
+        for (function, tier) in told {
             statements.event(Event::Published { function, tier });
         }
         let text = statements.text();
@@ -129,7 +132,7 @@ mod tests {
         statements.event(Event::Begin { stage: Stage::Pass, name: "inline" });
         statements.event(Event::End { stage: Stage::Pass });
         statements.event(Event::End { stage: Stage::Optimise });
-        statements.event(Event::Published { function: "f()", tier: 2 });
+        statements.event(Event::Published { function: "f()", tier: Tier::Optimised });
         let text = statements.text();
         assert!(text.starts_with("precompile f()  # ") && text.ends_with(" ms\n"), "{text}");
     }

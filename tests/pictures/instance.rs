@@ -1,6 +1,6 @@
 //! The states of a code instance: the variants of `State` in `crates/instances`, and arrows that are made by doing what they say.
 
-use brolga_instances::{Added, Beginning, Code, Instances, Parts, Select, State};
+use brolga_instances::{Added, Beginning, Code, Instances, Parts, Select, State, Tier};
 
 use crate::source;
 use crate::svg::{Svg, lines};
@@ -16,7 +16,6 @@ impl Parts for Empty {
     type Source = ();
     type Interpreter = ();
     type Code = Bytes;
-    type Tier = u8;
     type Profile = ();
     type Recipe = ();
     type Selector = Selector;
@@ -68,7 +67,7 @@ fn name(state: &State<Empty>) -> &'static str {
 /// The state after code is published for an instance in this state.
 fn published(state: &str) -> &'static str {
     let mut instances = Instances::new(begin(state));
-    drop(instances.newest().publish(Bytes, 2, 1));
+    drop(instances.newest().publish(Bytes, Tier::Optimised, 1));
     name(instances.newest().state())
 }
 

@@ -167,7 +167,7 @@ impl Compiler {
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
         self.check_limits(name, func)?;
-        if options.tier == Tier::Baseline
+        if options.tier < Tier::Optimised
             && !options.listing
             && let Some(compiled) = self.compile_in_one_pass(name, func, &mut symbols, isa)?
         {

@@ -28,15 +28,9 @@ use target_lexicon::Architecture;
 
 use crate::single_pass::Features;
 
-/// How much effort a compile spends.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Tier {
-    /// Shortest compile time: in one pass over the IR (`single_pass/mod.rs`), or by Cranelift at its fastest. The code takes two to five times as
-    /// long as the best.
-    Baseline,
-    /// Cranelift's best.
-    Optimised,
-}
+/// How much effort a compile spends. [`Optimised`](Tier::Optimised) is Cranelift's best. All else has the shortest compile time: in one pass over
+/// the IR (`single_pass/mod.rs`), or by Cranelift at its fastest; the code takes two to five times as long as the best.
+pub use brolga_instances::Tier;
 
 /// The processors that code runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -165,7 +159,7 @@ impl HostIsa {
     /// The instruction set for a tier.
     pub fn for_tier(&self, tier: Tier) -> &OwnedTargetIsa {
         match tier {
-            Tier::Baseline => &self.baseline,
+            Tier::Interpreted | Tier::Baseline => &self.baseline,
             Tier::Optimised => &self.optimised,
         }
     }

@@ -27,7 +27,7 @@ use crate::cached::{CodeCache, alone};
 use crate::error::Error;
 use crate::native_type::declared_type;
 use crate::options::tier;
-use crate::stages::place;
+use crate::pipeline::place;
 
 /// How entries are compiled.
 #[derive(Clone, Debug)]

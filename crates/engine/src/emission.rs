@@ -5,7 +5,7 @@
 //!   (version, function), heaviest first ── machine code ──► put together in the order of the program
 //! ```
 //!
-//! Nothing that a thread makes depends on what others do: the passes see final forms of callees (`session/plan.rs`), and code generation sees one function. So each function is a shard of its own, taken by
+//! Nothing that a thread makes depends on what others do: the passes see final forms of callees (`pipeline.rs`), and code generation sees one function. So each function is a shard of its own, taken by
 //! whoever is free; its place in the image is that of the program, not that of the moment at which it was done.
 //!
 //! The heaviest functions are taken first, so that no thread is left with a long one at the end. The weight is the number of instructions and blocks.
@@ -21,10 +21,12 @@ use std::time::{Duration, Instant};
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Level};
-use brolga_runtime::events::Events;
+use brolga_opt::Cx;
 
-use crate::session::{Plan, lock};
+use crate::error::Error;
+use crate::pipeline::{Pipeline, Run};
 use crate::stages::dispatches;
+use crate::sync::lock;
 
 /// How an image was made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -64,26 +66,28 @@ pub(crate) struct Emission<'a> {
 }
 
 impl Emission<'_> {
-    /// The low forms of these functions and of all that they call. A call that is decided at run time may go to any method, so all of them belong to it then. `None` if one has no such form.
+    /// The low forms of these functions and of all that they call. A call that is decided at run time may go to any method, so all of them belong to it then.
     pub(crate) fn linked(
         &self,
-        plan: &Plan,
+        pipeline: &Pipeline<'_>,
         roots: impl IntoIterator<Item = FuncId>,
         report: &mut BuildReport,
-    ) -> Option<BTreeMap<FuncId, Func>> {
+    ) -> Result<BTreeMap<FuncId, Func>, Error> {
         let begun = Instant::now();
-        let module = plan.module();
+        let module = pipeline.module();
         let symbols: BTreeMap<String, FuncId> =
             module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect();
         let (mut done, mut seen) = (BTreeMap::new(), BTreeSet::new());
         let mut wave: BTreeSet<FuncId> = roots.into_iter().collect();
-        let (events, mut is_open) = (Events::default(), false);
+        let mut is_open = false;
         while !wave.is_empty() {
             seen.extend(wave.iter().copied());
             let ids: Vec<FuncId> = std::mem::take(&mut wave).into_iter().collect();
-            let lows = self.all("optimise", &ids, report, |&id| plan.placed(&events, id));
+            let lows = self.all("optimise", &ids, report, |&id| {
+                pipeline.placed(&mut Run { cx: &mut Cx::default(), report: None }, id)
+            });
             for (id, low) in ids.into_iter().zip(lows) {
-                let low = low.ok()?;
+                let low = low?;
                 for (_, callee) in low.callees() {
                     if let CalleeData::Symbol { symbol, .. } = callee {
                         wave.extend(symbols.get(module.cx.names.text(*symbol)));
@@ -99,7 +103,7 @@ impl Emission<'_> {
         }
         report.functions = done.len();
         report.optimise = begun.elapsed();
-        Some(done)
+        Ok(done)
     }
 
     /// What `work` makes of each item, in their order. Items in front are taken first.

@@ -31,8 +31,9 @@ use crate::cached::{CodeCache, How, Packages, compile_program, keep_run};
 use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
+use crate::pipeline::watched;
 use crate::program::Program;
-use crate::stages::{Linked, Stages, watched};
+use crate::stages::{Linked, Stages};
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]
@@ -220,7 +221,7 @@ impl Engine {
         }
         if events.is_on() {
             for function in names.values().flatten() {
-                events.tell(Event::Published { function, tier: 2 });
+                events.tell(Event::Published { function, tier: Tier::Optimised });
             }
         }
         Ok(Unit::new(unit, names))

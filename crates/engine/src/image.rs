@@ -17,6 +17,7 @@
 //! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
 //! worlds, so images are closed sets.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use brolga_jit::{
     Compiled, Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, Style,
     compile_for,
 };
-use brolga_opt::{Cx, OptLevel};
+use brolga_opt::OptLevel;
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::abi::abi_of;
@@ -48,9 +49,8 @@ use crate::error::Error;
 use crate::library::Resolved;
 use crate::native_type::{declared_type, function_type};
 use crate::options::{Options, tier};
+use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
-use crate::session::Plan;
-use crate::stages::Stages;
 
 pub use crate::emission::{BuildReport, BuildWatcher};
 pub use crate::library::{Library, LibraryImage};
@@ -64,7 +64,7 @@ pub(crate) struct Making<'a> {
     pub(crate) roots: Roots,
     pub(crate) opt: &'a brolga_opt::Options,
     pub(crate) jit: JitOptions,
-    pub(crate) heap: &'static HeapAbi,
+    pub(crate) heap: &'a HeapAbi,
     /// The targets; that of the options of the JIT if there is none.
     pub(crate) targets: &'a [Target],
     pub(crate) emission: Emission<'a>,
@@ -148,20 +148,12 @@ impl<'a> Making<'a> {
         roots: impl IntoIterator<Item = FuncId>,
         library: Option<&Resolved>,
     ) -> Result<Vec<u8>, Error> {
-        let roots: Vec<FuncId> = roots.into_iter().collect();
-        let (mut seen, mut report) = (module.clone(), BuildReport::default());
-        // Of the program as it is now, whatever passes remove.
-        seen.note_facts();
-        let replaceable = BTreeSet::new();
-        let plan = Plan::new(seen, self.level, self.opt.clone(), self.roots, self.heap, None, replaceable);
-        let linked = match self.emission.linked(&plan, roots.iter().copied(), &mut report) {
-            Some(linked) => linked,
-            // Found again by one thread, for the error.
-            None => {
-                let stages = Stages::new(module, self.level, self.opt, Cx::default());
-                stages.with_roots(self.roots).on_heap(self.heap).linked(roots)?.funcs
-            }
-        };
+        let options = Cow::Borrowed(self.opt);
+        let settings =
+            Settings { level: self.level, options, roots: self.roots, heap: *self.heap, advice: None };
+        let pipeline = Pipeline::new(module.clone(), settings, BTreeSet::new());
+        let mut report = BuildReport::default();
+        let linked = self.emission.linked(&pipeline, roots, &mut report)?;
         let low = linked.iter();
         let sources: Vec<Source<'_>> = low
             .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })

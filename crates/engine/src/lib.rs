@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `program` | [`Program`]: text or a built module, read and verified |
 //! | `options`, `error` | [`Options`], [`Error`]: the choices, and what can go wrong |
-//! | `stages` | [`Stages`]: passes, lowering and root placement, function by function |
+//! | `pipeline`, `profile` | passes, lowering and root placement, function by function, by one thread or many; what an earlier tier has counted |
+//! | `stages` | [`Stages`]: the pipeline on one thread, step by step |
 //! | `native_type`, `boxed` | the types of functions for typed calls; boxed entries, compiled on demand |
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
@@ -33,10 +34,13 @@ pub mod image;
 mod library;
 mod native_type;
 mod options;
+mod pipeline;
 mod prelude;
+mod profile;
 mod program;
 pub mod session;
 mod stages;
+mod sync;
 mod varargs;
 
 pub use brolga_codegen::isa::CpuTarget;

@@ -24,6 +24,7 @@
 //! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, whoever takes an instance out of the list drops it
 //! without the lock, because its parts are foreign, and retires what a word has led to.
 
+use crate::tier::Tier;
 use crate::word::CodeWord;
 
 /// The parts of the code instances of one kind of function.
@@ -34,8 +35,6 @@ pub trait Parts {
     type Interpreter;
     /// The code: its entry, its references, its debug data. A holder keeps it in memory.
     type Code: Code;
-    /// Names the tiers of code.
-    type Tier: Copy;
     /// Counters, and the action at their limit.
     type Profile;
     /// How code is made again that was discarded.
@@ -89,7 +88,7 @@ pub struct CodeInstance<P: Parts> {
     number: u64,
     worlds: (u64, u64),
     state: State<P>,
-    tier: Option<P::Tier>,
+    tier: Tier,
     /// The counters.
     pub profile: P::Profile,
     /// How the code is made again after it was discarded; `None` if that cannot be.
@@ -104,7 +103,9 @@ impl<P: Parts> CodeInstance<P> {
     fn new(number: u64, first: u64, beginning: Beginning<P>) -> CodeInstance<P> {
         let Beginning { state, profile, recipe } = beginning;
         let worlds = (first, u64::MAX);
-        CodeInstance { number, worlds, state, tier: None, profile, recipe, last_use: 0, rests: false }
+        // What is ready from the beginning is not to be replaced by something better.
+        let tier = if matches!(state, State::Ready(_)) { Tier::Optimised } else { Tier::Interpreted };
+        CodeInstance { number, worlds, state, tier, profile, recipe, last_use: 0, rests: false }
     }
 
     /// Tells it from all other instances that the function has had.
@@ -125,10 +126,13 @@ impl<P: Parts> CodeInstance<P> {
         &self.state
     }
 
-    /// The tier of its code, if it has any.
+    /// Its tier; none if it is closed.
     #[must_use]
-    pub fn tier(&self) -> Option<P::Tier> {
-        self.tier
+    pub fn tier(&self) -> Option<Tier> {
+        match self.state {
+            State::Lazy(_) | State::Interpreted(..) | State::Ready(_) => Some(self.tier),
+            State::Closed => None,
+        }
     }
 
     /// Its code.
@@ -160,8 +164,8 @@ impl<P: Parts> CodeInstance<P> {
     /// Lets calls go to code, once the words lead there. The previous content is returned, to be dropped without the lock, and retired if it is
     /// code.
     #[must_use]
-    pub fn publish(&mut self, code: P::Code, tier: P::Tier, now: u64) -> State<P> {
-        (self.tier, self.rests, self.last_use) = (Some(tier), false, now);
+    pub fn publish(&mut self, code: P::Code, tier: Tier, now: u64) -> State<P> {
+        (self.tier, self.rests, self.last_use) = (tier, false, now);
         std::mem::replace(&mut self.state, State::Ready(code))
     }
 

@@ -155,7 +155,6 @@ impl Parts for Model {
     type Source = ();
     type Interpreter = ();
     type Code = NonZeroUsize;
-    type Tier = ();
     type Profile = ();
     type Recipe = ();
     type Selector = Selector;

@@ -223,6 +223,12 @@ pub struct Func {
 }
 
 impl Func {
+    /// The function without its body: what callers in other modules need of it.
+    #[must_use]
+    pub fn declaration(&self) -> Func {
+        Func::new(self.name, self.level, self.sig.clone())
+    }
+
     /// A function without blocks.
     pub fn new(name: Name, level: Level, sig: Signature) -> Self {
         let mut func = Self {

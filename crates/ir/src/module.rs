@@ -303,18 +303,6 @@ impl Module {
         }
     }
 
-    /// Replaces a function by an equivalent one that does nothing which no function of the module did before: what passes make of it. What
-    /// [`Module::facts`] has found stays. Nothing happens if there is no such function.
-    pub fn refine(&mut self, id: FuncId, func: Func) {
-        let place = match self.later.get_mut(id).and_then(OnceLock::get_mut) {
-            Some(later) => Some(&mut **later),
-            None => self.funcs.get_mut(id),
-        };
-        if let Some(place) = place {
-            *place = func;
-        }
-    }
-
     /// The properties of the functions that all of the program has to know, and the noted ones.
     ///
     /// Cost: a walk over all instructions the first time since a function was added or changed.

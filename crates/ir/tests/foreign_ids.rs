@@ -57,7 +57,6 @@ fn a_module_has_no_functions_of_others() {
     for id in NUMBERS.map(FuncId::from_u32) {
         assert!(module.func(id).is_none() && module.func_mut(id).is_none() && module.symbol(id).is_none());
         module.supersede(id, twice(&cx));
-        module.refine(id, twice(&cx));
         let mut interp = Interp::new(&module, interp::Options::default(), Box::<SimMemory>::default());
         for outcome in [interp.call(id, &[]).unwrap_err(), interp.call_low(id, &[]).unwrap_err()] {
             let Outcome::Error(error) = outcome else { panic!("{outcome:?}") };

@@ -15,11 +15,14 @@
 //! | `link/`          | link units, relocations, the two linkers, object files, images                   |
 //! | `debug/`         | the index of loaded code; profilers, debuggers, the system's unwinder            |
 //! | `entry/`         | trampolines from Rust and from C                                                 |
-//! | `engine.rs`      | [`Jit`] and [`Unit`], the handles of the layer above                             |
+//! | `engine.rs`      | [`Jit`]: instruction set, code memory, room; knows no cells and no tiers         |
+//! | `unit.rs`        | [`Unit`]: loaded code and what stays with it                                     |
 //! | `generators.rs`  | scratch memory of compilation, used by one thread after the other                |
-//! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
 //! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
 //! | `tiering/`       | interpreter tier, counters, second tier                                          |
+//! | `load.rs`        | symbols resolved, code loaded                                                    |
+//! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
+//! | `routines.rs`    | the routines that code calls here; [`Jit::new`]                                  |
 //! | `call/`          | typed and untyped calls from Rust                                                |
 //!
 //! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
@@ -32,9 +35,12 @@ mod engine;
 mod entry;
 mod generators;
 mod link;
+mod load;
 mod memory;
 mod program;
+mod routines;
 mod tiering;
+mod unit;
 
 pub use brolga_instances::{Evicted, Moving};
 pub use call::activation::{Activation, RawEntry, activate};
@@ -51,7 +57,7 @@ pub use debug::gdb::GdbInterface;
 pub use debug::jitdump::JitDump;
 pub use debug::perf_map::PerfMap;
 pub use debug::unwind_tables::UnwindTables;
-pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit, WeakUnit};
+pub use engine::{Jit, JitError, JitOptions, LinkerKind};
 pub use entry::c_entry::CEntryError;
 pub use entry::trampoline::EntryError;
 pub use link::cranelift::CraneliftLinker;
@@ -70,6 +76,8 @@ pub use memory::error::CodeMemoryError;
 pub use memory::evictor::Evictor;
 pub use memory::reservation::CodeMemoryStats;
 pub use program::{BuildError, Compiled, Linkage, Source, Style, compile_for};
-pub use tiering::interpret::{Interpret, Interpreter};
+pub use tiering::counting::{LoopEntry, Tiers};
+pub use tiering::interpreter::{Interpret, Interpreter};
 pub use tiering::profile::Cells;
-pub use tiering::tiers::{LoopEntry, Tiers, Upgrade, Upgrades};
+pub use tiering::upgrade::{Upgrade, Upgrades};
+pub use unit::{Unit, WeakUnit};

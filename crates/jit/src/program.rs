@@ -31,13 +31,15 @@ use brolga_runtime::events::Stage;
 use brolga_runtime::objects::{CodeEntry, MethodTable};
 
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
-use crate::engine::{Jit, Program, Unit};
+use crate::engine::Jit;
 use crate::entry::trampoline::EntryError;
 use crate::link::foreign::Foreign;
 use crate::link::globals::Globals;
 use crate::link::linker::{DataObject, LinkError, LinkUnit};
+use crate::load::Program;
+use crate::tiering::counting::LoopEntry;
 use crate::tiering::profile::Cells;
-use crate::tiering::tiers::LoopEntry;
+use crate::unit::Unit;
 
 /// Constant bytes are aligned like the widest scalar.
 const CONSTANT_ALIGN: u32 = 16;

@@ -15,7 +15,7 @@ use crate::machine::{
     GeneratorId, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols,
     RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
-use crate::session::{Definition, Live, Session, Shown, Unit, WeakSession, required};
+use crate::session::{Definer, Definition, Live, Session, Shown, Unit, WeakSession, required};
 use crate::slot::SlotCell;
 use crate::target::Target;
 
@@ -337,7 +337,7 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// The dylib is closed.
     pub fn add_generator(&self, generator: impl Generator<T> + 'static) -> Result<GeneratorId, Error> {
-        let generator: Arc<dyn Generator<T>> = Arc::new(generator);
+        let generator: Arc<dyn Definer<T>> = Arc::new(generator);
         let begun = self.session.is_within();
         self.session.step(AddGenerator { dylib: self.id, generator, begun }).map_err(|(error, _)| error)
     }

@@ -15,13 +15,19 @@ use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId};
 use crate::responsibility::absolute;
-use crate::session::{Live, Session, Unit};
+use crate::session::{Definer, Live, Session, Unit};
 use crate::target::Target;
 
 /// See the file's header.
-pub trait Generator<T: Target>: Send + Sync {
+pub trait Generator<T: Target>: Definer<T> {
     /// Defines what it can of what is missing.
     fn generate(&self, request: Request<T>);
+}
+
+impl<T: Target, G: Generator<T>> Definer<T> for G {
+    fn answer(&self, session: Session<T>, ask: Ask<Live<T>>) {
+        self.generate(Request::new(session, ask));
+    }
 }
 
 /// A question: which of these symbols can you define?
@@ -36,7 +42,7 @@ pub struct Request<T: Target> {
 }
 
 impl<T: Target> Request<T> {
-    pub(crate) fn new(session: Session<T>, ask: Ask<Live<T>>) -> Self {
+    fn new(session: Session<T>, ask: Ask<Live<T>>) -> Self {
         Request {
             session,
             id: ask.request,

@@ -36,7 +36,8 @@
 //! | `flags`, `ids`, `error`, `names` (on `uses`) | the words |
 //! | `machine` | the pure machine |
 //! | `target` | the types that an embedder chooses |
-//! | `session` | the lock, the effects, what an embedder gives and is asked |
+//! | `ticket` | whom answers go to |
+//! | `session` | the lock, the effects, what an embedder gives and is asked; knows units and generators by one call each |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
 //! | `dispatch`, `promise` | tasks, waiting |
 //! | `opening`, `openings` | initialisers: which thread runs them, who waits for it |
@@ -66,6 +67,7 @@ mod session;
 mod slot;
 mod sync;
 mod target;
+mod ticket;
 mod uses;
 
 pub use board::Address;

@@ -13,76 +13,14 @@ use std::task::{Context, Poll, Waker};
 
 use smallvec::SmallVec;
 
-use crate::dispatch::Latch;
-use crate::dispatch::{self, Needed, Task};
+use crate::dispatch::{self, Latch, Needed, doers};
 use crate::error::Error;
-use crate::flags::Priority;
-use crate::machine::{Await, Block, Cancel, Doer, NeededBy, QueryId, Unblock};
+use crate::flags::{Link, LookupKind, Priority, Until, Want};
+use crate::machine::{self, Await, Block, Cancel, Doer, NeededBy, QueryId, Unblock};
 use crate::promise::Promise;
 use crate::session::{Answer, Definition, Live, Session};
 use crate::target::Target;
-
-type Continuation<T> = Box<dyn FnOnce(Answer<T>) + Send>;
-
-/// Whom an answer goes to.
-pub struct Ticket<T: Target>(Receiver<T>);
-
-/// The remaining work for an answer.
-pub(crate) enum Delivered {
-    Heard,
-    Wake(Waker),
-    Task(Task),
-}
-
-enum Receiver<T: Target> {
-    Promise(Arc<Promise<Answer<T>>>),
-    Then(Priority, Option<Doer>, Continuation<T>),
-}
-
-impl<T: Target> Ticket<T> {
-    /// A ticket for a thread that waits for the promise.
-    pub(crate) fn promise(promise: Arc<Promise<Answer<T>>>) -> Self {
-        Ticket(Receiver::Promise(promise))
-    }
-
-    /// A task.
-    pub(crate) fn then(
-        priority: Priority,
-        doer: Option<Doer>,
-        then: impl FnOnce(Answer<T>) + Send + 'static,
-    ) -> Self {
-        Ticket(Receiver::Then(priority, doer, Box::new(then)))
-    }
-
-    /// As [`Ticket::deliver`], when there is no session any more.
-    #[must_use]
-    pub(crate) fn deliver_alone(self, answer: Answer<T>) -> Delivered {
-        match self.0 {
-            Receiver::Promise(promise) => promise.complete(answer).map_or(Delivered::Heard, Delivered::Wake),
-            Receiver::Then(priority, _, then) => Delivered::Task(Task::new(priority, move || then(answer))),
-        }
-    }
-
-    /// Gives the answer to whoever waits: whom to wake, or the task that continues with it.
-    #[must_use]
-    pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Delivered {
-        match self.0 {
-            Receiver::Promise(promise) => promise.complete(answer).map_or(Delivered::Heard, Delivered::Wake),
-            // Who is refused because the session ends is no part of what was begun.
-            Receiver::Then(priority, None, then) if matches!(answer, Err(Error::SessionEnded)) => {
-                Delivered::Task(Task::new(priority, move || then(answer)))
-            }
-            Receiver::Then(priority, doer, then) => {
-                // A queued task is a handle: without one, the dispatcher may go with the session and drop the task.
-                let held = session.clone();
-                Delivered::Task(session.task(priority, doer, move || {
-                    then(answer);
-                    drop(held);
-                }))
-            }
-        }
-    }
-}
+use crate::ticket::Ticket;
 
 /// See the file's header.
 #[must_use = "a lookup that is dropped is cancelled"]
@@ -93,6 +31,78 @@ pub struct Lookup<T: Target> {
     taken: bool,
     /// Who does not continue without the answer once it is awaited.
     owner: Option<Doer>,
+}
+
+impl<T: Target> Session<T> {
+    /// Looks symbols up in dylibs; the first dylib that has a symbol wins.
+    pub fn lookup(&self, order: Vec<Link>, wants: Vec<Want>, until: Until) -> Lookup<T> {
+        self.lookup_with(order, wants, until, LookupKind::Static, Priority::Normal)
+    }
+
+    /// [`Session::lookup`] with all options.
+    pub fn lookup_with(
+        &self,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        kind: LookupKind,
+        priority: Priority,
+    ) -> Lookup<T> {
+        let promise = Arc::new(Promise::new());
+        let ticket = Ticket::promise(Arc::clone(&promise));
+        let (owner, perhaps, begun) = (None, SmallVec::new(), self.is_within());
+        let query =
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+        Lookup::new(self.clone(), query, promise, None)
+    }
+
+    /// As [`Session::lookup`], for `owner`, which is blocked on the answer once it awaits it.
+    pub(crate) fn lookup_for(
+        &self,
+        owner: Doer,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+    ) -> Lookup<T> {
+        let promise = Arc::new(Promise::new());
+        let ticket = Ticket::promise(Arc::clone(&promise));
+        let (kind, priority) = (LookupKind::Static, Priority::Normal);
+        let doer = Some(owner);
+        let (owner, perhaps, begun) = (None, SmallVec::from_iter(doer), true);
+        let query =
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+        Lookup::new(self.clone(), query, promise, doer)
+    }
+
+    /// Looks symbols up and passes the answer to `then`, in a task. Lookups by that task count as part of this lookup: if
+    /// this one began before the session ends, they are accepted.
+    pub fn lookup_then(
+        &self,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        priority: Priority,
+        then: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        self.lookup_then_for(None, order, wants, until, priority, then);
+    }
+
+    /// As [`Session::lookup_then`], for `owner`, whose work continues in the task.
+    pub(crate) fn lookup_then_for(
+        &self,
+        owner: Option<Doer>,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        priority: Priority,
+        then: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        let ticket = Ticket::then(priority, owner, then);
+        let kind = LookupKind::Static;
+        let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
+        let begun = self.is_within();
+        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+    }
 }
 
 impl<T: Target> Lookup<T> {

@@ -12,20 +12,20 @@
 //! dropped obligation fails its symbols, so every lookup gets an answer. After the removal of the unit all operations return an
 //! error, except that failing does nothing.
 
-use crate::dispatch::{priority, when_caught};
+use crate::dispatch::priority;
 use crate::error::{Cause, Error};
 use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Attach, Claim, Complete, Delegate, Doer, Emit, Fail, FailForNow, HandBack, Incomplete, NewUnit,
-    Requested, Resolve, Source, UnitHome, UnitId,
+    Claim, Complete, Delegate, Doer, Emit, FailForNow, HandBack, Incomplete, NewUnit, Requested, Resolve,
+    Source, UnitHome,
 };
-use crate::session::{Definition, Dependence, Group, Live, Session, Unit};
+use crate::session::{Definition, Dependence, Duty, Group, Materializer, Session, Unit};
 use crate::target::Target;
 
 /// Definitions that are materialized on the first lookup, from a program representation of your choice.
-pub trait MaterializationUnit<T: Target>: Send {
+pub trait MaterializationUnit<T: Target>: Materializer<T> {
     /// The symbols that it will define. Read once, when it is defined.
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
 
@@ -44,9 +44,21 @@ pub trait MaterializationUnit<T: Target>: Send {
     fn materialize(self: Box<Self>, responsibility: Responsibility<T>);
 }
 
+impl<T: Target, M: MaterializationUnit<T>> Materializer<T> for M {
+    fn lose(&mut self, symbol: Symbol) {
+        self.discard(symbol);
+    }
+
+    fn begin(self: Box<Self>, duty: Duty<T>) {
+        self.materialize(Responsibility { duty });
+    }
+}
+
 impl<T: Target> From<Box<dyn MaterializationUnit<T>>> for Unit<T> {
     fn from(unit: Box<dyn MaterializationUnit<T>>) -> Self {
-        NewUnit { symbols: unit.symbols(), initializer: unit.initializer(), source: Source::Work(unit) }
+        let (symbols, initializer) = (unit.symbols(), unit.initializer());
+        let source: Box<dyn Materializer<T>> = unit;
+        NewUnit { symbols, initializer, source: Source::Work(source) }
     }
 }
 
@@ -85,37 +97,6 @@ pub fn absolute<T: Target>(symbols: impl IntoIterator<Item = (Symbol, SymbolFlag
     NewUnit { symbols: flags, initializer: None, source: Source::Absolute(addresses) }
 }
 
-/// The obligation for a unit. Fails the unit if it is dropped open.
-struct Duty<T: Target> {
-    session: Session<T>,
-    unit: UnitId<Live<T>>,
-    open: bool,
-}
-
-impl<T: Target> Duty<T> {
-    fn fail(&mut self, cause: Cause) {
-        if std::mem::replace(&mut self.open, false) {
-            self.session.step(Fail { unit: self.unit, cause });
-        }
-    }
-
-    fn attach(&self, code: T::Code) -> Result<(), T::Code> {
-        self.session.step(Attach { unit: self.unit, code })
-    }
-}
-
-impl<T: Target> Drop for Duty<T> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return self.fail(Cause::Abandoned);
-        }
-        if std::mem::replace(&mut self.open, false) {
-            let (session, unit) = (self.session.clone(), self.unit);
-            when_caught(move |message| session.step(Fail { unit, cause: Cause::Panicked(message) }));
-        }
-    }
-}
-
 /// The obligation to define symbols. See the file's header.
 #[must_use = "a responsibility that is dropped fails its symbols"]
 pub struct Responsibility<T: Target> {
@@ -123,15 +104,6 @@ pub struct Responsibility<T: Target> {
 }
 
 impl<T: Target> Responsibility<T> {
-    pub(crate) fn new(session: Session<T>, unit: UnitId<Live<T>>) -> Self {
-        Responsibility { duty: Duty { session, unit, open: true } }
-    }
-
-    /// Gives the obligation away without failing the unit: it was removed, or is materialized later.
-    pub(crate) fn put_off(mut self) {
-        self.duty.open = false;
-    }
-
     /// The session.
     #[must_use]
     pub fn session(&self) -> &Session<T> {
@@ -253,7 +225,7 @@ impl<T: Target> Responsibility<T> {
     pub fn delegate(&self, symbols: impl IntoIterator<Item = Symbol>) -> Result<Responsibility<T>, Error> {
         let event = Delegate { unit: self.duty.unit, symbols: symbols.into_iter().collect() };
         let unit = self.duty.session.step(event)?;
-        Ok(Responsibility::new(self.duty.session.clone(), unit))
+        Ok(Responsibility { duty: Duty::new(self.duty.session.clone(), unit) })
     }
 
     /// Hands symbols back, to be materialized by `unit`: at once if a lookup waits for one of them, else on the next lookup.

@@ -27,26 +27,21 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 use std::thread::{ThreadId, current};
 
-use smallvec::SmallVec;
-
 use crate::board::{Address, Board};
-use crate::dispatch::{self, Dispatcher, SessionDoer, Task, doers, fenced};
-use crate::error::{Error, Failure, Name};
-use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
-use crate::generator::{Generator, Request};
+use crate::dispatch::{self, Dispatcher, SessionDoer, Task, fenced, when_caught};
+use crate::error::{Cause, Error, Failure, Name};
+use crate::flags::{Link, Need, Priority, Want};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
-use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
-    self, Begin, Close, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay, Leads,
-    LinkOrder, Machine, NewUnit, Parts, Remaining, Renew, Stop, Undertake,
+    self, Ask, Attach, Begin, Close, Dependants, Doer, Effects, Event, Fail, Finish, Found, IsDefined,
+    IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Parts, Remaining, Renew, Stop, Undertake, UnitId,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::openings::Openings;
-use crate::promise::Promise;
-use crate::responsibility::{MaterializationUnit, Responsibility};
 use crate::slot::SlotCell;
 use crate::sync::{Mutex, lock};
 use crate::target::Target;
+use crate::ticket::{Continuation, Delivered, Ticket};
 
 /// The types that the machine is instantiated with for a target.
 pub struct Live<T>(PhantomData<fn() -> T>);
@@ -54,11 +49,66 @@ pub struct Live<T>(PhantomData<fn() -> T>);
 impl<T: Target> Parts for Live<T> {
     type Address = T::Address;
     type Code = T::Code;
-    type Source = Box<dyn MaterializationUnit<T>>;
-    type Generator = Arc<dyn Generator<T>>;
-    type Ticket = Ticket<T>;
+    type Source = Box<dyn Materializer<T>>;
+    type Generator = Arc<dyn Definer<T>>;
+    type Ticket = Ticket<Answer<T>>;
     type Slot = Arc<SlotCell<T>>;
     type Board = Arc<Shown<T>>;
+}
+
+/// How a unit is materialized, as the session sees it: [`MaterializationUnit`](crate::MaterializationUnit) is built on this.
+pub trait Materializer<T: Target>: Send {
+    /// Tells it that another definition overrides one of its symbols.
+    fn lose(&mut self, symbol: Symbol);
+
+    /// Materializes the unit that the duty is for.
+    fn begin(self: Box<Self>, duty: Duty<T>);
+}
+
+/// What defines missing symbols, as the session sees it: [`Generator`](crate::Generator) is built on this.
+pub trait Definer<T: Target>: Send + Sync {
+    /// Answers a request.
+    fn answer(&self, session: Session<T>, ask: Ask<Live<T>>);
+}
+
+/// The obligation for a unit. Fails the unit if it is dropped open.
+pub struct Duty<T: Target> {
+    pub(crate) session: Session<T>,
+    pub(crate) unit: UnitId<Live<T>>,
+    pub(crate) open: bool,
+}
+
+impl<T: Target> Duty<T> {
+    pub(crate) fn new(session: Session<T>, unit: UnitId<Live<T>>) -> Self {
+        Duty { session, unit, open: true }
+    }
+
+    pub(crate) fn fail(&mut self, cause: Cause) {
+        if std::mem::replace(&mut self.open, false) {
+            self.session.step(Fail { unit: self.unit, cause });
+        }
+    }
+
+    pub(crate) fn attach(&self, code: T::Code) -> Result<(), T::Code> {
+        self.session.step(Attach { unit: self.unit, code })
+    }
+
+    /// Gives the obligation away without failing the unit: it was removed, or is materialized later.
+    fn put_off(mut self) {
+        self.open = false;
+    }
+}
+
+impl<T: Target> Drop for Duty<T> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return self.fail(Cause::Abandoned);
+        }
+        if std::mem::replace(&mut self.open, false) {
+            let (session, unit) = (self.session.clone(), self.unit);
+            when_caught(move |message| session.step(Fail { unit, cause: Cause::Panicked(message) }));
+        }
+    }
 }
 
 /// The ready symbols of a dylib, which only handles can read.
@@ -152,8 +202,11 @@ impl<T: Target> Drop for Inner<T> {
             store.slot.store(store.serial, store.target);
         }
         for (ticket, answer) in effects.answers.drain(..) {
-            match fenced(|| ticket.deliver_alone(answer)) {
-                Some(Delivered::Task(task)) => drop(fenced(|| self.dispatcher.dispatch(task))),
+            match fenced(|| ticket.deliver(answer)) {
+                Some(Delivered::Then(priority, _, then, answer)) => {
+                    let task = Task::new(priority, move || then(answer));
+                    fenced(|| self.dispatcher.dispatch(task));
+                }
                 Some(Delivered::Wake(waker)) => drop(fenced(|| waker.wake())),
                 Some(Delivered::Heard) | None => {}
             }
@@ -166,12 +219,12 @@ impl<T: Target> Drop for Inner<T> {
 /// prevent the other calls.
 fn release<T: Target>(
     host: &dyn Host<T>,
-    dropped: Vec<(Box<dyn MaterializationUnit<T>>, Vec<Symbol>)>,
+    dropped: Vec<(Box<dyn Materializer<T>>, Vec<Symbol>)>,
     retired: Vec<T::Code>,
     garbage: Vec<machine::Garbage<Live<T>>>,
 ) {
     for (mut source, lost) in dropped {
-        fenced(move || lost.into_iter().for_each(|symbol| source.discard(symbol)));
+        fenced(move || lost.into_iter().for_each(|symbol| source.lose(symbol)));
     }
     if !retired.is_empty() {
         fenced(|| host.retire(retired));
@@ -294,76 +347,6 @@ impl<T: Target> Session<T> {
     #[must_use]
     pub fn dispatcher(&self) -> &dyn Dispatcher {
         &*self.0.dispatcher
-    }
-
-    /// Looks symbols up in dylibs; the first dylib that has a symbol wins.
-    pub fn lookup(&self, order: Vec<Link>, wants: Vec<Want>, until: Until) -> Lookup<T> {
-        self.lookup_with(order, wants, until, LookupKind::Static, Priority::Normal)
-    }
-
-    /// [`Session::lookup`] with all options.
-    pub fn lookup_with(
-        &self,
-        order: Vec<Link>,
-        wants: Vec<Want>,
-        until: Until,
-        kind: LookupKind,
-        priority: Priority,
-    ) -> Lookup<T> {
-        let promise = Arc::new(Promise::new());
-        let ticket = Ticket::promise(Arc::clone(&promise));
-        let (owner, perhaps, begun) = (None, SmallVec::new(), self.is_within());
-        let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
-        Lookup::new(self.clone(), query, promise, None)
-    }
-
-    /// As [`Session::lookup`], for `owner`, which is blocked on the answer once it awaits it.
-    pub(crate) fn lookup_for(
-        &self,
-        owner: Doer,
-        order: Vec<Link>,
-        wants: Vec<Want>,
-        until: Until,
-    ) -> Lookup<T> {
-        let promise = Arc::new(Promise::new());
-        let ticket = Ticket::promise(Arc::clone(&promise));
-        let (kind, priority) = (LookupKind::Static, Priority::Normal);
-        let doer = Some(owner);
-        let (owner, perhaps, begun) = (None, SmallVec::from_iter(doer), true);
-        let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
-        Lookup::new(self.clone(), query, promise, doer)
-    }
-
-    /// Looks symbols up and passes the answer to `then`, in a task. Lookups by that task count as part of this lookup: if
-    /// this one began before the session ends, they are accepted.
-    pub fn lookup_then(
-        &self,
-        order: Vec<Link>,
-        wants: Vec<Want>,
-        until: Until,
-        priority: Priority,
-        then: impl FnOnce(Answer<T>) + Send + 'static,
-    ) {
-        self.lookup_then_for(None, order, wants, until, priority, then);
-    }
-
-    /// As [`Session::lookup_then`], for `owner`, whose work continues in the task.
-    pub(crate) fn lookup_then_for(
-        &self,
-        owner: Option<Doer>,
-        order: Vec<Link>,
-        wants: Vec<Want>,
-        until: Until,
-        priority: Priority,
-        then: impl FnOnce(Answer<T>) + Send + 'static,
-    ) {
-        let ticket = Ticket::then(priority, owner, then);
-        let kind = LookupKind::Static;
-        let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
-        let begun = self.is_within();
-        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
     }
 
     /// Whether this thread is executing work of the session.
@@ -499,8 +482,10 @@ impl<T: Target> Session<T> {
         }
         let (mut tasks, mut wakers) = (Vec::new(), Vec::new());
         for (ticket, answer) in effects.answers {
-            match fenced(|| ticket.deliver(self, answer)) {
-                Some(Delivered::Task(task)) => tasks.push(task),
+            match fenced(|| ticket.deliver(answer)) {
+                Some(Delivered::Then(priority, doer, then, answer)) => {
+                    tasks.push(self.continuation(priority, doer, then, answer));
+                }
                 Some(Delivered::Wake(waker)) => wakers.push(waker),
                 Some(Delivered::Heard) | None => {}
             }
@@ -509,20 +494,20 @@ impl<T: Target> Session<T> {
             let session = self.clone();
             tasks.push(self.task(ask.priority, Some(Doer::request(ask.request)), move || {
                 let generator = Arc::clone(&ask.generator);
-                generator.generate(Request::new(session, ask));
+                generator.answer(session, ask);
             }));
         }
         for work in effects.work {
-            let responsibility = Responsibility::new(self.clone(), work.unit);
+            let duty = Duty::new(self.clone(), work.unit);
             let (unit, source, lost) = (work.unit, work.source, work.lost);
             tasks.push(self.task(work.priority, Some(Doer::unit(unit)), move || {
                 // The unit may have been removed, or lost its last lookup, while it was queued.
-                let begun = responsibility.session().step(Begin { unit, source, lost });
-                let Some((mut source, lost)) = begun else { return responsibility.put_off() };
+                let begun = duty.session.step(Begin { unit, source, lost });
+                let Some((mut source, lost)) = begun else { return duty.put_off() };
                 for symbol in lost {
-                    source.discard(symbol);
+                    source.lose(symbol);
                 }
-                source.materialize(responsibility);
+                source.begin(duty);
             }));
         }
         if !tasks.is_empty() {
@@ -542,6 +527,26 @@ impl<T: Target> Session<T> {
             fenced(|| self.0.host.unnamed(self, &effects.unnamed));
         }
         release(&*self.0.host, effects.dropped, effects.retired, effects.garbage);
+    }
+
+    /// The task that continues with an answer.
+    fn continuation(
+        &self,
+        priority: Priority,
+        doer: Option<Doer>,
+        then: Continuation<Answer<T>>,
+        answer: Answer<T>,
+    ) -> Task {
+        // Who is refused because the session ends is no part of what was begun.
+        if doer.is_none() && matches!(answer, Err(Error::SessionEnded)) {
+            return Task::new(priority, move || then(answer));
+        }
+        // A queued task is a handle: without one, the dispatcher may go with the session and drop the task.
+        let held = self.clone();
+        self.task(priority, doer, move || {
+            then(answer);
+            drop(held);
+        })
     }
 
     /// A task that runs `work` on behalf of `doer`, if that is known.

@@ -5,6 +5,7 @@
 use std::time::Instant;
 
 use brolga_engine::Session;
+use brolga_runtime::events::Tier;
 use serde::{Deserialize, Serialize};
 
 use crate::live::Live;
@@ -84,7 +85,7 @@ impl Snapshot {
         let time = |symbol: &str| Some(nanoseconds(*sums.as_ref()?.functions.get(symbol)?));
         let functions = session.functions().into_iter().map(|function| FunctionRow {
             compiling: time(&function.symbol),
-            tier: function.tier,
+            tier: function.tier.map(Tier::number),
             calls: function.calls,
             bytes: function.bytes as u64,
             dylib: function.dylib,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use brolga_runtime::events::Stage;
+use brolga_runtime::events::{Stage, Tier};
 
 use crate::chrome::is_named;
 use crate::trace::{Trace, What};
@@ -76,7 +76,7 @@ impl Trace {
                     pauses.add(*pause, true);
                     if *is_full { "full collection" } else { "minor collection" }
                 }
-                What::Published { tier: 1, .. } => "published in tier 1",
+                What::Published { tier: Tier::Baseline, .. } => "published in tier 1",
                 What::Published { .. } => "published in tier 2",
                 What::TieredUp(_) => "tiered up",
                 What::LeftLoop { function, times } => {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use brolga_runtime::events::{Event, EventListener, Stage};
+use brolga_runtime::events::{Event, EventListener, Stage, Tier};
 
 /// The most rows that a trace keeps. Events behind them are counted and dropped.
 pub const MAX_ROWS: usize = 1 << 20;
@@ -56,7 +56,7 @@ pub(crate) enum What {
     End(Stage),
     Queued(u64),
     Started(u64),
-    Published { function: String, tier: u8 },
+    Published { function: String, tier: Tier },
     TieredUp(String),
     LeftLoop { function: String, times: u64 },
     Invalidated { function: String, reason: String },

@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use brolga_instances::Tier;
+
 use crate::fence::fenced;
 
 /// Work with a beginning and an end on one thread.
@@ -95,8 +97,8 @@ pub enum Event<'e> {
     Published {
         /// The function.
         function: &'e str,
-        /// The tier that made it: 1, or 2 for all passes of the level.
-        tier: u8,
+        /// The tier that it is of.
+        tier: Tier,
     },
     /// A function has code of the next tier.
     TieredUp {

@@ -13,9 +13,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use brolga_aot::package::{BuildId, Edge, Key, Note, Package, Seen};
+
+use crate::sync::lock;
 
 /// A function that was compiled although a package has code for it, because something has changed that the code depends on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -188,11 +190,6 @@ fn reasons(before: &[Edge], now: &[Edge]) -> Vec<Reason> {
     found.sort();
     found.dedup();
     found
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while one is held.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ use super::{CodeCache, Keys};
 use crate::error::Error;
 use crate::native_type::{function_type, type_of};
 use crate::options::tier;
-use crate::stages::{Stages, dispatches, watched};
+use crate::pipeline::watched;
+use crate::stages::{Stages, dispatches};
 
 /// The settings of a compilation.
 pub(crate) struct How<'a> {

@@ -31,12 +31,12 @@ use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Invalid
 use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
-use super::profile::Profile;
 use super::scope::{self, import};
 use super::sync::lock;
 use super::target::Native;
 use super::unit::CodegenUnit;
 use crate::native_type::type_of;
+use crate::profile::Profile;
 use crate::program::check_built;
 
 /// A cell that stays and gets another body.

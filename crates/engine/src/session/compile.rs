@@ -37,7 +37,6 @@ use brolga_runtime::events::Stage;
 
 use super::input::CompilationInput;
 use super::linking;
-use super::profile::Profile;
 use super::shared::Shared;
 use super::sync::lock;
 use super::target::{Native, Place};
@@ -45,6 +44,8 @@ use crate::cached::{CodeCache, Continuation, KeptLoop};
 use crate::error::Error;
 use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
+use crate::pipeline::{Run, watched};
+use crate::profile::Profile;
 use crate::program::Callees;
 
 /// A loop of a function that was compiled in the first tier.
@@ -151,7 +152,7 @@ pub(super) fn find(
     ids: &[FuncId],
     facts: &Fingerprint,
 ) -> Option<Output> {
-    let module = input.plan.module();
+    let module = input.pipeline.module();
     let (compiled, kept) = cache.find_unit(facts, module, input.types_of(ids))?;
     let loops = kept.into_iter().map(|kept| FoundLoop::of_kept(module, ids, kept));
     let loops = loops.collect::<Option<Vec<_>>>()?;
@@ -166,18 +167,20 @@ pub(super) fn make_low(
     ids: &[FuncId],
 ) -> Result<Lowered, Arc<Error>> {
     let start = Instant::now();
-    let plan = &input.plan;
+    let pipeline = &input.pipeline;
     let is_first = input.counting.is_some();
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
-    let (module, events) = (plan.module(), runtime.events());
+    let (module, events) = (pipeline.module(), runtime.events());
+    let mut cx = watched(events);
+    let mut run = Run { cx: &mut cx, report: None };
     for &id in ids {
         let _span = events.span(Stage::Optimise, || module[id].symbol(&module.cx));
         if is_first {
-            let (low, exits) = plan.leaving(events, id)?;
+            let (low, exits) = pipeline.leaving(&mut run, id)?;
             funcs.push(low);
-            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
+            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(module, id, exit)));
         } else {
-            funcs.push(plan.placed(events, id)?);
+            funcs.push(pipeline.placed(&mut run, id)?);
         }
     }
     Ok(Lowered { ids: ids.to_vec(), funcs, loops, cost: start.elapsed() })
@@ -193,7 +196,7 @@ pub(super) fn generate(
     let start = Instant::now();
     let weight = low.weight();
     let Lowered { ids, funcs, loops, cost } = low;
-    let module = input.plan.module();
+    let module = input.pipeline.module();
     let is_first = input.counting.is_some();
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len());
     for (&id, low) in ids.iter().zip(&funcs) {

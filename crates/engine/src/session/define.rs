@@ -35,7 +35,6 @@ use super::invalidation::{Hit, Kind};
 use super::lazy::{BODY, HOT, SecondTier};
 use super::method_table::NewRows;
 use super::opening::{INITIALIZER, Marker};
-use super::profile::Profile;
 use super::promise::{Make, Promise, Signature};
 use super::scope::{part, without_bodies};
 use super::sync::lock;
@@ -43,6 +42,7 @@ use super::target::Native;
 use super::unit::CodegenUnit;
 use super::{host, linking};
 use crate::native_type::type_of;
+use crate::profile::Profile;
 
 /// The default number of loop iterations that count as much as one call.
 const ROUNDS: u32 = 10;

@@ -3,10 +3,10 @@
 //! ```text
 //!   program ── ProgramFacts: globals, objects that its code keeps, which functions have cells
 //!      │
-//!      └─► CompilationInput, one for each tier ── its plan (`plan.rs`) ──► low functions, one by one ──► units (`unit.rs`)
+//!      └─► CompilationInput, one for each tier ── its pipeline (`pipeline.rs`) ──► low functions, one by one ──► units (`unit.rs`)
 //! ```
 //!
-//! **Reliance.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
+//! **Reliance.** An eager function relies on what is known of the bodies of its own program's functions (`pipeline.rs`). When one of these is
 //! redefined, so are the bodies that rely on it, in the same step (`invalidation.rs`).
 //!
 //! **Tiers.** A function that is compiled twice has two inputs. The first one is [counting](Counting): it is compiled fast, at `O1` at most, and counts calls and
@@ -14,6 +14,7 @@
 //! one input, which counts nothing.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -26,12 +27,12 @@ use brolga_jit::Globals;
 use brolga_opt::OptLevel;
 use brolga_runtime::Runtime;
 
-use super::plan::Plan;
-use super::profile::Profile;
 use crate::boxed::Recipe;
 use crate::cached::{CodeCache, Keys};
 use crate::error::Error;
 use crate::native_type::{is_type_of, type_of};
+use crate::pipeline::{Pipeline, Settings};
+use crate::profile::Profile;
 use crate::program::Callees;
 
 /// Objects that live as long as code, beside its references.
@@ -124,7 +125,7 @@ pub(crate) struct Counting {
 pub(crate) struct CompilationInput {
     /// The counters of its code, if it is of the first of two tiers.
     pub(super) counting: Option<Counting>,
-    pub(super) plan: Plan,
+    pub(super) pipeline: Pipeline<'static>,
     pub(super) facts: Arc<ProgramFacts>,
     /// The functions that it defines; the others are imported.
     pub(super) names: BTreeMap<FuncId, Arc<str>>,
@@ -153,16 +154,18 @@ impl CompilationInput {
             own.iter().map(|&id| (id, module[id].symbol(&module.cx).into())).collect();
         let level = if counting.is_some() { recipe.level.min(OptLevel::O1) } else { recipe.level };
         let advice = profile.clone().filter(|_| counting.is_none());
-        // Nothing is known of what may become another function while its callers run (`plan.rs`).
+        // Nothing is known of what may become another function while its callers run (`pipeline.rs`).
         let is_known = |id: &FuncId| {
             names.contains_key(id)
                 && (facts.is_eager || !facts.behind_cells.contains(&module[*id].symbol(&module.cx)))
         };
         let others = module.funcs().map(|(id, _)| id).filter(|id| !is_known(id)).collect();
-        let plan = Plan::new(module, level, recipe.opt.clone(), recipe.roots, heap, advice, others);
+        let options = Cow::Owned(recipe.opt.clone());
+        let settings = Settings { level, options, roots: recipe.roots, heap: *heap, advice };
+        let pipeline = Pipeline::new(module, settings, others);
         CompilationInput {
             counting,
-            plan,
+            pipeline,
             facts,
             names,
             profile,
@@ -182,7 +185,7 @@ impl CompilationInput {
     }
 
     pub(super) fn known(&self) -> &BTreeMap<String, FuncId> {
-        let module = self.plan.module();
+        let module = self.pipeline.module();
         self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
     }
 
@@ -191,7 +194,7 @@ impl CompilationInput {
         if self.types.get(symbol).is_some_and(|ty| ty.is_called_like(found)) {
             return Ok(());
         }
-        let module = self.plan.module();
+        let module = self.pipeline.module();
         let Some(&id) = self.known().get(symbol) else { return Ok(()) };
         let func = &module[id];
         if func.level == Level::High && is_type_of(&module.cx, &func.sig, found) {
@@ -222,7 +225,7 @@ impl CompilationInput {
     /// Says to the packages of a cache that functions are compiled, and against what.
     pub(super) fn note(&self, cache: &CodeCache, ids: &[FuncId]) {
         let Some(keys) = self.keys(cache) else { return };
-        let module = self.plan.module();
+        let module = self.pipeline.module();
         let tier = if self.counting.is_some() { 1 } else { 2 };
         for &id in ids {
             let edges = || {
@@ -252,7 +255,7 @@ impl CompilationInput {
         if self.facts.kept.is_some() || !cache.is_used() {
             return None;
         }
-        let module = self.plan.module();
+        let module = self.pipeline.module();
         Some(self.keys.get_or_init(|| {
             // How functions are called follows from these two.
             let note = |id: FuncId| {
@@ -266,7 +269,7 @@ impl CompilationInput {
 
     /// The types of a unit's functions for typed calls; none if one of them has no native form.
     pub(super) fn types_of(&self, ids: &[FuncId]) -> Option<Vec<Arc<FunctionType>>> {
-        let module = self.plan.module();
+        let module = self.pipeline.module();
         let ty = |&id: &FuncId| {
             let known = self.types.get(&module[id].symbol(&module.cx)).cloned();
             known.or_else(|| type_of(module, id).map(Arc::new))
@@ -276,7 +279,7 @@ impl CompilationInput {
 
     /// The functions, in their final forms as far as they were asked for.
     pub(crate) fn module(&self) -> &Module {
-        self.plan.module()
+        self.pipeline.module()
     }
 
     /// The program that they are of.
@@ -300,7 +303,7 @@ impl CompilationInput {
         let mut units = Vec::new();
         for &id in self.names.keys() {
             // Eager functions that call each other do so directly.
-            let mut component = if self.facts.is_eager { self.plan.component(id) } else { vec![id] };
+            let mut component = if self.facts.is_eager { self.pipeline.component(id) } else { vec![id] };
             component.retain(|id| self.names.contains_key(id));
             if component.iter().all(|&id| seen.insert(id)) {
                 units.push(component);

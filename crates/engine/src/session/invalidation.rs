@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A function calls others through cells, and finds whatever is behind them. Those whose bodies its program shows may be inlined, and an eager function
-//! relies on what their bodies show (`plan.rs`); which of them are is up to the optimiser, so all that are called and have a body are noted as inlined.
+//! relies on what their bodies show (`pipeline.rs`); which of them are is up to the optimiser, so all that are called and have a body are noted as inlined.
 //! Calls that are decided at run time may have been turned into calls of the methods that the program shows: a function with
 //! such calls depends on all functions of which its program has methods or which it mentions, and so on new methods of them.
 //!
@@ -47,7 +47,7 @@ use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
 
 use super::input::ProgramFacts;
-use super::scope::{decides_later, declaration, mentioned, object};
+use super::scope::{decides_later, mentioned, object};
 use super::sync::lock;
 
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
@@ -378,7 +378,7 @@ impl Notes {
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
         let (program, facts) = (module.without_functions(), facts.clone());
-        let declared = called.into_iter().filter(|_| !is_shared).map(|id| declaration(&module[id]));
+        let declared = called.into_iter().filter(|_| !is_shared).map(|id| module[id].declaration());
         let declared = declared.collect();
         let caller =
             Caller { symbol, bare, func, program, declared, facts, kind, inlines, searches, noted: 0 };

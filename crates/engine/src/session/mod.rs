@@ -75,7 +75,7 @@
 //!
 //! | files, lowest first | are about |
 //! |---|---|
-//! | `input`, `plan`, `profile`, `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
+//! | `input` (on `pipeline.rs`, `profile.rs`), `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
 //! | `cells`, `target`, `method_table`, `shared` | what is linked: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
 //! | `lazy`, `osr`, `interpreted`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, continuations of loops, tier 0, dynamic calls, functions of the embedder |
@@ -108,14 +108,11 @@ mod method_table;
 mod opening;
 mod osr;
 mod package;
-mod plan;
-mod profile;
 mod promise;
 mod reading;
 mod removal;
 mod scope;
 mod shared;
-mod sync;
 mod target;
 mod unit;
 mod workers;
@@ -153,14 +150,13 @@ use crate::cached::{CodeCache, Packages};
 pub use crate::cached::{Reason, Recompiled};
 use crate::error::Error;
 use crate::options::Options;
+use crate::sync::{self, lock};
 use invalidation::Edges;
 use library::Library;
 use method_table::MethodTable;
 use removal::Removal;
 use scope::Scope;
-pub(crate) use plan::Plan;
 use shared::Shared;
-pub(crate) use sync::lock;
 
 /// The session's own facts about a dylib, beside its tables.
 struct Home {
@@ -233,9 +229,8 @@ pub struct FunctionFacts {
     pub dylib: String,
     /// Its symbol.
     pub symbol: String,
-    /// The tier of its newest version: 0 while it has no code and a call interprets or compiles it, 1 for code made in a single pass, 2 for code after all passes.
-    /// None if it was removed.
-    pub tier: Option<u8>,
+    /// The tier of its newest version. None if it was removed.
+    pub tier: Option<Tier>,
     /// The bytes of code of the unit in which it was compiled.
     pub bytes: usize,
     /// How many calls were counted in tier 1, up to the limit behind which it goes up; none where nothing counts.
@@ -446,15 +441,9 @@ impl Session {
         let shared = &self.inner.shared;
         let facts = |(label, owner): (Label, Arc<CellOwner>)| {
             let facts = owner.cell().facts();
-            let tier = match facts.tier {
-                Some(Tier::Baseline) => Some(1),
-                Some(Tier::Optimised) => Some(2),
-                None if facts.bytes > 0 => Some(2),
-                None => facts.is_lazy.then_some(0),
-            };
             let name = self.inner.linking.name(label);
             let (dylib, symbol) = (name.dylib.to_string(), name.symbol.to_string());
-            FunctionFacts { dylib, symbol, tier, bytes: facts.bytes, calls: facts.counted }
+            FunctionFacts { dylib, symbol, tier: facts.tier, bytes: facts.bytes, calls: facts.counted }
         };
         let mut functions: Vec<FunctionFacts> = shared.cells.all().into_iter().map(facts).collect();
         functions.sort_by(|a, b| (&a.symbol, &a.dylib).cmp(&(&b.symbol, &b.dylib)));

@@ -32,6 +32,7 @@ use super::target::Native;
 use super::{detached, linking};
 use crate::cached::Continuation;
 use crate::error::Error;
+use crate::pipeline::{Run, watched};
 
 /// The entry of a loop's continuation, which the loop's unit is linked with.
 pub(crate) fn loop_entry(
@@ -77,7 +78,9 @@ impl LoopBody {
         let cx = &self.input.module().cx;
         let is_own =
             |exit: &Exit| exit.entry_symbol(cx) == self.ty.symbol && exit.mark().as_slice() == &**mark;
-        let exits = self.input.plan.leaving(shared.jit.runtime().events(), self.func)?.1;
+        let mut cx = watched(shared.jit.runtime().events());
+        let mut run = Run { cx: &mut cx, report: None };
+        let exits = self.input.pipeline.leaving(&mut run, self.func)?.1;
         let found = exits.into_iter().find(is_own).ok_or("its loop was made from another function")?;
         Ok(Arc::new(found))
     }

@@ -51,6 +51,7 @@ use crate::cached::{Collected, Packages};
 use crate::error::Error;
 use crate::native_type::type_of;
 use crate::options::Options;
+use crate::sync::lock;
 
 /// How a package is built.
 ///
@@ -394,7 +395,7 @@ impl Session {
     /// The dylib of the library, if anything has needed it.
     fn library_dylib(&self) -> Option<Dylib> {
         let id = self.inner.library.id()?;
-        let linking = super::sync::lock(&self.inner.homes).get(&id).map(|home| home.linking.clone())?;
+        let linking = lock(&self.inner.homes).get(&id).map(|home| home.linking.clone())?;
         Some(Dylib::new(self.clone(), linking))
     }
 

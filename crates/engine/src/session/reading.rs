@@ -10,7 +10,7 @@ use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::invalidation::Imported;
-use super::scope::{Scope, Seen, declaration, import, with_others};
+use super::scope::{Scope, Seen, import, with_others};
 use crate::prelude;
 use crate::program::{
     Callees, check_built, check_read, missing_methods, no_doors_built, no_doors_read, read_unit_in,
@@ -140,7 +140,7 @@ impl Dylib {
         if check_built(&again.module, own, callees).is_ok() {
             definitions.module = again.module;
         } else {
-            definitions.module = with_others(&definitions.module, own, |func| Some(declaration(func)));
+            definitions.module = with_others(&definitions.module, own, |func| Some(func.declaration()));
         }
         Ok(())
     }

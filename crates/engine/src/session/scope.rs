@@ -43,7 +43,7 @@ impl Offer {
 
     /// The function without its body.
     fn declared(&self) -> Offer {
-        Offer::new(&self.cx, declaration(&self.func))
+        Offer::new(&self.cx, self.func.declaration())
     }
 }
 
@@ -103,7 +103,7 @@ impl Scope {
             let func = &module[id];
             let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
-                let declared = if inlinable { func.clone() } else { declaration(func) };
+                let declared = if inlinable { func.clone() } else { func.declaration() };
                 offers
                     .declared
                     .entry(object.ty)
@@ -268,7 +268,7 @@ fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Offer> 
 pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -> Option<Module> {
     let mut module = Module::new(cx.view());
     for Offer { cx: _held, func } in methods_in(scopes, function).values() {
-        let func = declaration(func);
+        let func = func.declaration();
         if module.cx.hold(&func) {
             // Methods of one function with different symbols are no duplicates.
             let _ = module.add_func(func);
@@ -302,7 +302,7 @@ pub(crate) fn import(
                     continue;
                 }
                 let func =
-                    if calls_own(module, own, &func) { declaration(&func) } else { Func::clone(&func) };
+                    if calls_own(module, own, &func) { func.declaration() } else { Func::clone(&func) };
                 // The module's view takes over what the function names.
                 let is_held = module.cx.hold(&func);
                 debug_assert!(is_held, "a declaration is offered with the view that it comes from");
@@ -331,7 +331,7 @@ pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
     let mut again = module.without_functions();
     for (id, func) in module.funcs() {
         // The names are those of a module, each there once.
-        let _ = again.add_func(if of.contains(&id) { declaration(func) } else { func.clone() });
+        let _ = again.add_func(if of.contains(&id) { func.declaration() } else { func.clone() });
     }
     again
 }
@@ -363,11 +363,6 @@ fn calls_own(module: &Module, own: usize, func: &Func) -> bool {
     })
 }
 
-/// A function without its body.
-pub(crate) fn declaration(func: &Func) -> Func {
-    Func::new(func.name, func.level, func.sig.clone())
-}
-
 /// A module with one function of another one, for which all others are what they are elsewhere: the first `own` have no
 /// bodies. Says which it is.
 pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, FuncId)> {
@@ -380,7 +375,7 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
             for &method in module.methods(function).iter().filter(|&&method| seen.insert(method)) {
                 let func = &module[method];
                 let is_own = (method.as_u32() as usize) < own;
-                let func = if is_own { declaration(func) } else { func.clone() };
+                let func = if is_own { func.declaration() } else { func.clone() };
                 // The function itself is there.
                 pending.extend(part.add_func(func).ok());
             }

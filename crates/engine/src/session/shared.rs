@@ -10,9 +10,9 @@ use brolga_jit::{Evictor, Jit};
 use super::cells::Cells;
 use super::input::{CompilationInput, Counting, ProgramFacts};
 use super::method_table::MethodTable;
-use super::profile::Profile;
 use super::target::Placed;
 use crate::boxed::Recipe;
+use crate::profile::Profile;
 
 /// See the file's header.
 pub(crate) struct Shared {

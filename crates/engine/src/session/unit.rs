@@ -18,7 +18,7 @@ use brolga_jit::{LoopEntry, Target};
 use brolga_linking::{
     Definition, Dependence, Label, MaterializationUnit, Responsibility, Symbol, SymbolFlags, Until,
 };
-use brolga_runtime::events::Event;
+use brolga_runtime::events::{Event, Tier};
 
 use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
@@ -181,7 +181,7 @@ fn link(
         Some(responsibility) => look_up_and_link(shared, input, output, responsibility),
         None => {
             for function in &published {
-                let tier = if is_first { 1 } else { 2 };
+                let tier = if is_first { Tier::Baseline } else { Tier::Optimised };
                 shared.jit.runtime().events().tell(Event::Published { function, tier });
             }
             shared.keep_room();

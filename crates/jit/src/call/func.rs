@@ -46,8 +46,9 @@ use smallvec::SmallVec;
 
 use crate::call::value::{Handle, Params, Value, ValueError};
 use crate::cell::IndirectCell;
-use crate::engine::{Jit, Unit};
+use crate::engine::Jit;
 use crate::entry::trampoline::{Entry, EntryError};
+use crate::unit::Unit;
 
 /// Why a function cannot be had under a Rust signature.
 #[derive(thiserror::Error, Debug)]

@@ -88,7 +88,7 @@ use brolga_runtime::heap::{Bits, Root, Scope};
 use crate::call::func::{CallError, Callable, LookupError, UntypedFunc, Word};
 use crate::call::value::{Handle, Value, ValueError};
 use crate::cell::IndirectCell;
-use crate::engine::Unit;
+use crate::unit::Unit;
 
 mod sealed {
     pub trait Sealed {}

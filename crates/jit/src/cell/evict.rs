@@ -18,9 +18,10 @@
 
 use std::sync::Arc;
 
-use super::{Body, CellOwner, Materialize};
-use crate::tiering::interpret::Interpreter;
-use crate::tiering::tiers::Tiers;
+use super::materialize::Materialize;
+use super::{Body, CellOwner};
+use crate::tiering::counting::Tiers;
+use crate::tiering::interpreter::Interpreter;
 
 /// How the code of an instance is made again.
 #[derive(Clone)]

@@ -17,9 +17,11 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `place.rs` | the memory of words and stubs |
+//! | `materialize.rs` | where code comes from |
 //! | `instance.rs` | what the code instances of the function are made of (`brolga_instances`) |
 //! | `select.rs` | code that tells worlds apart while there are several versions |
 //! | `record.rs` | publishing, replacing and compiling, under the cell's lock |
+//! | `superseded.rs` | versions for newer worlds, and what becomes of the older ones |
 //! | `routine.rs` | what stubs call |
 //! | `switch.rs` | a cell whose code is switched often |
 //! | `evict.rs` | discarding code that can be made again |
@@ -53,10 +55,12 @@
 
 mod evict;
 mod instance;
+mod materialize;
 mod place;
 mod record;
 mod routine;
 mod select;
+mod superseded;
 mod switch;
 
 use std::any::Any;
@@ -64,82 +68,26 @@ use std::error::Error;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use brolga_codegen::isa::Tier;
 use brolga_codegen::lazy::can_be_interpreted;
 use brolga_codegen::sig::FunctionType;
+use brolga_instances::Tier;
 
-use crate::engine::{Jit, Unit};
+use crate::engine::Jit;
 use crate::entry::c_entry::CEntryError;
 use crate::entry::trampoline::{Entry, EntryError};
 use crate::memory::error::CodeMemoryError;
-use crate::tiering::interpret::{Interpreted, Interpreter};
-use crate::tiering::tiers::{Counting, LoopEntry, Then, Tiers};
+use crate::tiering::counting::{Counting, LoopEntry, Then, Tiers};
+use crate::tiering::interpreter::{Interpreted, Interpreter};
 pub use evict::Held;
 use evict::Recipe;
-pub use instance::Superseded;
 use instance::{Beginning, State, plain};
+pub use materialize::{Elsewhere, Materialize, Target};
 pub(crate) use place::{Place, Places};
 pub(crate) use record::Record;
 pub(crate) use routine::{cell_of_counter, cell_of_data, routine};
 pub(crate) use select::{Selector, Selectors};
+pub use superseded::Superseded;
 pub use switch::Switch;
-
-/// Runs work that another thread waits for.
-pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
-
-/// Makes the code of a function when it is called first.
-pub trait Materialize: Send + Sync {
-    /// The code. Called on a thread that wants to call the function, or one that compiles ahead; on several at a time when they
-    /// come together, and again after an error, or when the code was evicted ([`CellOwner::discard`]).
-    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
-
-    /// Whether what it has refused by this error may be had later. A call asks again in any case; a function that was hot, or a loop, asks
-    /// again after twice as many calls, or iterations, if it may.
-    fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
-        let _ = error;
-        false
-    }
-
-    /// Whether code that was made from this without being asked for is what it would make ([`CellOwner::provide`]).
-    fn accepts(&self, made_from: &dyn Any) -> bool {
-        let _ = made_from;
-        false
-    }
-
-    /// A wrapper around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs its
-    /// argument, once.
-    fn elsewhere(&self) -> Elsewhere {
-        Box::new(|work| work())
-    }
-}
-
-/// Code that a cell can lead to. It keeps its unit.
-#[derive(Clone, Debug)]
-pub struct Target {
-    address: usize,
-    ty: Arc<FunctionType>,
-    unit: Unit,
-}
-
-impl Target {
-    /// The unit that the code is in.
-    pub fn unit(&self) -> &Unit {
-        &self.unit
-    }
-
-    pub(crate) fn address(&self) -> usize {
-        self.address
-    }
-}
-
-impl Unit {
-    /// The function of that name, for a cell to lead to.
-    pub fn target(&self, name: &str) -> Option<Target> {
-        let ty = self.shared_ty(name)?;
-        let address = self.loaded().function(&ty.symbol)?;
-        Some(Target { address, ty: ty.clone(), unit: self.clone() })
-    }
-}
 
 /// Why a function behind a cell cannot be called.
 #[derive(thiserror::Error, Clone, Debug)]
@@ -221,12 +169,10 @@ pub struct CellOwner {
 /// A snapshot of a cell, for displays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CellFacts {
-    /// The tier of its code, if it has code.
+    /// Its tier; none if it was removed.
     pub tier: Option<Tier>,
     /// The bytes of its unit's code.
     pub bytes: usize,
-    /// Whether a call would compile it.
-    pub is_lazy: bool,
     /// How many calls its code has counted; none if it counts none.
     pub counted: Option<u32>,
 }
@@ -235,15 +181,6 @@ pub struct CellFacts {
 #[derive(Clone)]
 pub struct IndirectCell {
     pub(crate) record: Arc<Record>,
-}
-
-/// A cell that may be gone.
-pub(crate) struct WeakCell(Weak<Record>);
-
-impl WeakCell {
-    pub(crate) fn upgrade(&self) -> Option<IndirectCell> {
-        self.0.upgrade().map(|record| IndirectCell { record })
-    }
 }
 
 /// Finds the cells that a unit's code names.
@@ -425,7 +362,7 @@ impl IndirectCell {
         self.record.lock().instances.edges()
     }
 
-    /// The tier of the newest code instance, if it has code. A function that is compiled once has the best.
+    /// The tier of the newest code instance; none if it was removed. A function that is compiled once has the best when it has code.
     pub fn tier(&self) -> Option<Tier> {
         self.record.lock().instances.newest().tier()
     }
@@ -436,10 +373,9 @@ impl IndirectCell {
         let instance = behind.instances.newest();
         let code = instance.code();
         let bytes = code.map_or(0, |target| target.unit().loaded().code().addresses().len());
-        let is_lazy = code.is_none() && !matches!(instance.state(), State::Closed);
         let tier = instance.tier();
         let counted = instance.profile.counted(self.record.place.count());
-        CellFacts { tier: tier.filter(|_| bytes > 0), bytes, is_lazy, counted }
+        CellFacts { tier, bytes, counted }
     }
 
     /// Whether a call in the newest world would find code.
@@ -459,8 +395,8 @@ impl IndirectCell {
         Arc::as_ptr(&self.record).addr()
     }
 
-    pub(crate) fn downgrade(&self) -> WeakCell {
-        WeakCell(Arc::downgrade(&self.record))
+    pub(crate) fn downgrade(&self) -> Weak<Record> {
+        Arc::downgrade(&self.record)
     }
 
     /// The address of the word.

@@ -14,20 +14,20 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
-use brolga_instances::{Instances, Moving};
+use brolga_instances::{Instances, Moving, Tier};
 use brolga_runtime::{RetiredCode, fenced};
 
-use super::instance::{Added, Beginning, Behind, Instance, State, Superseded};
+use super::instance::{Beginning, Behind, Instance, State};
+use super::materialize::{Materialize, Target};
 use super::place::Place;
 use super::select::Selector;
-use super::{CellError, IndirectCell, Materialize, Target};
+use super::{CellError, IndirectCell};
 use crate::engine::Jit;
 use crate::entry::c_entry::CEntry;
 use crate::entry::trampoline::Entry;
-use crate::tiering::interpret::Interpret;
-use crate::tiering::tiers::{Counting, Then};
+use crate::tiering::counting::{Counting, Then};
+use crate::tiering::interpreter::Interpret;
 
 /// A cell and what is behind it.
 pub(crate) struct Record {
@@ -53,11 +53,11 @@ struct Retired {
 
 impl RetiredCode for Retired {
     fn contains_any(&self, addresses: &[usize]) -> bool {
-        self.target.unit.contains_any(addresses)
+        self.target.unit().contains_any(addresses)
     }
 
     fn keeper(&self) -> Option<&dyn Any> {
-        Some(&self.target.unit)
+        Some(self.target.unit())
     }
 }
 
@@ -115,11 +115,11 @@ impl Record {
     /// Whether calls may go to this code.
     pub(super) fn check(&self, target: &Target) -> Result<(), CellError> {
         let name = || self.name.clone();
-        if !self.ty.is_called_like(&target.ty) {
-            let (expected, actual) = (self.ty.describe(), target.ty.describe_beside(&self.ty));
+        if !self.ty.is_called_like(target.ty()) {
+            let (expected, actual) = (self.ty.describe(), target.ty().describe_beside(&self.ty));
             return Err(CellError::Type { name: name(), expected: expected.into(), actual: actual.into() });
         }
-        if !target.unit.jit().is(&self.jit) {
+        if !target.unit().jit().is(&self.jit) {
             return Err(CellError::OtherEngine { name: name() });
         }
         Ok(())
@@ -166,42 +166,11 @@ impl Record {
         self.let_go(State::Ready(target), self.jit.moving());
     }
 
-    fn retire_selectors(&self, selectors: Vec<Selector>) {
+    pub(super) fn retire_selectors(&self, selectors: Vec<Selector>) {
         if !selectors.is_empty() {
             let retired = selectors.into_iter().map(|selector| Box::new(selector) as Box<dyn RetiredCode>);
             self.jit.runtime().retire(retired);
         }
-    }
-
-    /// Adds an instance for the worlds from `world` on.
-    pub(super) fn supersede(
-        record: &Arc<Record>,
-        selector: Selector,
-        world: u64,
-        beginning: Beginning,
-    ) -> Superseded {
-        let mut behind = record.lock();
-        let added = behind.instances.add(selector, world, beginning);
-        record.lead(&mut behind);
-        drop(behind);
-        let (number, first, unused) = match added {
-            Added::Superseded { number, first } => (Some(number), first, None),
-            Added::Replaced(instance, selector) => (None, world, Some((instance, selector))),
-        };
-        let (record, worlds) = (record.clone(), (first, world.saturating_sub(1).max(first)));
-        let moving = record.jit.moving();
-        Superseded { record, number, worlds, unused, moving }
-    }
-
-    /// A superseded instance that no thread can call any more leaves the cell.
-    pub(super) fn settle(&self, number: u64) {
-        let mut behind = self.lock();
-        let Some((instance, selector)) = behind.instances.settle(number) else { return };
-        self.lead(&mut behind);
-        drop(behind);
-        // Every thread that could be in its code has left: the code goes at once. Threads of any world pass the selector.
-        drop(instance);
-        self.retire_selectors(vec![selector]);
     }
 
     /// The address of the code that calls in a world reach, compiled now if it has to be.
@@ -224,13 +193,13 @@ impl Record {
                 continue;
             };
             if let Some(target) = instance.code() {
-                let address = target.address;
+                let address = target.address();
                 drop(behind);
                 drop(made);
                 return Ok(address);
             }
             let target = made?;
-            let address = target.address;
+            let address = target.address();
             let before = self.publish(instance, target);
             let counter = match instance.profile.then {
                 Then::Enter => 0,
@@ -278,7 +247,7 @@ impl Record {
             instance.last_use = self.jit.hot().tick();
         }
         let found = match instance.state() {
-            State::Ready(target) => Found::Code(target.address),
+            State::Ready(target) => Found::Code(target.address()),
             State::Lazy(source) | State::Interpreted(source, _) => {
                 Found::Source(source.clone(), instance.number())
             }

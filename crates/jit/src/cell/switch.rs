@@ -1,8 +1,9 @@
 //! A cell whose calls are switched between several bodies, by one store each time.
 
 use super::instance::{State, plain};
+use super::materialize::Target;
 use super::record::Record;
-use super::{CellError, CellOwner, Target};
+use super::{CellError, CellOwner};
 
 /// A function whose calls are switched between several bodies, by one store each time. Dropping it leaves what was chosen last.
 pub struct Switch<'a> {

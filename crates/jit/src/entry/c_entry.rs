@@ -22,7 +22,7 @@ use brolga_codegen::sig::{Abi, FunctionType};
 use brolga_runtime::objects::MethodTable;
 
 use crate::engine::Jit;
-use crate::entry::trampoline::{Entry, EntryError, Routines};
+use crate::entry::trampoline::{Entry, EntryError};
 use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 
 /// Why a function has no C entry.
@@ -96,7 +96,7 @@ impl Resolver for Of<'_> {
             Symbol::Function(_) => self.trampoline,
             Symbol::Slot(_) => self.word,
             Symbol::Methods => Arc::as_ptr(self.table).expose_provenance(),
-            _ => return Routines { runtime: self.jit.runtime() }.resolve(symbol),
+            _ => return self.jit.routines().resolve(symbol),
         };
         Ok(Import { address, owner: None })
     }

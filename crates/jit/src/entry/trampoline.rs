@@ -15,11 +15,7 @@ use brolga_codegen::lazy::compile_lazy;
 use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
 
-use crate::cell;
 use crate::link::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
-use crate::tiering::interpret;
-use crate::tiering::profile;
-use crate::tiering::tiers;
 
 /// More trampolines than this are kept only while they are in use.
 const MAX_IDLE: usize = 256;
@@ -84,11 +80,11 @@ impl Entries {
         interpreted: bool,
         isa: &HostIsa,
         linker: &dyn Linker,
-        runtime: &Runtime,
+        routines: &Routines<'_>,
     ) -> Result<Arc<Entry>, EntryError> {
         let table = if interpreted { &self.cold } else { &self.lazy };
         get_or_make(table, signature, || {
-            make(compile_lazy(NAME, signature, isa, interpreted)?, linker, &Routines { runtime })
+            make(compile_lazy(NAME, signature, isa, interpreted)?, linker, routines)
         })
     }
 
@@ -144,20 +140,19 @@ fn make(
     Ok(Entry { address, unit })
 }
 
-/// Routines of the run time and of this crate.
+/// A routine of this crate, by its name.
+pub(crate) type FindRoutine = fn(&str) -> Option<usize>;
+
+/// Routines of this crate and of the run time.
 pub(crate) struct Routines<'a> {
     pub(crate) runtime: &'a Runtime,
+    pub(crate) own: FindRoutine,
 }
 
 impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
-            Symbol::Routine(name) => {
-                let own = [cell::routine, interpret::routine, tiers::routine, profile::routine]
-                    .into_iter()
-                    .find_map(|find| find(name));
-                own.or_else(|| self.runtime.routine(name))
-            }
+            Symbol::Routine(name) => (self.own)(name).or_else(|| self.runtime.routine(name)),
             _ => None,
         };
         let found = address.map(|address| Import { address, owner: None });

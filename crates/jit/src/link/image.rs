@@ -22,11 +22,13 @@ use brolga_ir::Context;
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
 
-use crate::engine::{Jit, Program, Unit};
+use crate::engine::Jit;
 use crate::link::globals::Globals;
 use crate::link::image_code::{ImageCode, ImageFunction};
 use crate::link::linker::LinkError;
+use crate::load::Program;
 use crate::program::BuildError;
+use crate::unit::Unit;
 
 /// The environment that an image is linked to, beside the runtime.
 #[derive(Clone, Copy)]

@@ -18,8 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brolga_instances::Evicted;
 
-use crate::engine::Unit;
 use crate::memory::evictor::Evictor;
+use crate::unit::Unit;
 
 /// Units by key, of which those used longest ago go when room is wanted.
 pub struct UnitCache<K> {

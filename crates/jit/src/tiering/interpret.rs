@@ -6,7 +6,7 @@
 //!                         └ it did not: has been interpreted often enough, took too long, failed ──► brolga_materialize
 //! ```
 //!
-//! The interpreter is foreign code behind [`Interpret`]. It may stop at any time without a result, because its effects cannot be seen: then the
+//! The interpreter is foreign code behind [`Interpret`](super::interpreter::Interpret). It may stop at any time without a result, because its effects cannot be seen: then the
 //! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
 //! numbers alone. Exceptions are such a reason: code throws them.
 //!
@@ -21,70 +21,12 @@
 //!
 //! Cost: a call by the trampoline, and the interpreter.
 
-use std::sync::Arc;
-
 use brolga_codegen::lazy::INTERPRET;
 use brolga_runtime::{Thread, fenced};
 
 use crate::cell::cell_of_data;
-use crate::tiering::tiers::{Job, hand_over};
-
-/// Computes what a function gives, without its code.
-pub trait Interpret: Send + Sync {
-    /// Replaces the arguments in the words by the results, each in the lowest bits of a word, whose other bits mean nothing, and says how many
-    /// statements that took. `None` leaves the call to code. Nobody must be able to see that it ran.
-    fn interpret(&self, words: &mut [u128]) -> Option<u64>;
-}
-
-/// How a function is called before it is compiled.
-#[derive(Clone)]
-pub struct Interpreter {
-    /// The interpreter's source.
-    pub source: Arc<dyn Interpret>,
-    /// How many calls it serves at most; the next one compiles, if nobody has done that meanwhile. Behind half of them code is asked for,
-    pub calls: u32,
-    /// or behind so many statements of all calls together.
-    pub work: u64,
-}
-
-/// A function that is interpreted, and how much it has been.
-pub(crate) struct Interpreted {
-    pub(crate) interpreter: Interpreter,
-    /// How many calls may be.
-    left: u32,
-    /// How many statements have been.
-    work: u64,
-    /// Whether code was asked for.
-    is_asked: bool,
-}
-
-impl Interpreted {
-    pub(crate) fn new(interpreter: Interpreter) -> Interpreted {
-        Interpreted { left: interpreter.calls, work: 0, is_asked: false, interpreter }
-    }
-
-    /// The interpreter of one more call.
-    pub(crate) fn begin(&mut self) -> Option<Arc<dyn Interpret>> {
-        self.left = self.left.checked_sub(1)?;
-        Some(self.interpreter.source.clone())
-    }
-
-    /// A call has been served, which took so many statements: whether code is to be asked for now.
-    pub(crate) fn served(&mut self, work: u64) -> bool {
-        self.work = self.work.saturating_add(work);
-        let is_enough = self.left <= self.interpreter.calls / 2 || self.work >= self.interpreter.work;
-        is_enough && !std::mem::replace(&mut self.is_asked, true)
-    }
-}
-
-impl std::fmt::Debug for Interpreter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Interpreter")
-            .field("calls", &self.calls)
-            .field("work", &self.work)
-            .finish_non_exhaustive()
-    }
-}
+use crate::tiering::tiers::hand_over;
+use crate::tiering::upgrade::Job;
 
 /// The routine of this file.
 pub(crate) fn routine(name: &str) -> Option<usize> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cell ──► unit (functions, code)                 another target, or the end: the cell's handle waits for threads     `cell/record.rs`
-//!                      │                             superseded: the version waits for threads in its worlds             `cell/version.rs`
+//!                      │                             superseded: the version waits for threads in its worlds             `cell/superseded.rs`
 //!                      └ no handle is left ───────► its methods wait for threads, and keep its code                       the run time's `methods.rs`
 //! ```
 //!
@@ -13,12 +13,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Code, Jit, MethodKeeper, Unit};
+use super::{Code, MethodKeeper, Unit};
 use crate::cell::Superseded;
+use crate::engine::Jit;
+use crate::memory::reservation::CodeMemoryStats;
 
 impl Jit {
+    /// The state of the code memory. Cost: a look at all code that is retired.
+    pub fn stats(&self) -> CodeMemoryStats {
+        // Code freed between the two figures is in their difference.
+        let retired = self.retired_bytes();
+        let stats = self.memory_stats();
+        CodeMemoryStats { retired: retired.min(stats.in_use), ..stats }
+    }
+
     /// The bytes of units that nobody but retired code holds.
-    pub(super) fn retired_bytes(&self) -> usize {
+    fn retired_bytes(&self) -> usize {
         // How often each unit is held so. Behind it, methods keep its code.
         let mut held: BTreeMap<usize, usize> = BTreeMap::new();
         let mut bytes = 0;

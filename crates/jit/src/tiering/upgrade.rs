@@ -1,0 +1,125 @@
+//! Upgrades: functions that are to get code, or better code, and who makes it.
+//!
+//! They are handed to the embedder's [`Upgrades`], or wait in the queue of the engine until somebody calls
+//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). What an upgrade does is the affair of the function's cell, which is seen from here by
+//! [`Upgradable`] alone: the engine holds the queue, and is below cells.
+//!
+//! **Locks**: the queue's, in which nothing is called.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | T1 | count a loop that was left; read the count; ask for the time | Relaxed | – | nothing: they are figures |
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// A job for a function.
+#[derive(Clone, Copy)]
+pub(crate) enum Job {
+    /// Its first code.
+    Compile,
+    /// Better code than it has.
+    Optimise,
+}
+
+/// A function that can get code, or better code.
+pub(crate) trait Upgradable: Send + Sync {
+    /// Makes the code; whether the function has other code now.
+    fn upgrade(self: Arc<Self>, job: Job) -> bool;
+}
+
+/// A function that is to get code, or better code.
+pub struct Upgrade {
+    of: Weak<dyn Upgradable>,
+    job: Job,
+}
+
+impl Upgrade {
+    pub(crate) fn new(of: Weak<dyn Upgradable>, job: Job) -> Upgrade {
+        Upgrade { of, job }
+    }
+
+    /// Makes the code, on a thread that runs no compiled code meanwhile; whether the function has other code now. It may be gone, or have
+    /// been replaced; an error is kept with the function.
+    pub fn run(self) -> bool {
+        self.of.upgrade().is_some_and(|of| of.upgrade(self.job))
+    }
+}
+
+impl std::fmt::Debug for Upgrade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upgrade").finish_non_exhaustive()
+    }
+}
+
+/// Runs [upgrades](Upgrade) in the background.
+pub trait Upgrades: Send + Sync {
+    /// Takes an upgrade from a thread in the middle of compiled code, where references may be in use that nobody keeps: it does not block, run the
+    /// upgrade, enter the heap, or call code that may. If taking it needs any of that, it gives back the rest of the work, which is done at the
+    /// thread's next safepoint.
+    fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>>;
+}
+
+/// The functions of an engine that have become hot.
+#[derive(Default)]
+pub(crate) struct Hot {
+    /// Upgrades that nobody runs in the background, in order.
+    waiting: Mutex<VecDeque<Upgrade>>,
+    background: OnceLock<Arc<dyn Upgrades>>,
+    /// How often a thread has left a loop.
+    left_loops: AtomicU64,
+    /// The same for each loop, by the address of its cell's word, while somebody listens. Of one that lies where another one lay the count begins with that.
+    left_of_each: Mutex<BTreeMap<usize, u64>>,
+    /// A clock that continues when code is made, or called through a stub.
+    clock: AtomicU64,
+}
+
+impl Hot {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Upgrade>> {
+        // Nothing panics between the steps of a change.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, which continues.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed) // T1
+    }
+
+    /// Takes an upgrade from the middle of compiled code. What it gives back is to be done at the thread's next safepoint.
+    pub(crate) fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>> {
+        let Some(background) = self.background.get() else {
+            self.waiting().push_back(upgrade);
+            return None;
+        };
+        background.enqueue(upgrade)
+    }
+
+    /// The next of the upgrades that nobody runs in the background.
+    pub(crate) fn next(&self) -> Option<Upgrade> {
+        self.waiting().pop_front()
+    }
+
+    /// Who runs upgrades in the background, from now on. The first one stays.
+    pub(crate) fn set_background(&self, upgrades: Arc<dyn Upgrades>) {
+        let _first = self.background.set(upgrades);
+    }
+
+    /// Counts that a thread has left a loop.
+    pub(crate) fn count_left_loop(&self) {
+        self.left_loops.fetch_add(1, Ordering::Relaxed); // T1
+    }
+
+    /// How often threads have left loops.
+    pub(crate) fn left_loops(&self) -> u64 {
+        self.left_loops.load(Ordering::Relaxed) // T1
+    }
+
+    /// Counts that a thread has left the loop whose word is at an address: how often that is now.
+    pub(crate) fn count_left(&self, word: usize) -> u64 {
+        let mut each = self.left_of_each.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = each.entry(word).or_default();
+        *times += 1;
+        *times
+    }
+}

@@ -1,0 +1,223 @@
+//! Units: code that is loaded, and all that stays for as long as it may run.
+//!
+//! ```text
+//!   Unit (handle) ──► Inner: types, methods ──► Code: machine code, frame maps, globals
+//!                                                 │ visible: code that it calls by address
+//!                                                 └ held: the cells that it calls through, which lead to other units
+//! ```
+//!
+//! Clones of a [`Unit`] share what is loaded. Code keeps what it names. What lies behind its cells is not known here: code says which they are
+//! ([`Code::edges`]) and holds them, so the files of `cell/` are built on this one and not the other way round.
+
+mod retired;
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock, Weak};
+
+use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_ir::Context;
+use brolga_runtime::FrameMapsInForce;
+use brolga_runtime::objects::{MethodTable, Methods};
+
+use crate::engine::Jit;
+use crate::link::globals::Globals;
+use crate::link::linker::{LoadedUnit, release};
+use crate::tiering::profile::Cells;
+
+/// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
+#[derive(Clone)]
+pub struct Unit {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Methods that go when the last handle goes, before the code does.
+    methods: OnceLock<Vec<Methods>>,
+    code: Arc<Code>,
+    types: BTreeMap<String, Arc<FunctionType>>,
+    /// Whether its code, or code that it calls, handles objects.
+    needs_heap: bool,
+    jit: Jit,
+}
+
+/// What a unit is made of.
+pub(crate) struct Contents {
+    /// The machine code, and the maps of its frames.
+    pub(crate) placed: (Arc<LoadedUnit>, Option<FrameMapsInForce>),
+    /// The functions that can be looked up.
+    pub(crate) types: BTreeMap<String, Arc<FunctionType>>,
+    /// Whether its own code handles objects, or calls through cells, behind which any function may come to be.
+    pub(crate) needs_heap: bool,
+    /// The context of the types that the code names by address.
+    pub(crate) cx: Option<Arc<Context>>,
+    /// The global variables that it names by address.
+    pub(crate) globals: Option<Globals>,
+    /// Where its dynamic calls look, which it names by address.
+    pub(crate) table: Arc<MethodTable>,
+    /// The cells that it calls through, by their identities.
+    pub(crate) edges: Box<[usize]>,
+    /// Whatever has to stay beside it: those cells, and the continuations of its loops.
+    pub(crate) held: Box<dyn Any + Send + Sync>,
+    /// The cells of a profile, which it names by address.
+    pub(crate) cells: Option<Cells>,
+}
+
+/// The memory and references that stay for as long as code of a unit may run.
+pub(crate) struct Code {
+    #[expect(dead_code, reason = "held so that the collector finds the roots of the code")]
+    maps: Option<FrameMapsInForce>,
+    loaded: Arc<LoadedUnit>,
+    #[expect(dead_code, reason = "held so that the heap keeps the types")]
+    cx: Option<Arc<Context>>,
+    globals: Option<Globals>,
+    table: Arc<MethodTable>,
+    edges: Box<[usize]>,
+    #[expect(dead_code, reason = "held so that the code finds what it calls")]
+    held: Box<dyn Any + Send + Sync>,
+    #[expect(dead_code, reason = "held so that the code can count in them")]
+    cells: Option<Cells>,
+    /// The code that it may call by its address, which has edges of its own.
+    visible: Vec<Arc<Code>>,
+}
+
+/// The owner of the code of methods, with the trampoline.
+pub(crate) type MethodKeeper = (Arc<Code>, Arc<LoadedUnit>);
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        release(self.let_go(), Code::let_go);
+    }
+}
+
+impl Code {
+    /// The identities of the cells that it calls functions through.
+    pub(crate) fn edges(&self) -> &[usize] {
+        &self.edges
+    }
+
+    /// The units that it keeps alone.
+    fn let_go(&mut self) -> Vec<Arc<Code>> {
+        std::mem::take(&mut self.visible)
+    }
+
+    /// Whether one of these addresses, which are ascending, lies in it, or in code that it keeps.
+    pub(crate) fn contains_any(code: &Arc<Code>, addresses: &[usize]) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![code.clone()];
+        while let Some(code) = open.pop() {
+            if !seen.insert(Arc::as_ptr(&code)) {
+                continue;
+            }
+            let own = code.loaded.code().addresses();
+            // Frames return behind their calls, so perhaps to the end of their unit, and never to a unit's start.
+            let first = addresses.partition_point(|&address| address <= own.start);
+            if addresses.get(first).is_some_and(|&address| address <= own.end) {
+                return true;
+            }
+            open.extend(code.visible.iter().cloned());
+        }
+        false
+    }
+}
+
+/// A handle to a unit that does not keep it.
+#[derive(Clone)]
+pub struct WeakUnit {
+    inner: Weak<Inner>,
+}
+
+impl WeakUnit {
+    /// The unit, if somebody still has it.
+    pub fn upgrade(&self) -> Option<Unit> {
+        self.inner.upgrade().map(|inner| Unit { inner })
+    }
+}
+
+impl Unit {
+    /// A unit of `jit`, with the units whose code its own may call by address.
+    pub(crate) fn new(jit: &Jit, contents: Contents, visible: &[Unit]) -> Unit {
+        let Contents { placed: (loaded, maps), types, needs_heap, cx, globals, table, edges, held, cells } =
+            contents;
+        let needs_heap = needs_heap || visible.iter().any(|unit| unit.inner.needs_heap);
+        let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
+        let code = Arc::new(Code { maps, loaded, cx, globals, table, edges, held, cells, visible });
+        let inner = Inner { methods: OnceLock::new(), code, types, needs_heap, jit: jit.clone() };
+        Unit { inner: Arc::new(inner) }
+    }
+
+    /// A handle that does not keep the unit: for what the unit itself keeps.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakUnit {
+        WeakUnit { inner: Arc::downgrade(&self.inner) }
+    }
+
+    /// Gives the unit methods, which are removed when its last handle is dropped. Once; any later ones are refused, and removed at once.
+    pub fn keep_methods(&self, methods: Vec<Methods>) -> bool {
+        self.inner.methods.set(methods).is_ok()
+    }
+
+    /// The loaded unit.
+    pub fn loaded(&self) -> &Arc<LoadedUnit> {
+        &self.inner.code.loaded
+    }
+
+    /// Whether there are other handles to it, or functions of it.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.inner) > 1
+    }
+
+    /// The engine that it was loaded by.
+    pub fn jit(&self) -> &Jit {
+        &self.inner.jit
+    }
+
+    /// The functions that can be looked up, by name.
+    pub fn types(&self) -> impl Iterator<Item = &FunctionType> {
+        self.inner.types.values().map(|ty| &**ty)
+    }
+
+    /// The global variables that its code reads and writes.
+    pub fn globals(&self) -> Option<&Globals> {
+        self.inner.code.globals.as_ref()
+    }
+
+    /// Where dynamic calls look that begin in the unit.
+    pub fn methods(&self) -> &MethodTable {
+        &self.inner.code.table
+    }
+
+    pub(crate) fn needs_heap(&self) -> bool {
+        self.inner.needs_heap
+    }
+
+    /// Whether one of these addresses, which are ascending, lies in its code, or in code that it keeps.
+    pub(crate) fn contains_any(&self, addresses: &[usize]) -> bool {
+        Code::contains_any(&self.inner.code, addresses)
+    }
+
+    pub(crate) fn code(&self) -> &Arc<Code> {
+        &self.inner.code
+    }
+
+    /// The signature of a function, by its symbol, if it can be looked up.
+    pub(crate) fn signature(&self, symbol: &str) -> Option<&Signature> {
+        let by_name = self.ty(symbol).filter(|ty| ty.symbol == symbol);
+        by_name.or_else(|| self.types().find(|ty| ty.symbol == symbol)).map(|ty| &ty.signature)
+    }
+
+    /// The type of a function that can be looked up.
+    pub fn ty(&self, name: &str) -> Option<&FunctionType> {
+        self.shared_ty(name).map(|ty| &**ty)
+    }
+
+    pub(crate) fn shared_ty(&self, name: &str) -> Option<&Arc<FunctionType>> {
+        self.inner.types.get(name)
+    }
+}
+
+impl std::fmt::Debug for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.code.loaded.fmt(f)
+    }
+}
