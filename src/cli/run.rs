@@ -161,17 +161,13 @@ fn run_engine(
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
     let call = args.call.as_deref().unwrap_or(MAIN);
     let fuel = args.fuel.map(Fuel::new);
-    let fuelled = |evaluator: Evaluator<'_>| match &fuel {
-        Some(fuel) => evaluator.with_fuel(fuel),
-        None => evaluator,
-    };
     let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, call)) {
-        Some(run) => make_call(args, run.program(), run.call(), fuelled(limited(run.evaluator(), &args.how))),
+        Some(run) => make_call(args, run.program(), run.call(), fuelled(limited(run.evaluator(), &args.how), fuel.as_ref())),
         None => {
             let program = Program::read(name, &bytes)?;
             let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };
             run_by(args, &program, || {
-                fuelled(evaluator(&program, engine.as_ref(), &args.how).keeping_run(call))
+                fuelled(evaluator(&program, engine.as_ref(), &args.how).keeping_run(call), fuel.as_ref())
             })
         }
     };
@@ -179,6 +175,14 @@ fn run_engine(
         say_fuel(units, fuel);
     }
     done
+}
+
+/// The same evaluator, with fuel if there is some.
+fn fuelled<'p>(evaluator: Evaluator<'p>, fuel: Option<&Fuel>) -> Evaluator<'p> {
+    match fuel {
+        Some(fuel) => evaluator.with_fuel(fuel),
+        None => evaluator,
+    }
 }
 
 /// Says how much fuel was taken.
