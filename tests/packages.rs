@@ -61,8 +61,7 @@ fn session(options: Options) -> Session {
 }
 
 fn build(build: &PackageBuild, programs: &[(&str, &str)], options: Options) -> PackageImage {
-    let programs: Vec<(&str, &[u8])> =
-        programs.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    let programs: Vec<(&str, &[u8])> = programs.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
     build.build(&programs, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -77,8 +76,7 @@ fn values(session: &Session, dylib: &brolga::session::Dylib, calls: &[&str]) -> 
     calls.iter().map(value).collect()
 }
 
-const CALLS: [&str; 6] =
-    ["total(4)", "guarded(0)", "guarded(5)", "area(Square(7))", "step(2)", "inverse(0)"];
+const CALLS: [&str; 6] = ["total(4)", "guarded(0)", "guarded(5)", "area(Square(7))", "step(2)", "inverse(0)"];
 
 #[test]
 fn a_package_is_what_its_program_was_and_compiles_nothing() {

@@ -162,7 +162,12 @@ fn run_engine(
     let call = args.call.as_deref().unwrap_or(MAIN);
     let fuel = args.fuel.map(Fuel::new);
     let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, call)) {
-        Some(run) => make_call(args, run.program(), run.call(), fuelled(limited(run.evaluator(), &args.how), fuel.as_ref())),
+        Some(run) => make_call(
+            args,
+            run.program(),
+            run.call(),
+            fuelled(limited(run.evaluator(), &args.how), fuel.as_ref()),
+        ),
         None => {
             let program = Program::read(name, &bytes)?;
             let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };

@@ -91,7 +91,8 @@ impl EventListener for Statements {
                 if let Some(took) = told.took.remove(function) {
                     remarks.push(format!("{:.3} ms", took.as_secs_f64() * 1e3));
                 }
-                let remark = if remarks.is_empty() { String::new() } else { format!("  # {}", remarks.join(", ")) };
+                let remark =
+                    if remarks.is_empty() { String::new() } else { format!("  # {}", remarks.join(", ")) };
                 // Writing to a string cannot fail.
                 let _ = writeln!(told.text, "{PRECOMPILE}{function}{remark}");
             }

@@ -261,15 +261,18 @@ impl Package {
         if !is_package(&file) {
             return Err(ImageError::NotAnImage { reason: "it has no header of a package" });
         }
-        let header: &[u8; HEADER] =
-            file.first_chunk().ok_or_else(|| damaged("it ends inside its header"))?;
+        let header: &[u8; HEADER] = file.first_chunk().ok_or_else(|| damaged("it ends inside its header"))?;
         let word = |at: usize| row::<1>(&header[at..at + 4], 0).map_or(0, |[word]| word);
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         if word(8) != VERSION {
             return Err(ImageError::Version { found: word(8), known: VERSION });
         }
         if wide(LENGTH) != file.len() as u64 {
-            return Err(damaged(&format!("it says that it has {} bytes, and it has {}", wide(LENGTH), file.len())));
+            return Err(damaged(&format!(
+                "it says that it has {} bytes, and it has {}",
+                wide(LENGTH),
+                file.len()
+            )));
         }
         if word(CHECKSUM) != checksum(&file) {
             return Err(damaged("its checksum is wrong"));
@@ -284,8 +287,7 @@ impl Package {
         id.copy_from_slice(&header[ID..DIRECTORY]);
         let mut sections = [(0, 0); SECTIONS];
         for (at, section) in sections.iter_mut().enumerate() {
-            let (offset, length) =
-                (word(DIRECTORY + 8 * at) as usize, word(DIRECTORY + 8 * at + 4) as usize);
+            let (offset, length) = (word(DIRECTORY + 8 * at) as usize, word(DIRECTORY + 8 * at + 4) as usize);
             let end = offset.checked_add(length).filter(|&end| end <= file.len() && offset >= HEADER);
             *section = (offset, end.ok_or_else(|| damaged("a section lies outside of it"))?);
         }
@@ -511,7 +513,7 @@ mod tests {
                 if let Ok(package) = Package::read(file, ABI) {
                     package.programs().for_each(drop);
                     package.notes();
-                    (0..=255).for_each(|byte| drop(package.unit(&[byte; 32]).map(<[u8]>::len)));
+                    assert!((0..=255).filter(|&byte| package.unit(&[byte; 32]).is_some()).count() <= 3);
                 }
             }
         }

@@ -47,7 +47,10 @@ impl fmt::Display for BuildReport {
         let ms = |time: &Duration| time.as_secs_f64() * 1e3;
         let (optimise, generate) = (ms(&self.optimise), ms(&self.generate));
         write!(f, "{} functions, passes {optimise:.1} ms, code {generate:.1} ms", self.functions)?;
-        self.threads.iter().enumerate().try_for_each(|(at, time)| write!(f, ", thread {at} {:.1} ms", ms(time)))
+        self.threads
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, time)| write!(f, ", thread {at} {:.1} ms", ms(time)))
     }
 }
 

@@ -307,7 +307,9 @@ impl<'p> Evaluator<'p> {
         let ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
         let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         // A function without a native form is found again, and reported, when it is called.
-        if let Ok(unit) = make(&engine, self.program, ids.iter().copied(), globals, (self.image.as_deref(), None)) {
+        if let Ok(unit) =
+            make(&engine, self.program, ids.iter().copied(), globals, (self.image.as_deref(), None))
+        {
             self.units.extend(ids.into_iter().map(|id| (id, unit.clone())));
         }
     }

@@ -84,8 +84,11 @@ impl CodeCache {
             print_after: PassFilter::default(),
             ..opt.clone()
         };
-        let version =
-            format!("{} {} {CRANELIFT_VERSION} {UNIT_VERSION}", env!("CARGO_PKG_VERSION"), env!("BROLGA_SOURCES"));
+        let version = format!(
+            "{} {} {CRANELIFT_VERSION} {UNIT_VERSION}",
+            env!("CARGO_PKG_VERSION"),
+            env!("BROLGA_SOURCES")
+        );
         let mut settings = vec![
             ("the compiler", version),
             ("the ABI", format!("{:016x}", abi_of(jit.runtime().heap().abi()))),
@@ -141,11 +144,7 @@ impl CodeCache {
     }
 
     /// What `made` makes of the bytes that were kept under these facts. Bytes of which it makes nothing are refused.
-    pub(crate) fn found<T>(
-        &self,
-        facts: &Fingerprint,
-        made: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Option<T> {
+    pub(crate) fn found<T>(&self, facts: &Fingerprint, made: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let key = facts.as_bytes();
         // A package is whole, so a unit of another form than its key promises was made so, and the cache has no better one.
         if let Some(package) = self.packages.find(key) {

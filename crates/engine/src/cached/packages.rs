@@ -62,9 +62,9 @@ impl fmt::Display for Reason {
             Reason::Callee(name) => write!(f, "`{name}` has changed"),
             Reason::NewCallee(name) => write!(f, "`{name}` has come"),
             Reason::GoneCallee(name) => write!(f, "`{name}` has gone"),
-            Reason::Anything => {
-                f.write_str("functions of its program have changed, and it makes calls that are decided at run time")
-            }
+            Reason::Anything => f.write_str(
+                "functions of its program have changed, and it makes calls that are decided at run time",
+            ),
         }
     }
 }
@@ -142,7 +142,8 @@ impl Packages {
         }
         let is_of = |note: &&Note| note.function == function && note.tier == tier;
         let opened = lock(&self.opened).clone();
-        let noted = opened.iter().rev().find_map(|package| Some((package, package.notes().iter().find(is_of)?)));
+        let noted =
+            opened.iter().rev().find_map(|package| Some((package, package.notes().iter().find(is_of)?)));
         let Some((package, note)) = noted else { return };
         let (function, package) = (function.to_owned(), package.name().to_owned());
         let reasons = reasons(&note.edges, &edges());

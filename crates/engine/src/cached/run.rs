@@ -24,7 +24,7 @@ use brolga_aot::unit;
 use brolga_cache::Fingerprint;
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::text::Call;
-use brolga_ir::{Context, Func, FuncId, Module, binary};
+use brolga_ir::{Context, Func, FuncId, Module, Op, binary};
 use brolga_jit::{Compiled, Globals};
 
 use super::{CodeCache, Kept};
@@ -104,7 +104,8 @@ impl Engine {
         for global in module.globals() {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
-        let is_method = |id: &FuncId| kept.words.get(id.as_u32() as usize).is_some_and(|word| word & IS_METHOD != 0);
+        let is_method =
+            |id: &FuncId| kept.words.get(id.as_u32() as usize).is_some_and(|word| word & IS_METHOD != 0);
         let (mut methods, mut names): (Vec<FuncId>, BTreeMap<String, Vec<String>>) = Default::default();
         for (id, func) in module.funcs() {
             methods.extend(Some(id).filter(is_method));
@@ -146,7 +147,7 @@ pub(crate) fn keep_run(
         let func = &module[id];
         words.push(if func.entry().is_some() { IS_METHOD } else { 0 });
         // The functions of a module are no duplicates.
-        let _ = declared.add_func(Func::new(func.name, func.level, func.sig.clone()));
+        let _ = declared.add_func(stub(func));
     }
     let module = binary::write(&declared);
     let (Ok(length), Some(unit)) =
@@ -159,6 +160,16 @@ pub(crate) fn keep_run(
     bytes.extend(module);
     bytes.extend(unit);
     cache.keep_bytes(facts, &bytes, cost);
+}
+
+/// A function of the same signature with a body that nobody runs: modules are read with bodies only.
+fn stub(func: &Func) -> Func {
+    let mut stub = Func::new(func.name, func.level, func.sig.clone());
+    let block = stub.make_block();
+    stub.append_block(block);
+    let end = stub.make_inst(Op::Unreachable, &[], &[], &[]);
+    stub.append_inst(end, block);
+    stub
 }
 
 /// The declarations and the code of an entry.

@@ -129,6 +129,7 @@ use brolga_linking::{DylibId, Label, Link};
 use brolga_runtime::{Doors, Runtime};
 pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
+pub use brolga_aot::package::{BuildId, is_package};
 pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;
 pub use dylib::{Dylib, Method, WeakDylib};
@@ -136,7 +137,6 @@ pub use error::SessionError;
 pub use evaluator::Evaluator;
 pub use function::{Function, Request};
 pub use invalidation::Invalidated;
-pub use brolga_aot::package::{BuildId, is_package};
 pub use package::{OpenedPackage, PackageBuild, PackageImage};
 pub use promise::Signature;
 pub use target::{Code, Native};

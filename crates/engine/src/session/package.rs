@@ -122,8 +122,8 @@ impl PackageBuild {
         self
     }
 
-    /// Against a program that will be there where the package is opened, in a dylib that its own sees, and of which it has nothing itself. If it is another one there, the functions that
-    /// have seen what has changed are compiled.
+    /// Against a program that will be there where the package is opened, defined lazily and [inlinable](Definitions::inlinable) in a dylib that its own sees, and of which it has nothing
+    /// itself. If it is another one there, or defined in another way, the functions that have seen the difference are compiled.
     #[must_use]
     pub fn against(mut self, name: impl Into<String>, text: impl Into<Vec<u8>>) -> PackageBuild {
         self.against.push((name.into(), text.into()));
@@ -220,7 +220,12 @@ impl PackageBuild {
         let package = Package::read(bytes.0, bytes.1).map_err(Error::from)?;
         left_out.sort();
         left_out.dedup();
-        Ok(PackageImage { id: package.id(), units: package.unit_count(), left_out, bytes: package.into_bytes() })
+        Ok(PackageImage {
+            id: package.id(),
+            units: package.unit_count(),
+            left_out,
+            bytes: package.into_bytes(),
+        })
     }
 
     /// The file, and the ABI id of its code.
