@@ -543,7 +543,87 @@ pub use brolga_runtime::Interrupt;
 #[doc(inline)]
 pub use brolga_runtime::Limits;
 
-pub use brolga_runtime::{Cancel, Ended, Fuel, LimitError};
+pub use brolga_jit::{AsyncCall, StructValue};
+
+/// Structs of Rust that stand for structs of programs, in typed calls and in functions of the host.
+///
+/// ```
+/// use brolga::{Brolga, Options, Session, Workers};
+/// const MIRROR: &str = "
+/// struct Point
+///     x::Float64
+///     y::Float64
+/// end
+/// function mirror(of::Point)::Point
+/// 1 ─ %1 = invoke Main.origin()::Point
+/// │   %2 = Base.getfield(%1, :x)::Float64
+/// │   %3 = Base.getfield(of, :x)::Float64
+/// │   %4 = Base.getfield(of, :y)::Float64
+/// │   %5 = Base.sub_float(%2, %3)::Float64
+/// │   %6 = %new(Point, %5, %4)::Point
+/// └──      return %6
+/// end";
+///
+/// #[derive(Brolga, PartialEq, Debug)]
+/// #[repr(C)]
+/// struct Point {
+///     x: f64,
+///     y: f64,
+/// }
+///
+/// let session = Session::new(Options::new(), Workers::Caller)?;
+/// let main = session.create_dylib("main")?;
+/// main.define_fn("origin", || Point { x: 1.0, y: 0.0 })?;
+/// main.define(main.read("mirror.jlir", MIRROR.as_bytes())?)?;
+/// let mirror = main.func::<(Point,), Point>("mirror")?;
+/// assert_eq!(mirror.call((Point { x: 3.0, y: 4.0 },))?, Point { x: -2.0, y: 4.0 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "derive")]
+#[doc(inline)]
+pub use brolga_derive::Brolga;
+pub use brolga_runtime::Struct;
+
+pub use brolga_runtime::{Cancel, Ended, Fuel, GuestCall, GuestError, GuestOptions, LimitError};
+
+/// Calls as futures, which give way after each slice of time: one thread of a server serves many programs in turn.
+///
+/// Any executor will do; dropping a call ends it.
+///
+/// ```
+/// use std::pin::pin;
+/// use std::task::{Context, Poll, Waker};
+///
+/// use brolga::{Engine, Guests, Limits, Options, Program};
+/// const SPIN: &str = "
+/// function spin(n::Int64)::Int64
+/// 1 ─      goto #2
+/// 2 ┄      goto #2
+/// end
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end";
+///
+/// let engine = Engine::new(Options::new())?;
+/// let unit = engine.compile(&Program::read("two.jlir", SPIN.as_bytes())?)?;
+/// let (spin, half) = (unit.func::<(i64,), i64>("spin")?, unit.func::<(i64,), i64>("half")?);
+///
+/// let (guests, limits) = (Guests::default(), Limits::new());
+/// let mut endless = pin!(spin.call_async(&guests, &limits, (1,)));
+/// let mut short = pin!(half.call_async(&guests, &limits, (8,)));
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let result = loop {
+///     assert!(endless.as_mut().poll(&mut cx).is_pending(), "it never ends, and never keeps this thread");
+///     if let Poll::Ready(result) = short.as_mut().poll(&mut cx) {
+///         break result?;
+///     }
+/// };
+/// assert_eq!(result, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_runtime::Guests;
 
 /// Where `print` writes.
 ///

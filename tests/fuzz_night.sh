@@ -38,12 +38,31 @@ if [ ! -d "$seeds" ]; then
     rm "$seeds/c.c"
 fi
 
+# One line that shows how far a target is, if somebody looks: time, executions, coverage.
+watch() {
+    [ -t 2 ] || return 0
+    local begun=$SECONDS
+    while kill -0 "$1" 2>/dev/null; do
+        # The last line of libFuzzer's output has all three numbers.
+        local at
+        at=$(tail -c 4096 "target/fuzz/$2.log" | grep -aoE '^#[0-9]+|cov: [0-9]+|exec/s: [0-9]+' | tail -n 3 | tr '\n' ' ' || true)
+        printf '\r\033[K%s: %s of %s s  %s' "$2" $((SECONDS - begun)) "$seconds" "$at" >&2
+        sleep 1
+    done
+    printf '\r\033[K' >&2
+}
+# The fuzzer that runs goes with the script.
+trap 'trap - INT; [ -z "${fuzzer-}" ] || kill "$fuzzer" 2>/dev/null; exit 130' INT
+
 status=0
 for name in "${targets[@]}"; do
     mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
     printf '\n== %s, %s s\n' "$name" "$seconds"
     "target/fuzz/$target/release/$name" "fuzz/corpus/$name" "$seeds/$name" -artifact_prefix="fuzz/artifacts/$name/" -max_total_time="$seconds" \
-        -timeout=60 -rss_limit_mb=4096 -max_len=16384 -print_final_stats=1 -verbosity=1 >"target/fuzz/$name.log" 2>&1 || status=1
+        -timeout=60 -rss_limit_mb=4096 -max_len=16384 -print_final_stats=1 -verbosity=1 >"target/fuzz/$name.log" 2>&1 &
+    fuzzer=$!
+    watch "$fuzzer" "$name"
+    wait "$fuzzer" || status=1
     grep -E 'stat::number_of_executed_units|ERROR|panicked|Test unit written' "target/fuzz/$name.log" || true
 done
 exit $status

@@ -38,6 +38,7 @@ const CALLS: &[(&str, &[&str])] = &[
     (">>>", &["-1", "60"]),
     ("<", &["1", "1.5"]),
     ("<", &["\"a\"", "\"b\""]),
+    (">=", &["\"a\"", "\"b\""]),
     ("<=", &["2", "2"]),
     (">", &["2", "3"]),
     (">=", &["2", "3"]),
@@ -110,17 +111,30 @@ const CALLS: &[(&str, &[&str])] = &[
     ("sum", &["[1, 2, 3]"]),
     ("sum", &["(1, 2.5)"]),
     ("join", &["[1, 2, 3]", "\", \"", "\" and \""]),
+    ("findnext", &["\"na\"", "\"banana\"", "4"]),
+    ("findfirst", &["\"x\"", "\"banana\""]),
+    ("findfirst", &["\"\"", "\"a\""]),
+    ("occursin", &["\"ä\"", "\"bär\""]),
+    ("startswith", &["\"abc\"", "\"ab\""]),
+    ("repr", &["(\"a\", 'b', :c)"]),
     ("string", &["\"a\"", "1", "2.5", ":s", "'c'"]),
 ];
 
 /// Functions of the prelude that other functions of it need, or that take a type which a literal cannot give.
 const INNER: &[&str] = &[
+    "dict_at",
+    "dict_index",
+    "dict_is_filled",
+    "dict_length",
     "fld_days",
+    "get",
+    "haskey",
     "io_room",
     "padded_digits",
     "pairwise_blocksize",
     "print",
     "println",
+    "show",
     "splat_elements",
     "write",
     "write_text",
@@ -205,7 +219,15 @@ fn types() -> String {
 /// The names of the functions that the preludes of methods define.
 fn prelude_functions() -> BTreeSet<String> {
     let folder = root().join("crates/engine/src");
-    let files = ["prelude.jlir", "prelude_more.jlir", "prelude_io.jlir", "prelude_dates.jlir"];
+    let files = [
+        "prelude.jlir",
+        "prelude_more.jlir",
+        "prelude_strings.jlir",
+        "prelude_dict.jlir",
+        "prelude_io.jlir",
+        "prelude_buffer.jlir",
+        "prelude_dates.jlir",
+    ];
     let texts = files.map(|file| std::fs::read_to_string(folder.join(file)).expect("a prelude"));
     let names = texts.iter().flat_map(|text| text.lines()).filter_map(|line| {
         let name = line.strip_prefix("function Base.")?.trim_start_matches(':');

@@ -263,6 +263,42 @@ fn compilations_end_at_their_limits() {
     assert!(engine.compile(&small).is_ok(), "the engine works on");
 }
 
+/// What a limit of the call has ended is compiled by the next call; what takes longer than the session allows is not compiled.
+#[test]
+fn compilations_of_sessions_end_at_their_limits() {
+    let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    let text = "function small(n::Int64)::Int64
+1 ─ %1 = Base.add_int(n, 1)::Int64
+└──      return %1
+end";
+    dylib.define(dylib.read("small.jlir", text.as_bytes()).unwrap().lazy()).unwrap();
+    let small = dylib.function("small").unwrap();
+    let cancel = Cancel::new();
+    let ended = session.runtime().limited(&Limits::new().cancelled_by(&cancel), || {
+        cancel.cancel();
+        let refused = small.compile().unwrap_err().to_string();
+        assert!(refused.contains("its time is over"), "{refused}");
+    });
+    assert_eq!(ended, Err(LimitError::Ended(Ended::Cancelled)));
+    assert_eq!(session.stats().compiled_functions, 0);
+    let call: Int = dylib.func("small").unwrap();
+    assert_eq!(call.call((1,)), Ok(2), "the next call compiles it");
+    session.end();
+
+    let short = options(OptLevel::O2).compile_limit(Some(Duration::from_millis(1)));
+    let session = Session::new(short, Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    dylib.define(large(20_000)).unwrap();
+    for _ in 0..2 {
+        let refused = dylib.func::<(i64,), i64>("large").unwrap_err().to_string();
+        assert!(refused.contains("its time is over"), "{refused}");
+    }
+    dylib.define(dylib.read("small.jlir", text.as_bytes()).unwrap()).unwrap();
+    assert_eq!(dylib.func::<(i64,), i64>("small").unwrap().call((1,)), Ok(2), "the session works on");
+    session.end();
+}
+
 #[test]
 fn functions_have_a_largest_size() {
     let engine = Engine::new(Options::new().function_limit(Some(100))).unwrap();

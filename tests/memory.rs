@@ -330,16 +330,21 @@ fn an_engine_takes_little_address_space() {
     assert!(each < 600 << 10, "{each} KiB");
 }
 
+/// Resident memory after each tenth of the rounds, which is flat from the first one on: a kilobyte for each of 1,000 rounds would show.
 fn tenths(what: &str, rounds: usize, mut round: impl FnMut(usize)) {
     println!("{what}");
+    let mut resident = Vec::new();
     for at in 0..=rounds {
         if at % (rounds / 10) == 0 {
             println!("{at:>10} {:>10} KiB resident {:>12} bytes live", status("VmRSS"), live());
+            resident.push(status("VmRSS"));
         }
         if at < rounds {
             round(at);
         }
     }
+    let (first, most) = (resident[1], resident[1..].iter().copied().max().unwrap_or(0));
+    assert!(most < first + 1_000, "{what}: {resident:?}");
 }
 
 /// Live and resident memory after 10,000, 100,000 and 1,000,000 names: flat after the first.
@@ -411,7 +416,7 @@ fn thousands_of_engines_sessions_and_programs() {
     tenths("programs of one context", 100_000, |_| {
         compile_and_call(&engine, &Program::read_in(&cx, "f", OBJECTS.as_bytes()).unwrap());
     });
-    tenths("programs, each with a context", 10_000, |_| {
+    tenths("programs, each with a context", 100_000, |_| {
         compile_and_call(&engine, &Program::read("f", OBJECTS.as_bytes()).unwrap());
     });
     tenths("1,000 engines and sessions at a time", 10, |_| {

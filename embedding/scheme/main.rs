@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Forms come from the standard input. `--tiered` compiles twice, fast at first; `--bench` measures; `--ir NAME` shows a function in the IR
-//! at the end. `cargo test --example scheme` runs `script.scm`.
+//! at the end, `--ir` all that were defined. `cargo test --example scheme` runs `script.scm`.
 //! `brolga repl --lang scheme` has an editor.
 
 mod language;
@@ -18,8 +18,9 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use brolga::Options;
+use brolga::ir::Func;
 use brolga::ir::text::show_func;
-use language::{Lowered, Repl, Tiers, is_complete, symbol};
+use language::{Lowered, Repl, Tiers, is_complete, spelled};
 
 /// Reads forms to the end, and writes what they show.
 fn serve(repl: &Repl, input: impl BufRead, mut out: impl Write) -> std::io::Result<()> {
@@ -68,11 +69,15 @@ fn bench(repl: &Repl) -> Lowered<()> {
     Ok(())
 }
 
-/// The functions of this name in the IR, one for each number of parameters.
-fn in_ir(repl: &Repl, name: &str) -> Lowered<String> {
-    let (program, name) = (repl.program()?, symbol(name));
+/// The function of this name in the IR, or all functions that were defined.
+fn in_ir(repl: &Repl, name: Option<&str>) -> Lowered<String> {
+    let (program, own) = (repl.program()?, repl.own_functions());
     let module = program.module();
-    let functions = module.funcs().filter(|(_, func)| func.spelled_name(&module.cx) == name);
+    let is_wanted = |func: &Func| match name {
+        Some(name) => spelled(&func.spelled_name(&module.cx)).as_deref() == Some(name),
+        None => own.contains(&func.symbol(&module.cx)),
+    };
+    let functions = module.funcs().filter(|(_, func)| is_wanted(func));
     Ok(functions.map(|(_, func)| show_func(&module.cx, func).to_string()).collect())
 }
 
@@ -84,8 +89,9 @@ fn main() -> Lowered<()> {
     } else {
         serve(&repl, std::io::stdin().lock(), std::io::stdout().lock())?;
     }
-    if let Some(name) = std::env::args().skip_while(|arg| arg != "--ir").nth(1) {
-        print!("{}", in_ir(&repl, &name)?);
+    if has("--ir") {
+        let name = std::env::args().skip_while(|arg| arg != "--ir").nth(1);
+        print!("{}", in_ir(&repl, name.as_deref())?);
     }
     repl.session.end();
     Ok(())
@@ -107,10 +113,12 @@ mod tests {
         ) {
             form.unwrap();
         }
-        let text = in_ir(&repl, "f").unwrap();
+        let text = in_ir(&repl, Some("f")).unwrap();
         assert!(text.starts_with("function var\"@f\"(c::Any)::Any"), "{text}");
-        assert!(in_ir(&repl, "g").unwrap().contains("(b::Any)"));
-        assert_eq!(in_ir(&repl, "h").unwrap(), "");
+        assert!(in_ir(&repl, Some("g")).unwrap().contains("(b::Any)"));
+        assert_eq!(in_ir(&repl, Some("h")).unwrap(), "");
+        // `f`, `g` and the closure in it, and nothing of the library.
+        assert_eq!(in_ir(&repl, None).unwrap().matches("function ").count(), 3);
         repl.session.end();
     }
 

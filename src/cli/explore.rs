@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args) -> Done {
         call: args.call.clone(),
         steps: args.steps,
         source,
+        only: None,
     };
     let page = explore::page(&program, &options)?;
     match &args.output {

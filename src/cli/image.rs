@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brolga::image::{self, BuildReport, BuildWatcher, Library, Linker, Run};
+use brolga::image::{self, BuildReport, Library, Linker, Run};
 use brolga::session::PackageBuild;
 
-use super::progress::{Bars, Progress};
+use super::progress::Bars;
 use super::report::{Stop, err, out};
 use super::{Done, Level, doors, input, roots, statements};
 
@@ -90,45 +90,9 @@ struct Build {
     #[arg(long, conflicts_with = "package")]
     timings: bool,
     #[command(flatten)]
-    bars: Bars,
-    #[command(flatten)]
     level: Level,
-}
-
-/// Shows how far an image is, and keeps the report.
-struct Shown {
+    #[command(flatten)]
     bars: Bars,
-    bar: Mutex<Option<(&'static str, usize, Progress)>>,
-    report: Mutex<Option<BuildReport>>,
-}
-
-impl BuildWatcher for Shown {
-    fn progress(&self, stage: &'static str, _done: usize, known: usize) {
-        let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another stage, or another wave of functions, is another bar.
-        if !matches!(&*bar, Some((shown, steps, _)) if (*shown, *steps) == (stage, known)) {
-            *bar = Some((stage, known, self.bars.begin(stage, known)));
-        }
-        if let Some((_, _, bar)) = &*bar {
-            bar.step();
-        }
-    }
-
-    fn made(&self, report: &BuildReport) {
-        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
-    }
-}
-
-impl Shown {
-    fn report(&self) {
-        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(report) = &*report else { return };
-        err(match peak() {
-            Some(bytes) => format!("{report}, peak memory {bytes}"),
-            None => report.to_string(),
-        });
-    }
 }
 
 /// The most memory that the process had at once, where the system says it.
@@ -146,15 +110,19 @@ fn targets(build: &Build) -> String {
 
 pub(crate) fn run(args: &Args) -> Done {
     let Command::Build(build) = &args.command;
-    let shown = Arc::new(Shown { bars: build.bars, bar: Mutex::default(), report: Mutex::default() });
-    let done = make(build, &shown);
-    if build.timings {
-        shown.report();
+    let report: Arc<Mutex<Option<BuildReport>>> = Arc::default();
+    let done = make(build, &report);
+    let report = report.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(report) = report.as_ref().filter(|_| build.timings) {
+        err(match peak() {
+            Some(bytes) => format!("{report}, peak memory {bytes}"),
+            None => report.to_string(),
+        });
     }
     done
 }
 
-fn make(build: &Build, shown: &Arc<Shown>) -> Done {
+fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
     let targets = targets(build);
     if targets.trim() == "help" {
         let help = image::targets_help().map_err(|error| Stop::System(error.to_string()))?;
@@ -162,13 +130,18 @@ fn make(build: &Build, shown: &Arc<Shown>) -> Done {
     }
     let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
     let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
-    let options = options.roots(build.roots.unwrap_or_default());
-    let options = options.image_threads(threads()).image_watcher(shown.clone());
+    let options = options.roots(build.roots.unwrap_or_default()).image_threads(threads());
+    let shown = report.clone();
+    let options = options.image_report(move |made| {
+        *shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+    });
     let file = match build.files.as_slice() {
         [file] if !build.package => file,
         _ => return package(build),
     };
     let program = input::program(file)?;
+    let progress = build.bars.begin("image", 2 * program.module().func_count());
+    let options = options.progress(move |step| progress.stand(step.symbol, step.done, step.of));
     let refused = |error| match error {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),
         error => error.into(),

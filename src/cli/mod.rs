@@ -20,6 +20,7 @@ mod diff;
 mod doors;
 mod explore;
 mod fmt;
+mod fuzz;
 mod image;
 mod input;
 mod lsp;
@@ -76,6 +77,7 @@ enum Command {
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
+    Fuzz(fuzz::Args),
     Completions(completions::Args),
 }
 
@@ -96,6 +98,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     // The library writes what is left when the process ends, and tells nobody how that went.

@@ -26,20 +26,36 @@ pub(super) struct Progress {
 impl Bars {
     /// The progress of so many steps of work.
     pub(super) fn begin(self, what: &'static str, steps: usize) -> Progress {
-        let is_shown = !self.quiet && steps > 1 && io::stderr().is_terminal();
-        let bar = is_shown.then(|| {
-            let bar = ProgressBar::new(steps as u64).with_style(style()).with_prefix(what);
+        let bar = || ProgressBar::new(steps as u64).with_style(style(STEPS)).with_prefix(what);
+        self.show(steps > 1, bar)
+    }
+
+    /// The progress of work that ends after some time, however many steps that are.
+    pub(super) fn begin_timed(self, what: &'static str, time: Duration) -> Progress {
+        let prefix = format!("{what} of {} s,", time.as_secs());
+        self.show(true, || ProgressBar::no_length().with_style(style(TIMED)).with_prefix(prefix))
+    }
+
+    fn show(self, is_long: bool, bar: impl FnOnce() -> ProgressBar) -> Progress {
+        let is_shown = is_long && !self.quiet && io::stderr().is_terminal();
+        let bar = is_shown.then(bar);
+        if let Some(bar) = &bar {
             bar.enable_steady_tick(TICK);
-            bar
-        });
+        }
         Progress { bar }
     }
 }
 
-fn style() -> ProgressStyle {
-    let bar = "{prefix} [{bar:30}] {pos}/{len} {per_sec} {eta} left  {wide_msg}";
-    // The template is right, as a test sees.
-    ProgressStyle::with_template(bar).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+/// What a bar of so many steps shows.
+const STEPS: &str = "{prefix} [{bar:30}] {pos}/{len} {per_sec} {eta} left  {wide_msg}";
+/// What is shown of work that ends at a time; the prefix says when.
+const TIMED: &str = "{prefix} {elapsed}: {pos} done, {per_sec}  {wide_msg}";
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are right, as a test sees.
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
 }
 
 impl Progress {
@@ -54,6 +70,15 @@ impl Progress {
     pub(super) fn step(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
+        }
+    }
+
+    /// So many steps are done of so many; the last one was about this.
+    pub(super) fn stand(&self, subject: &str, done: usize, of: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(subject.to_owned());
         }
     }
 
@@ -79,8 +104,9 @@ mod tests {
     use indicatif::ProgressStyle;
 
     #[test]
-    fn the_template_is_right() {
-        let template = "{prefix} [{bar:30}] {pos}/{len} {per_sec} {eta} left  {wide_msg}";
-        assert!(ProgressStyle::with_template(template).is_ok());
+    fn the_templates_are_right() {
+        for template in [super::STEPS, super::TIMED] {
+            assert!(ProgressStyle::with_template(template).is_ok());
+        }
     }
 }

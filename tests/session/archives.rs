@@ -19,6 +19,7 @@ mod made_by_c {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use brolga::Workers;
+    use brolga::session::linking::Dependants;
 
     use crate::{dylib, session};
 
@@ -85,6 +86,40 @@ mod made_by_c {
             [Ok(1), Ok(1)],
             "it stands where there is no other"
         );
+    }
+
+    /// C code uses what it is linked to, as code of programs does: removals ask about it.
+    #[test]
+    fn code_of_an_archive_is_a_user_of_what_it_is_linked_to() {
+        let scale = archive(&[("scale", "long scale(long x) { return 3 * x; }")]);
+        let area = archive(&[("area", "long scale(long); long area(long x) { return scale(x) + 1; }")]);
+        let source = "function f(x::Int64)::Int64\n\
+             1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+             └──      return %1\nend\n";
+        for dependants in [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone] {
+            let session = session(Workers::Caller);
+            let base = session.create_dylib("base").unwrap();
+            base.add_archive("scale.a", &scale).unwrap();
+            let top = session.create_dylib("top").unwrap();
+            top.add_archive("area.a", &area).unwrap();
+            top.link_against(&base).unwrap();
+            let main = dylib(&session, "main", source);
+            main.link_against(&top).unwrap();
+            let f = main.func::<(i64,), i64>("f").unwrap();
+            assert_eq!(f.call((2,)), Ok(7));
+            let cleared = base.clear(dependants);
+            // No exception passes C, so code of C stays as long as its callers, whatever is removed.
+            assert_eq!(f.call((2,)), Ok(7), "{dependants:?}");
+            match dependants {
+                Dependants::Deny => {
+                    let used = cleared.unwrap_err().to_string();
+                    assert!(used.contains("used by `area` of `top`"), "{used}");
+                }
+                _ => cleared.unwrap(),
+            }
+            let is_there = main.func::<(i64,), i64>("f").is_ok();
+            assert_eq!(is_there, dependants != Dependants::Cascade, "{dependants:?}");
+        }
     }
 
     #[test]

@@ -137,13 +137,49 @@ fn a_promise_that_is_broken_says_why() {
     let causes = main.function("b").unwrap().compile().unwrap_err().causes();
     assert_eq!(causes, ["`b(Int64)#body` of `main` failed: their materialization panicked: as asked"]);
     let error = main.function("c").unwrap().compile().unwrap_err().to_string();
-    assert!(error.contains("without address"), "{error}");
+    assert!(
+        error.contains("`c(Int64)::Int64` was promised, and the program has no function of this name"),
+        "{error}"
+    );
     match a.typed::<(i64,), i64>().unwrap().call((1,)) {
         Err(brolga::CallError::Exception(thrown)) => {
             assert_eq!(thrown.kind, brolga::ExceptionKind::CompileError);
             assert!(thrown.message.contains("the tree is rotten"), "{}", thrown.message);
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// A program of its front end has another type than the promise: callers have been compiled for that.
+#[test]
+fn a_promise_of_another_type_is_refused() {
+    const HALF: &str = "function f(x::Int64)::Float64\n1 ─ %1 = Base.sitofp(Float64, x)::Float64\n\
+        │   %2 = Base.div_float(%1, 2.0)::Float64\n└──      return %2\nend\n";
+    const UNSIGNED: &str =
+        "function f(x::UInt64)::Int64\n1 ─ %1 = Base.bitcast(Int64, x)::Int64\n└──      return %1\nend\n";
+    const LOW: &str = "low function f(x::i64)::i64\n1 ─      return x\nend\n";
+    let session = session(Workers::Caller);
+    for (number, (text, made)) in
+        [(HALF, "f(Int64)::Float64"), (UNSIGNED, "f(UInt64)::Int64"), (LOW, "f::i64")].into_iter().enumerate()
+    {
+        let main = session.create_dylib(&format!("main{number}")).unwrap();
+        let int = brolga::ir::Type::INT64;
+        let signature = [brolga::session::Signature::new("f", &[int], int)];
+        main.promise(&signature, None, move |dylib| {
+            let program = brolga::Program::read_in(dylib.session().context(), "f.jlir", text.as_bytes())?;
+            Ok(program.module().clone())
+        })
+        .unwrap();
+        define(&main, &calls("g", "f"));
+        let causes = main.function("f").unwrap().compile().unwrap_err().causes();
+        assert_eq!(
+            causes,
+            [format!(
+                "`f(Int64)#body` of `main{number}` failed: `f(Int64)::Int64` was promised, and the program has `{made}`"
+            )]
+        );
+        let thrown = main.func::<(i64,), i64>("g").unwrap().call((1,)).unwrap_err();
+        assert!(thrown.to_string().contains("was promised"), "{thrown}");
     }
 }
 

@@ -338,7 +338,7 @@ end
         assert_eq!(drive.call((0,)), Ok(1));
         put(&main, &pick("Int64", "Any", 2), kind);
         let thrown = drive.call((0,)).unwrap_err().to_string();
-        assert!(thrown.contains("MethodError"), "{kind:?}: {thrown}");
+        assert!(thrown.contains("MethodError: pick(::Int64, ::Int64) is ambiguous"), "{kind:?}: {thrown}");
         put(&main, &pick("Int64", "Int64", 3), kind);
         assert_eq!(drive.call((0,)), Ok(3), "{kind:?}");
     }

@@ -157,7 +157,7 @@ fn answers(kind: Kind, call: Call, level: OptLevel, inlines: bool, workers: Work
 
 #[test]
 fn what_a_frame_sees_of_a_redefinition_depends_on_the_kind_of_definition_alone() {
-    for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2] {
+    for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
         for inlines in [true, false] {
             for kind in KINDS {
                 for call in CALLS {
@@ -223,5 +223,47 @@ fn a_frame_does_not_see_a_removal_that_happens_while_it_runs() {
                 other => panic!("{kind:?}, {call:?}: {other:?}"),
             }
         }
+    }
+}
+
+/// Calls from Rust can be made in a world that is chosen, as `invokelatest` and `invoke_in_world` make calls of programs.
+#[test]
+fn calls_from_rust_are_made_in_the_world_that_is_asked_for() {
+    for kind in KINDS {
+        let session = session(OptLevel::O2, true, Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), |scope, _| {
+            scope.int(0).map_err(|error| scope.throw_error(&error.to_string()))
+        })
+        .unwrap();
+        put(&main, &(TYPES.to_owned() + &look(1) + &spin(Call::Dynamic)), kind, false);
+        let spin: TypedFunc<(i64,), i64> = main.func("spin").unwrap();
+        assert_eq!(spin.call((ROUNDS,)), Ok(ROUNDS));
+        let within = session.activate(|activation| {
+            let (old, call) = (activation.world(), |activation: &_| spin.call_within(activation, (ROUNDS,)));
+            put(&main, &look(100), kind, true);
+            let newest = session.runtime().world();
+            assert!(newest > old && activation.world() == old, "{kind:?}");
+            let found = [
+                call(activation),
+                activation.latest(call),
+                activation.in_world(old, call),
+                activation.in_world(newest, call),
+                activation.in_world(u64::MAX, call),
+                // Each leaves the world as it was.
+                activation.latest(|activation| activation.in_world(old, call)),
+                activation.in_world(old, |activation| activation.latest(call)),
+                call(activation),
+            ];
+            assert_eq!(activation.world(), old, "{kind:?}");
+            found.map(Result::unwrap)
+        });
+        let [before, after] = match kind {
+            Kind::Replaceable => [100 * ROUNDS; 2],
+            Kind::Eager | Kind::Lazy | Kind::Tiered | Kind::Interpreted => [ROUNDS, 100 * ROUNDS],
+        };
+        let expected = [before, after, before, after, after, before, after, before];
+        assert_eq!(within, Ok(expected), "{kind:?}");
+        assert_eq!(spin.call((ROUNDS,)), Ok(100 * ROUNDS), "{kind:?}");
     }
 }

@@ -45,3 +45,55 @@ pub(crate) fn live() -> isize {
 pub(crate) fn all_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
+
+/// What the system's allocator has from the system, in all its arenas, in bytes.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "not all tests that count ask for it")]
+pub(crate) struct Arenas {
+    /// In blocks that are in use.
+    pub(crate) used: usize,
+    /// In free blocks, which it keeps.
+    pub(crate) free: usize,
+}
+
+/// The state of the arenas, where the allocator says it: glibc's does.
+#[allow(dead_code, reason = "not all tests that count ask for it")]
+pub(crate) fn arenas() -> Option<Arenas> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        /// `struct mallinfo2` of `malloc.h`.
+        #[repr(C)]
+        struct Info {
+            arena: usize,
+            ordblks: usize,
+            smblks: usize,
+            hblks: usize,
+            hblkhd: usize,
+            usmblks: usize,
+            fsmblks: usize,
+            uordblks: usize,
+            fordblks: usize,
+            keepcost: usize,
+        }
+        unsafe extern "C" {
+            safe fn mallinfo2() -> Info;
+        }
+        let info = mallinfo2();
+        // Blocks with a mapping of their own belong to no arena.
+        return Some(Arenas { used: info.uordblks + info.hblkhd, free: info.fordblks });
+    }
+    #[allow(unreachable_code, reason = "of other systems")]
+    None
+}
+
+/// Lets the allocator give the pages of free blocks back to the system.
+#[allow(dead_code, reason = "not all tests that count ask for it")]
+pub(crate) fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            safe fn malloc_trim(pad: usize) -> i32;
+        }
+        malloc_trim(0);
+    }
+}

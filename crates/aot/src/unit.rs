@@ -278,6 +278,8 @@ fn functions(
             frame_maps: place.frame_maps,
             lines: place.lines,
             made_by: *MAKERS.get(maker as usize)?,
+            file: None,
+            variables: Vec::new(),
             listing: None,
         });
     }
@@ -342,6 +344,8 @@ mod tests {
             frame_maps: vec![FrameMap { return_offset: 12, words: Box::new([-8, 16]) }],
             lines: vec![(0, 1), (9, 2)],
             made_by: MadeBy::SinglePass,
+            file: None,
+            variables: Vec::new(),
             listing: None,
         }
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!   Function ──limits──> budget ──> Context::compile ──> CompiledFunction
 //!                │          │        (behind a fence)        ▲
-//!                │          └ too costly for backtracking: single-pass register allocation
+//!                │          └ too costly for backtracking: single-pass register allocation (`budget.rs`)
 //!                └ baseline: single_pass/mod.rs ─────────────┘ or, for instructions it does not support, as above
 //! ```
 //!
@@ -19,19 +19,6 @@
 //! **Limits.** Cranelift cannot be interrupted, so time is bounded by size: a function over a limit is refused before
 //! work starts. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
 //!
-//! **Budget.** Backtracking register allocation is superlinear in four quantities: values live at once, loops, their
-//! nesting depth, and blocks. One walk in layout order estimates them. A function above the budget gets single-pass
-//! allocation, whose cost per instruction is nearly constant. Measured, in µs per instruction:
-//!
-//! | shape                                | backtracking | single pass | budget used |
-//! |--------------------------------------|--------------|-------------|-------------|
-//! | 300 values live at once              | 4.0          | 0.5         | 0.3         |
-//! | 2,000                                | 14           | 0.5         | 2.0         |
-//! | 300 loops in a row                   | 2 – 5        | 1.3         | 0.4         |
-//! | 4,000                                | 13           | 0.7         | 5.0         |
-//! | 3,000 conditions in a row            | 6.5          | 2.2         | 0.8         |
-//! | 30,000                               | 30           | 2.4         | 7.5         |
-//!
 //! Cost: Cranelift takes nearly all of the time. This file adds one walk for the estimate and copies of the outputs.
 
 use std::any::Any;
@@ -40,33 +27,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
     MachBufferFinalized, MachDebugTagPos, verify_function,
 };
 
+use crate::budget::AllocationCost;
 use crate::compiled::{
     CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, RelocKind, RelocTarget, Relocation,
-    Symbol,
+    Symbol, VariablePlace,
 };
 use crate::counters;
 use crate::isa::{HostIsa, Tier};
 use crate::single_pass::SinglePass;
+use crate::variables::places;
 
 /// The most words that a signature's parameters may take. Cranelift panics above 64 KiB of arguments on the stack.
 pub const MAX_PARAM_WORDS: usize = 4096;
-
-/// The budget of backtracking register allocation; the unit is one block.
-const ALLOCATION_BUDGET: u64 = 8_000;
-/// The cost of a value that is live in the whole function.
-const LIVE_VALUE_COST: u64 = 16;
-/// The cost of a loop.
-const LOOP_COST: u64 = 8;
-/// The cost of each loop around an average instruction: live ranges are split at each level.
-const NESTING_COST: u64 = 32;
-/// With more loops than this around an average instruction, Cranelift's mid-end is skipped, because its cost is
-/// proportional to the nesting. Above `ALLOCATION_BUDGET / NESTING_COST`, so these functions are oversized too.
-const MAX_NESTING: u64 = 256;
 
 /// Why a function could not be compiled.
 #[derive(thiserror::Error, Debug)]
@@ -142,6 +120,8 @@ pub struct Compiler {
     context: Context,
     single_pass: SinglePass,
     limits: Limits,
+    /// The places of the last function's labels.
+    labels: BTreeMap<u32, Vec<(u32, u32, VariablePlace)>>,
 }
 
 impl Default for Compiler {
@@ -153,7 +133,13 @@ impl Default for Compiler {
 impl Compiler {
     /// A compiler with the given limits.
     pub fn new(limits: Limits) -> Self {
-        Compiler { context: Context::new(), single_pass: SinglePass::default(), limits }
+        let (context, single_pass) = (Context::new(), SinglePass::default());
+        Compiler { context, single_pass, limits, labels: BTreeMap::new() }
+    }
+
+    /// The places of the labels of the function that was compiled last.
+    pub(crate) fn take_labels(&mut self) -> BTreeMap<u32, Vec<(u32, u32, VariablePlace)>> {
+        std::mem::take(&mut self.labels)
     }
 
     /// Compiles `func`, in which the external name `u0:N` means `symbols[N]`. Leaves `func` in an unspecified state:
@@ -167,18 +153,22 @@ impl Compiler {
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
         self.check_limits(name, func)?;
-        if options.tier < Tier::Optimised
+        self.labels.clear();
+        let cost = (options.tier == Tier::Optimised).then(|| AllocationCost::of(func));
+        let oversized = cost.is_some_and(|cost| cost.is_oversized());
+        let in_one_pass = cost.is_none_or(|cost| cost.is_for_one_pass());
+        // Where values are is known of Cranelift's code alone.
+        if in_one_pass
             && !options.listing
+            && func.dfg.values_labels.is_none()
             && let Some(compiled) = self.compile_in_one_pass(name, func, &mut symbols, isa)?
         {
             return Ok(compiled);
         }
-        let cost = (options.tier == Tier::Optimised).then(|| allocation_cost(func));
-        let oversized = cost.is_some_and(|cost| cost.total > ALLOCATION_BUDGET);
-        let runs_mid_end_apart = cost.is_some_and(|cost| cost.nesting <= MAX_NESTING) && !oversized;
+        let runs_mid_end_apart = cost.is_some_and(|cost| !cost.is_nested_deeply()) && !oversized;
         let target = match cost {
             // The mid-end walks all loops around each value that it places.
-            Some(cost) if cost.nesting > MAX_NESTING => isa.for_tier(Tier::Baseline),
+            Some(cost) if cost.is_nested_deeply() => isa.for_tier(Tier::Baseline),
             _ if oversized => isa.for_oversized(),
             _ => isa.for_tier(options.tier),
         };
@@ -202,7 +192,7 @@ impl Compiler {
         let result = match fenced {
             Ok(Ok(())) => {
                 let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
-                self.extract(name, symbols, made_by)
+                self.extract(name, symbols, made_by, &**isa.for_tier(options.tier))
             }
             Ok(Err(reason)) => Err(CompileError::Refused { name: name.to_string(), reason }),
             Err(payload) => {
@@ -230,10 +220,11 @@ impl Compiler {
         {
             return Err(CompileError::Refused { name: name.to_string(), reason: errors.to_string() });
         }
-        let single_pass = &mut self.single_pass;
+        let (single_pass, frame_bytes) = (&mut self.single_pass, self.limits.frame_bytes);
         // Unwind safety: `compile` resets all state, so nothing of a function that panicked reaches the next one.
-        let fenced =
-            catch_unwind(AssertUnwindSafe(|| single_pass.compile(name, func, symbols, features).ok()));
+        let fenced = catch_unwind(AssertUnwindSafe(|| {
+            single_pass.compile(name, func, symbols, features, frame_bytes).ok()
+        }));
         fenced.map_err(|payload| CompileError::Panicked {
             name: name.to_string(),
             message: message_of(payload),
@@ -264,6 +255,7 @@ impl Compiler {
         name: &str,
         mut symbols: Vec<Symbol>,
         made_by: MadeBy,
+        target: &dyn TargetIsa,
     ) -> Result<CompiledFunction, CompileError> {
         let compiled = self.context.take_compiled_code();
         let Some(compiled) = compiled else {
@@ -288,6 +280,7 @@ impl Compiler {
         for reloc in buffer.relocs() {
             relocs.push(self.relocation(reloc, &mut symbols, &returns).map_err(unlinkable)?);
         }
+        self.labels = places(&compiled.value_labels_ranges, target);
         let lines = buffer
             .get_srclocs_sorted()
             .iter()
@@ -303,6 +296,8 @@ impl Compiler {
             frame_bytes,
             frame_maps: frame_maps(buffer),
             lines,
+            file: None,
+            variables: Vec::new(),
             made_by,
             listing: compiled.vcode.clone(),
         })
@@ -395,61 +390,6 @@ fn libcall_routine(call: LibCall) -> Option<&'static str> {
 
 fn slot_bytes(func: &Function) -> usize {
     func.sized_stack_slots.values().fold(0usize, |sum, slot| sum.saturating_add(slot.size as usize))
-}
-
-/// The estimated cost of backtracking register allocation for a function.
-#[derive(Clone, Copy)]
-struct AllocationCost {
-    /// In the unit of [`ALLOCATION_BUDGET`].
-    total: u64,
-    /// The number of loops around an average instruction.
-    nesting: u64,
-}
-
-/// Estimates the cost by one walk in layout order; see **Budget** in the file's header.
-///
-/// The number of values live at an average instruction is the sum of the distances from each definition to its last use,
-/// divided by the length of the function. The number of loops around an average instruction is computed in the same way
-/// from the distances between loop headers and back edges. Back edges are not followed: a value live around a loop counts
-/// up to its last use in layout order, which is enough to tell thousands from dozens.
-fn allocation_cost(func: &Function) -> AllocationCost {
-    const UNDEFINED: u32 = u32::MAX;
-    let mut defined = vec![UNDEFINED; func.dfg.num_values()];
-    let mut last_use = vec![0u32; func.dfg.num_values()];
-    // The start positions of the blocks visited so far. An edge to one of them is a back edge.
-    let mut starts = vec![None; func.dfg.num_blocks()];
-    let (mut position, mut blocks, mut loops, mut looping) = (0u32, 0u64, 0u64, 0u64);
-    for block in func.layout.blocks() {
-        blocks += 1;
-        starts[block.as_u32() as usize] = Some(position);
-        for &param in func.dfg.block_params(block) {
-            defined[param.as_u32() as usize] = position;
-        }
-        for inst in func.layout.block_insts(block) {
-            position = position.saturating_add(1);
-            for value in func.dfg.inst_values(inst) {
-                let value = func.dfg.resolve_aliases(value);
-                last_use[value.as_u32() as usize] = position;
-            }
-            for &result in func.dfg.inst_results(inst) {
-                defined[result.as_u32() as usize] = position;
-            }
-        }
-        for start in func.block_successors(block).filter_map(|next| starts[next.as_u32() as usize]) {
-            loops += 1;
-            looping += u64::from(position - start);
-        }
-    }
-    let distances: u64 = defined
-        .iter()
-        .zip(&last_use)
-        .filter(|(defined, _)| **defined != UNDEFINED)
-        .map(|(&defined, &used)| u64::from(used.saturating_sub(defined)))
-        .sum();
-    let live = distances / u64::from(position.max(1));
-    let nesting = looping / u64::from(position.max(1));
-    let total = live * LIVE_VALUE_COST + blocks + loops * LOOP_COST + nesting * NESTING_COST;
-    AllocationCost { total, nesting }
 }
 
 /// The largest number of parameter words in the signatures of a function and its callees.
@@ -645,6 +585,37 @@ mod tests {
             }
             b.ins().return_(&[]);
         })
+    }
+
+    /// `count` conditions in a row, and as many values that are alive over all of them.
+    fn live_over_blocks(count: i32) -> Function {
+        build(&Signature::new([Abi::Ptr], [Abi::I64]), |b| {
+            let base = b.block_params(b.current_block().unwrap())[0];
+            let flags = cranelift_codegen::ir::MemFlagsData::trusted();
+            let values: Vec<_> = (0..count).map(|i| b.ins().load(types::I64, flags, base, 8 * i)).collect();
+            for &value in &values {
+                let behind = b.create_block();
+                b.ins().brif(value, behind, &[], behind, &[]);
+                b.switch_to_block(behind);
+            }
+            let sum = values.iter().rev().copied().reduce(|a, v| b.ins().iadd(a, v)).unwrap();
+            b.ins().return_(&[sum]);
+        })
+    }
+
+    #[test]
+    fn many_values_alive_over_many_blocks_are_compiled_in_one_pass() {
+        let made_by = |mut func: Function, listing| {
+            let options = CompileOptions { tier: Tier::Optimised, listing };
+            Compiler::default().compile("f", &mut func, vec![], &isa(), options).unwrap().made_by
+        };
+        let in_one_pass =
+            if isa().single_pass().is_some() { MadeBy::SinglePass } else { MadeBy::CraneliftOversized };
+        assert_eq!(made_by(live_over_blocks(1_500), false), in_one_pass);
+        assert_eq!(made_by(live_over_blocks(1_500), true), MadeBy::CraneliftOversized);
+        assert_eq!(made_by(live_over_blocks(60), false), MadeBy::Cranelift);
+        // Many values in one block cost what their instructions cost.
+        assert_eq!(made_by(live_values(4_000), false), MadeBy::CraneliftOversized);
     }
 
     #[test]

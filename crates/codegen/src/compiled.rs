@@ -19,6 +19,9 @@ use crate::sig::Signature;
 /// needs a guard in front of it.
 pub const MAX_FRAME_BYTES: u32 = 128 << 10;
 
+/// Frames up to this size are made, behind a guard at the entry. Most threads have smaller stacks: there the guard throws, at each level of optimisation.
+pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
+
 /// Something outside a function that its code refers to. Which table answers is part of the name, so that a compiled
 /// function `sin` and the C library's `sin` are two symbols.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -256,10 +259,51 @@ pub struct CompiledFunction {
     pub frame_maps: Vec<FrameMap>,
     /// Source positions: code offsets in rising order, each with the position that holds from there on.
     pub lines: Vec<(u32, u32)>,
+    /// The file that lines are counted in, if the function says so.
+    pub file: Option<String>,
+    /// Variables of the source, and where they are, for debuggers. A cache and an image do not keep them.
+    pub variables: Vec<Variable>,
     /// The code generator.
     pub made_by: MadeBy,
     /// The listing of the machine code, when it was asked for.
     pub listing: Option<String>,
+}
+
+/// A variable of the source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// The name of its type.
+    pub ty: String,
+    /// How its bits are shown.
+    pub shown: Shown,
+    /// Code offsets from which up to which it is in a place.
+    pub places: Vec<(u32, u32, VariablePlace)>,
+}
+
+/// How the bits of a variable are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// As an integer of so many bytes with a sign.
+    Signed(u8),
+    /// As one without.
+    Unsigned(u8),
+    /// As a float of so many bytes.
+    Float(u8),
+    /// As true or false, in a byte.
+    Bool,
+    /// As the address of an object.
+    Address,
+}
+
+/// Where a variable is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum VariablePlace {
+    /// In a register, by DWARF's number.
+    Register(u16),
+    /// In the frame, so many bytes from the canonical frame address, which is two words above the frame pointer.
+    Frame(i64),
 }
 
 /// Functions that were compiled together, with all that linking them takes: what is kept of them when the process ends.

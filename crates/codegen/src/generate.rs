@@ -12,14 +12,12 @@ use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
 use crate::compile::{CompileError, CompileOptions, Compiler, Limits};
-use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, Symbol};
+use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
+use crate::variables::variables;
 use crate::ways::Ways;
-
-/// Frames up to this size are made. A thread's stack is seldom larger.
-pub const MAX_GUARDED_FRAME_BYTES: u32 = 8 << 20;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]
@@ -102,6 +100,8 @@ impl Generator {
         let name = cx.names.text(func.name);
         let signature = self.clif.signature.clone();
         let mut function = self.compiler.compile(name, &mut self.clif, translated.symbols, isa, options)?;
+        function.variables = variables(cx, func, self.compiler.take_labels());
+        function.file = func.file().map(|file| cx.names.text(file).to_owned());
         let mut body = None;
         if function.frame_bytes > MAX_FRAME_BYTES {
             function.name = format!("{name}#body");

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod abi_id;
+mod budget;
 mod c_header;
 pub mod callback;
 pub mod compile;
@@ -20,6 +21,7 @@ mod single_pass;
 pub mod target;
 pub mod thread;
 pub mod translate;
+mod variables;
 pub mod ways;
 
 /// The version of Cranelift, on which code depends.

@@ -184,12 +184,25 @@ pub struct ValueType {
     pub leaves: Vec<Abi>,
     /// The elements when the type is a tuple.
     pub elements: Option<Vec<ValueType>>,
+    /// The fields of an immutable struct or a tuple, in order.
+    pub fields: Vec<FieldType>,
     /// The referent of each leaf, as far as it is an object: these are looked at before they are passed.
     pub objects: Vec<Option<ObjectType>>,
     /// The type, if it is one of high IR.
     pub ty: Option<TypeIn>,
     /// The memory behind its address, if it travels in memory.
     pub memory: Option<InMemory>,
+}
+
+/// A field of a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldType {
+    /// Its name; its number, from 1, in a tuple.
+    pub name: String,
+    /// Its distance from the start of the value in memory.
+    pub offset: u32,
+    /// Its type.
+    pub ty: ValueType,
 }
 
 /// The bytes of a value that travels in memory.
@@ -242,6 +255,7 @@ impl ValueType {
             name: name.into(),
             leaves: vec![abi],
             elements: None,
+            fields: Vec::new(),
             objects: vec![None],
             ty: None,
             memory: None,
@@ -254,6 +268,7 @@ impl ValueType {
             name: name.into(),
             leaves: Vec::new(),
             elements: None,
+            fields: Vec::new(),
             objects: Vec::new(),
             ty: None,
             memory: None,
@@ -268,6 +283,7 @@ impl ValueType {
             leaves: elements.iter().flat_map(|e| e.leaves.iter().copied()).collect(),
             objects: elements.iter().flat_map(|e| e.objects.iter().cloned()).collect(),
             elements: Some(elements),
+            fields: Vec::new(),
             ty: None,
             memory: None,
         }

@@ -11,6 +11,7 @@
 //! Cost: a row of some hundred bytes for each function; one small function for each method that is called so.
 
 use std::sync::Arc;
+use std::time::Duration;
 use std::time::Instant;
 
 use brolga_codegen::sig::FunctionType;
@@ -37,6 +38,8 @@ pub(crate) struct Recipe {
     pub(crate) roots: Roots,
     /// Where they are looked for before they are compiled.
     pub(crate) cache: Option<CodeCache>,
+    /// How long the passes of functions that are linked together may take.
+    pub(crate) compile_limit: Option<Duration>,
 }
 
 /// The source of an entry: the declaration of its function.

@@ -24,6 +24,7 @@ use brolga_ir::{Func, FuncId, Level};
 use brolga_opt::Cx;
 
 use crate::error::Error;
+use crate::options::Progress;
 use crate::pipeline::{Pipeline, Run};
 use crate::stages::dispatches;
 use crate::sync::lock;
@@ -54,26 +55,53 @@ impl fmt::Display for BuildReport {
     }
 }
 
-/// Who is told how far an image is.
-pub trait BuildWatcher: Send + Sync {
-    /// So many functions of those that are known so far have passed this stage: `optimise` or `generate`. Told by several threads.
-    fn progress(&self, stage: &'static str, done: usize, known: usize);
-    /// The code is made.
-    fn made(&self, report: &BuildReport);
-}
+type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
+type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
 
-/// The threads that make an image.
+/// The threads that make an image, and those who hear of it.
 pub(crate) struct Emission<'a> {
-    pub(crate) threads: usize,
-    pub(crate) watcher: Option<&'a dyn BuildWatcher>,
+    threads: usize,
+    progress: Option<&'a ToldProgress>,
+    pub(crate) report: Option<&'a ToldReport>,
+    /// Steps that are done, and all of them as far as they are known.
+    steps: Mutex<(usize, usize)>,
 }
 
-impl Emission<'_> {
-    /// The low forms of these functions and of all that they call. A call that is decided at run time may go to any method, so all of them belong to it then.
+impl<'a> Emission<'a> {
+    /// So many threads; none are one.
+    pub(crate) fn new(
+        threads: usize,
+        progress: Option<&'a ToldProgress>,
+        report: Option<&'a ToldReport>,
+    ) -> Emission<'a> {
+        Emission { threads, progress, report, steps: Mutex::default() }
+    }
+
+    /// A step is done, which was about this function.
+    pub(crate) fn step(&self, symbol: &str) {
+        let Some(told) = self.progress else { return };
+        let (done, of) = {
+            let mut steps = lock(&self.steps);
+            steps.0 += 1;
+            steps.1 = steps.1.max(steps.0);
+            *steps
+        };
+        told(Progress { symbol, done, of });
+    }
+
+    /// So many steps are left.
+    pub(crate) fn left(&self, steps: usize) {
+        let mut known = lock(&self.steps);
+        known.1 = known.0 + steps;
+    }
+
+    /// The low forms of these functions and of all that they call. A call that is decided at run time may go to any method, so all of them belong to it then. Each
+    /// will have code for so many versions, as far as is known.
     pub(crate) fn linked(
         &self,
         pipeline: &Pipeline<'_>,
         roots: impl IntoIterator<Item = FuncId>,
+        versions: usize,
         report: &mut BuildReport,
     ) -> Result<BTreeMap<FuncId, Func>, Error> {
         let begun = Instant::now();
@@ -86,8 +114,11 @@ impl Emission<'_> {
         while !wave.is_empty() {
             seen.extend(wave.iter().copied());
             let ids: Vec<FuncId> = std::mem::take(&mut wave).into_iter().collect();
-            let lows = self.all("optimise", &ids, report, |&id| {
-                pipeline.placed(&mut Run { cx: &mut Cx::default(), report: None }, id)
+            self.left(ids.len() + (done.len() + ids.len()) * versions);
+            let lows = self.all(&ids, report, |&id| {
+                let low = pipeline.placed(&mut Run { cx: &mut Cx::default(), report: None }, id);
+                self.step(module.cx.names.text(module[id].name));
+                low
             });
             for (id, low) in ids.into_iter().zip(lows) {
                 let low = low?;
@@ -112,7 +143,6 @@ impl Emission<'_> {
     /// What `work` makes of each item, in their order. Items in front are taken first.
     pub(crate) fn all<T: Sync, R: Send>(
         &self,
-        stage: &'static str,
         items: &[T],
         report: &mut BuildReport,
         work: impl Fn(&T) -> R + Sync,
@@ -131,14 +161,7 @@ impl Emission<'_> {
                 };
                 let Some(item) = items.get(at) else { break };
                 let result = work(item);
-                let done = {
-                    let mut made = lock(&made);
-                    made.insert(at, result);
-                    made.len()
-                };
-                if let Some(watcher) = self.watcher {
-                    watcher.progress(stage, done, items.len());
-                }
+                lock(&made).insert(at, result);
             }
             *busy += begun.elapsed();
         };

@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// An engine whose code runs in a run time that others use too. The options of heap and output are not
-    /// used. Open doors are those of this engine, but for one: `setfield!` that is decided at run time sets parts of arrays for all of them then.
+    /// used. Open doors are those of this engine alone.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
         Engine::make(runtime.clone(), options)
     }
@@ -76,7 +76,6 @@ impl Engine {
         let Options { level, roots, opt, jit: options, doors, masked, fuel, compile_limit, cache, .. } =
             options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let jit = Jit::new(runtime, options)?;
         let cache = cache.map(|cache| {
             let how = (level, &opt, roots);
@@ -337,7 +336,7 @@ pub fn build(
 /// How boxed entries are compiled beside code of a tier.
 fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
-    Recipe { level, opt: brolga_opt::Options::default(), roots, cache }
+    Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
 /// Those of the functions that have bodies: calls may go to them that are decided at run time.

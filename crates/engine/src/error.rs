@@ -180,6 +180,11 @@ impl Error {
 }
 
 impl Error {
+    /// Whether the time for compiling was over.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self, Error::Optimise(OptError::Stopped))
+    }
+
     /// Whether there is no room for code, and there may be later.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(self, Error::Build(BuildError::Link(error)) if error.is_shortage())

@@ -52,8 +52,9 @@ use crate::options::{Options, tier};
 use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
 
-pub use crate::emission::{BuildReport, BuildWatcher};
+pub use crate::emission::BuildReport;
 pub use crate::library::{Library, LibraryImage};
+pub use crate::options::Progress;
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;
@@ -136,8 +137,8 @@ pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
 impl<'a> Making<'a> {
     /// As options say, for the default heap.
     fn new(options: &'a Options) -> Making<'a> {
-        let Options { level, roots, opt, jit, targets, image_threads, watcher, .. } = options;
-        let emission = Emission { threads: *image_threads, watcher: watcher.as_deref() };
+        let Options { level, roots, opt, jit, targets, image_threads, progress, report, .. } = options;
+        let emission = Emission::new(*image_threads, progress.as_deref(), report.as_deref());
         Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets, emission }
     }
 
@@ -153,7 +154,8 @@ impl<'a> Making<'a> {
             Settings { level: self.level, options, roots: self.roots, heap: *self.heap, advice: None };
         let pipeline = Pipeline::new(module.clone(), settings, BTreeSet::new());
         let mut report = BuildReport::default();
-        let linked = self.emission.linked(&pipeline, roots, &mut report)?;
+        let versions = self.targets.len().max(1);
+        let linked = self.emission.linked(&pipeline, roots, versions, &mut report)?;
         let low = linked.iter();
         let sources: Vec<Source<'_>> = low
             .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })
@@ -170,10 +172,13 @@ impl<'a> Making<'a> {
             shards.extend((0..sources.len()).filter(own).map(|at| (version, at)));
         }
         shards.sort_by_key(|&(version, at)| (std::cmp::Reverse(weight(sources[at].func)), version, at));
-        let made = self.emission.all("generate", &shards, &mut report, |&(version, at)| {
+        self.emission.left(shards.len());
+        let made = self.emission.all(&shards, &mut report, |&(version, at)| {
             let style = Style { others: &others, ..Style::from(tier(self.level)) };
             let source = std::slice::from_ref(&sources[at]);
-            compile_for(&versions[version].isa, self.jit.limits, &module.cx, source, style)
+            let compiled = compile_for(&versions[version].isa, self.jit.limits, &module.cx, source, style);
+            self.emission.step(symbol(sources[at].func));
+            compiled
         });
         // In the order of the versions, and of the program.
         let made: BTreeMap<(usize, usize), _> = shards.into_iter().zip(made).collect();
@@ -184,8 +189,8 @@ impl<'a> Making<'a> {
         let compiled: Vec<Compiled> =
             units.into_iter().map(|units| Compiled::joined(&module.cx, units)).collect();
         report.generate = begun.elapsed();
-        if let Some(watcher) = self.emission.watcher {
-            watcher.made(&report);
+        if let Some(told) = self.emission.report {
+            told(&report);
         }
         let (mut functions, mut constants) = (Vec::new(), Vec::new());
         for (version, compiled) in compiled.iter().enumerate() {
@@ -296,7 +301,7 @@ impl Engine {
     /// How images are made whose code is as the engine's own.
     pub(crate) fn making(&self) -> Making<'_> {
         let (level, opt, roots, jit) = self.settings();
-        let emission = Emission { threads: 1, watcher: None };
+        let emission = Emission::new(1, None, None);
         Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[], emission }
     }
 
@@ -386,7 +391,8 @@ impl Engine {
         let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
         let unit = jit.load_image(&code, types, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
-        let recipe = Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned() };
+        let recipe =
+            Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
         compiled.retain(|&id| module[id].entry().is_some());
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.

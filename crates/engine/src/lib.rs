@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `program` | [`Program`]: text or a built module, read and verified |
 //! | `options`, `error` | [`Options`], [`Error`]: the choices, and what can go wrong |
-//! | `pipeline`, `profile` | passes, lowering and root placement, function by function, by one thread or many; what an earlier tier has counted |
+//! | `pipeline` | passes, lowering and root placement, function by function, by one thread or many |
 //! | `stages` | [`Stages`]: the pipeline on one thread, step by step |
 //! | `native_type`, `boxed` | the types of functions for typed calls; boxed entries, compiled on demand |
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
@@ -36,7 +36,6 @@ mod native_type;
 mod options;
 mod pipeline;
 mod prelude;
-mod profile;
 mod program;
 pub mod session;
 mod stages;

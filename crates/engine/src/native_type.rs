@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use brolga_codegen::same_type::TypeIn;
-use brolga_codegen::sig::{self, FunctionType, InMemory, ObjectType, ValueType};
+use brolga_codegen::sig::{self, FieldType, FunctionType, InMemory, ObjectType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
-use brolga_ir::abi::{Form, FormKind, NativeSignature};
-use brolga_ir::types::{Layout, Repr};
+use brolga_ir::abi::{Form, FormKind, NativeSignature, form};
+use brolga_ir::types::{Field, FieldRepr, Layout, Repr};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Signature, Type, TypeKind, Types};
 
 use crate::bridge::julia_type;
@@ -92,12 +92,10 @@ pub(crate) fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionTyp
 
 fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
     let types = &cx.types;
-    let elements = match (&form.kind, types.kind(form.ty)) {
-        (FormKind::Aggregate(parts), TypeKind::Tuple { .. }) => {
-            Some(parts.iter().map(|part| value_type(cx, &part.form)).collect())
-        }
-        _ => None,
-    };
+    let fields = field_types(cx, form);
+    let is_tuple = matches!(types.kind(form.ty), TypeKind::Tuple { .. })
+        && matches!(form.kind, FormKind::Aggregate(_) | FormKind::Memory);
+    let elements = is_tuple.then(|| fields.iter().map(|field| field.ty.clone()).collect());
     let is_bits = || match types.repr(form.ty) {
         Repr::BitsUnion => true,
         _ => types.layout(form.ty).is_ok_and(Layout::is_bits),
@@ -109,10 +107,31 @@ fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
         name: types.display(form.ty).to_string(),
         leaves: form.leaves.iter().map(|leaf| abi_of(leaf.low)).collect(),
         elements,
+        fields,
         objects,
         ty: Some(TypeIn { cx: cx.clone(), ty: form.ty }),
         memory,
     }
+}
+
+/// The fields of a value that is no object. Recursion follows the nesting of types, which the type table bounds.
+fn field_types(cx: &Arc<Context>, of: &Form) -> Vec<FieldType> {
+    let types = &cx.types;
+    if !matches!(of.kind, FormKind::Aggregate(_) | FormKind::Memory) {
+        return Vec::new();
+    }
+    let Ok(layout) = types.layout(of.ty) else { return Vec::new() };
+    let names = types.field_names(of.ty);
+    let field = |(at, field): (usize, &Field)| {
+        let form = match field.repr {
+            FieldRepr::Pointer => Form::object(field.ty),
+            FieldRepr::Inline | FieldRepr::BitsUnion { .. } => form(types, field.ty).ok()?,
+        };
+        let name = names.as_ref().and_then(|names| names.get(at)).map(|&name| cx.names.text(name).to_owned());
+        let name = name.unwrap_or_else(|| (at + 1).to_string());
+        Some(FieldType { name, offset: field.offset, ty: value_type(cx, &form) })
+    };
+    layout.fields.iter().enumerate().map(field).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The types of the objects that the leaves of a value refer to. Recursion follows the nesting of types, which the type table bounds.

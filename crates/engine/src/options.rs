@@ -13,7 +13,7 @@ use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Doors, Output, RuntimeOptions, Traces};
 
-use crate::emission::BuildWatcher;
+use crate::emission::BuildReport;
 use crate::error::Error;
 
 /// Objects and frames that a collection under stress may look at without being rarer afterwards.
@@ -49,8 +49,21 @@ pub struct Options {
     pub(crate) compile_limit: Option<Duration>,
     /// By how many threads images are made; none are one.
     pub(crate) image_threads: usize,
-    /// Who is told how far an image is.
-    pub(crate) watcher: Option<Arc<dyn BuildWatcher>>,
+    /// Hears how an image was made.
+    pub(crate) report: Option<Box<dyn Fn(&BuildReport) + Send + Sync>>,
+    /// Hears how far the build of an image is.
+    pub(crate) progress: Option<Box<dyn Fn(Progress<'_>) + Send + Sync>>,
+}
+
+/// A step of the build of an image is done: a function has its low form, or machine code for one of the targets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress<'a> {
+    /// The function's symbol.
+    pub symbol: &'a str,
+    /// Steps that are done.
+    pub done: usize,
+    /// All steps. The number may grow while functions are found that the program calls.
+    pub of: usize,
 }
 
 impl Options {
@@ -127,10 +140,10 @@ impl Options {
         self
     }
 
-    /// Who is told how far an image is while it is made.
+    /// Called when the code of an image is made.
     #[must_use]
-    pub fn image_watcher(mut self, watcher: Arc<dyn BuildWatcher>) -> Options {
-        self.watcher = Some(watcher);
+    pub fn image_report(mut self, told: impl Fn(&BuildReport) + Send + Sync + 'static) -> Options {
+        self.report = Some(Box::new(told));
         self
     }
 
@@ -158,8 +171,9 @@ impl Options {
         self
     }
 
-    /// The most time that an engine may take to compile a program: what takes longer is an error ([`OptError::Stopped`](brolga_opt::OptError::Stopped)). It is
-    /// looked at between passes and functions; how long one of these may take is bounded by [`Options::function_limit`]. Sessions do not look at it.
+    /// The most time that the passes over a program of an engine may take, or over functions of a session that are linked together: what takes longer is an error
+    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is looked at between passes and in them; the generation of code, whose
+    /// time [`Options::function_limit`] bounds, is not left in the middle.
     #[must_use]
     pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
         self.compile_limit = time;
@@ -270,6 +284,13 @@ impl Options {
     /// The effective options: the feature `gc-stress` overrules the given ones.
     pub(crate) fn settled(self) -> Options {
         if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
+    }
+
+    /// Called for each step of the build of an image (`image::build` and its like), for a bar of progress; by several threads if there are several.
+    #[must_use]
+    pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Options {
+        self.progress = Some(Box::new(told));
+        self
     }
 
     /// Where the program's `print` writes.

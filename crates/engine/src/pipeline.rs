@@ -46,7 +46,7 @@ use brolga_opt::{Cx, Moment, OptError, OptLevel, Report, StepReport, optimize, o
 use brolga_runtime::events::{Event, Events, Stage};
 
 use crate::error::Error;
-use crate::profile::Profile;
+use crate::session::tiering::profile::Profile;
 use crate::sync::lock;
 
 /// How far a component is.

@@ -12,6 +12,7 @@
 //!
 //! Cost: a walk over the constants of the program; the text is read when something of it is needed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -25,17 +26,98 @@ use brolga_ir::{Const, Context, Module, Op, Type, TypeKind, text};
 struct Part {
     text: &'static str,
     needs: &'static [&'static str],
+    /// The kind of buffer that the text is for, if it is written for several.
+    buffer: Option<&'static Buffer>,
 }
 
-const PARTS: [Part; 4] = [
-    Part { text: include_str!("prelude.jlir"), needs: &[] },
-    Part { text: include_str!("prelude_more.jlir"), needs: &[] },
-    Part { text: include_str!("prelude_io.jlir"), needs: &["GenericIOBuffer"] },
-    Part {
-        text: include_str!("prelude_dates.jlir"),
-        needs: &["GenericIOBuffer", "Date", "UTInstant", "Day"],
-    },
+/// A kind of `IOBuffer`: the words that stand for its types in a text.
+struct Buffer {
+    words: [(&'static str, &'static str); 4],
+    /// Whether a program's declaration gives the buffer and its fields these types; any declaration is right for fields of type `Any`.
+    fits: fn(&Context) -> bool,
+}
+
+const ANY_BUFFER: Buffer = Buffer {
+    words: [("BUFFER", "GenericIOBuffer"), ("DATA", "Any"), ("SIZE", "Any"), ("FLAG", "Any")],
+    fits: |_| true,
+};
+
+/// Until Julia 1.10.
+const VECTOR_BUFFER: Buffer = Buffer {
+    words: [
+        ("BUFFER", "GenericIOBuffer{Vector{UInt8}}"),
+        ("DATA", "Vector{UInt8}"),
+        ("SIZE", "Int64"),
+        ("FLAG", "Bool"),
+    ],
+    fits: |cx| cx.types.vector(Type::UINT8).is_ok_and(|bytes| has_fields(cx, bytes, false)),
+};
+
+/// Since Julia 1.11.
+const MEMORY_BUFFER: Buffer = Buffer {
+    words: [
+        ("BUFFER", "GenericIOBuffer{Memory{UInt8}}"),
+        ("DATA", "Memory{UInt8}"),
+        ("SIZE", "Int64"),
+        ("FLAG", "Bool"),
+    ],
+    fits: |cx| cx.types.memory(Type::UINT8).is_ok_and(|bytes| has_fields(cx, bytes, true)),
+};
+
+const fn part(text: &'static str, needs: &'static [&'static str]) -> Part {
+    Part { text, needs, buffer: None }
+}
+
+const fn writing(buffer: &'static Buffer) -> Part {
+    Part { text: include_str!("prelude_buffer.jlir"), needs: &["GenericIOBuffer"], buffer: Some(buffer) }
+}
+
+const PARTS: [Part; 9] = [
+    part(include_str!("prelude.jlir"), &[]),
+    part(include_str!("prelude_more.jlir"), &[]),
+    part(include_str!("prelude_strings.jlir"), &[]),
+    part(include_str!("prelude_dict.jlir"), &["Dict"]),
+    part(include_str!("prelude_io.jlir"), &["GenericIOBuffer"]),
+    writing(&ANY_BUFFER),
+    writing(&VECTOR_BUFFER),
+    writing(&MEMORY_BUFFER),
+    part(include_str!("prelude_dates.jlir"), &["GenericIOBuffer", "Date", "UTInstant", "Day"]),
 ];
+
+impl Part {
+    /// The text with the types of its buffer.
+    fn text(&self) -> Cow<'static, str> {
+        let words = self.buffer.map(|buffer| buffer.words);
+        let replaced = |text: String, (word, ty): (&str, &str)| text.replace(word, ty);
+        match words {
+            Some(words) => Cow::Owned(words.into_iter().fold(self.text.to_owned(), replaced)),
+            None => Cow::Borrowed(self.text),
+        }
+    }
+
+    /// Whether a program has the types that the text needs, as the text knows them.
+    fn fits(&self, cx: &Context) -> bool {
+        let has_type = |name: &&str| cx.types.find_decl(cx.names.intern(name)).is_some();
+        self.needs.iter().all(has_type) && self.buffer.is_none_or(|buffer| (buffer.fits)(cx))
+    }
+}
+
+/// Whether a program declares the buffer of these bytes with the fields of Julia, those since 1.11 or those before.
+fn has_fields(cx: &Context, bytes: Type, since_memory: bool) -> bool {
+    let (names, types) = (&cx.names, &cx.types);
+    let decl = types.find_decl(names.intern("GenericIOBuffer"));
+    let Some(ty) = decl.and_then(|decl| types.nominal(decl, &[bytes]).ok()) else { return false };
+    let has = |name: &str, ty_of_field: Type| {
+        let name = names.intern(name);
+        let mut fields = types.fields(ty).into_iter().flatten();
+        fields.any(|field| field.name == name && field.ty == ty_of_field)
+    };
+    types.is_mutable(ty)
+        && has("data", bytes)
+        && ["size", "ptr", "maxsize"].iter().all(|name| has(name, Type::INT64))
+        && ["writable", "append"].iter().all(|name| has(name, Type::BOOL))
+        && has("reinit", Type::BOOL) == since_memory
+}
 
 /// The functions of the texts by name, each with the parts that have methods of it.
 static FUNCTIONS: LazyLock<BTreeMap<&'static str, BTreeSet<usize>>> = LazyLock::new(|| {
@@ -116,14 +198,12 @@ impl Prelude {
 
     /// Adds the methods of a function that a part has; false if the part means nothing in the context.
     fn add_from(&mut self, part: usize, function: Type, module: &mut Module) -> bool {
-        let Part { text, needs } = &PARTS[part];
-        let (names, types) = (&module.cx.names, &module.cx.types);
-        let has_type = |name: &&str| types.find_decl(names.intern(name)).is_some();
-        if !needs.iter().all(has_type) {
+        let part_of = &PARTS[part];
+        if !part_of.fits(&module.cx) {
             return false;
         }
-        let read = self.read[part].get_or_insert_with(|| match SourceFile::new("prelude", *text) {
-            Ok(source) => text::read(&source, &module.cx).0.module,
+        let read = self.read[part].get_or_insert_with(|| match SourceFile::new("prelude", part_of.text()) {
+            Ok(source) => text::read_library(&source, &module.cx).0.module,
             Err(_) => Module::new(module.cx.clone()),
         });
         for (_, func) in read.funcs() {
@@ -177,18 +257,31 @@ mod tests {
 
     #[test]
     fn the_text_is_right_and_calls_nothing_that_it_has_not() {
-        let types = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n\
-                     struct Day\n    value::Int64\nend\n\
+        // Fields that are not Julia's, and the fields until 1.10.
+        let few = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n";
+        let old = "mutable struct GenericIOBuffer{T}\n    data::T\n    writable::Bool\n    append::Bool\n    size::Int64\n    \
+                   maxsize::Int64\n    ptr::Int64\nend\n";
+        let new = old.replace("    append", "    reinit::Bool\n    append");
+        let dates = "struct Day\n    value::Int64\nend\n\
                      struct UTInstant{P}\n    periods::P\nend\n\
                      struct Date\n    instant::UTInstant{Day}\nend\n";
-        for part in PARTS {
+        let all = [few, old, &new].map(|buffer| format!("{buffer}{dates}"));
+        let all_types = all.each_ref().map(String::as_str);
+        for (types, part) in
+            all_types.into_iter().flat_map(|types| PARTS.iter().map(move |part| (types, part)))
+        {
             let cx = Context::new();
             if !part.needs.is_empty() {
-                text::read(&SourceFile::new("types", types).unwrap(), &cx);
+                let names = format!("{types}function uses(x::Dict)::Nothing\n1 ─      return nothing\nend\n");
+                text::read(&SourceFile::new("types", names).unwrap(), &cx);
+            }
+            if !part.fits(&cx) {
+                continue;
             }
             // A part may call those that are there whenever it is.
-            let is_there = |other: &&Part| other.needs.iter().all(|name| part.needs.contains(name));
-            let texts: String = PARTS.iter().filter(is_there).map(|part| part.text).collect();
+            let is_there =
+                |other: &&Part| other.needs.iter().all(|name| part.needs.contains(name)) && other.fits(&cx);
+            let texts: String = PARTS.iter().filter(is_there).map(Part::text).collect();
             let source = SourceFile::new("prelude", &*texts).unwrap();
             let (unit, findings) = text::read(&source, &cx);
             assert!(!findings.has_errors(), "{findings:?}");

@@ -45,7 +45,11 @@ pub(crate) fn of(
     options: &Options,
 ) -> Json {
     let numbers: BTreeMap<FuncId, usize> = logs.iter().enumerate().map(|(n, (id, _))| (*id, n)).collect();
-    let source = source_of(program, module, places);
+    let source = match options.only {
+        None if !program.source().text().is_empty() => source_of(program, places),
+        // A program that was built has no text but the one that it is printed in.
+        _ => printed(module, &numbers),
+    };
     let mut strings = Strings::default();
     let funcs: Vec<Json> = logs
         .iter()
@@ -88,21 +92,27 @@ struct SourceText {
     heads: BTreeMap<FuncId, u32>,
 }
 
-fn source_of(program: &Program, module: &Module, places: &[(FuncId, Place)]) -> SourceText {
+fn source_of(program: &Program, places: &[(FuncId, Place)]) -> SourceText {
     let source = program.source();
     let mut heads: BTreeMap<FuncId, u32> = BTreeMap::new();
-    if !source.text().is_empty() {
-        let line = |place: &Place| if place.end > 0 { source.position(place.start).line } else { 0 };
-        let rows: Vec<u32> = places.iter().map(|(_, place)| line(place)).collect();
-        for ((id, _), &line) in places.iter().zip(&rows).filter(|(_, line)| **line > 1) {
-            heads.entry(*id).or_insert(line - 1);
-        }
-        let lines = source.text().lines().map(str::to_owned).collect();
-        return SourceText { name: source.name().to_owned(), lines, rows, heads };
+    let line = |place: &Place| if place.end > 0 { source.position(place.start).line } else { 0 };
+    let rows: Vec<u32> = places.iter().map(|(_, place)| line(place)).collect();
+    for ((id, _), &line) in places.iter().zip(&rows).filter(|(_, line)| **line > 1) {
+        heads.entry(*id).or_insert(line - 1);
     }
-    // A program that was built has no text but the one that it is printed in.
+    let lines = source.text().lines().map(str::to_owned).collect();
+    SourceText { name: source.name().to_owned(), lines, rows, heads }
+}
+
+/// The text of the functions that have numbers, as it is printed.
+fn printed(module: &Module, numbers: &BTreeMap<FuncId, usize>) -> SourceText {
+    let mut heads: BTreeMap<FuncId, u32> = BTreeMap::new();
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     for (id, func) in module.funcs() {
+        if !numbers.contains_key(&id) {
+            rows.extend(row_lines(func).iter().map(|_| 0));
+            continue;
+        }
         let first = lines.len() as u32 + 1;
         heads.insert(id, first);
         rows.extend(row_lines(func).into_iter().map(|line| first + line));

@@ -53,7 +53,9 @@ pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
     };
     let mut module = program.module().clone();
     let places = watch::number_rows(&mut module);
-    let logs = watch::watch(&module, options.level, &options.passes)?;
+    let ids = module.funcs().map(|(id, _)| id);
+    let shown = ids.filter(|&id| options.shows(&module[id].symbol(&module.cx))).collect::<Vec<_>>();
+    let logs = watch::watch(&module, &shown, options.level, &options.passes)?;
     let mut json = String::new();
     data::of(program, &module, &places, &logs, profile.as_ref(), options).write(&mut json);
     Ok(filled(program.source().name(), &json))

@@ -1,5 +1,7 @@
 //! Options of the page: level, passes, a call to count, the text of an embedder's language.
 
+use std::collections::BTreeSet;
+
 use brolga_opt::OptLevel;
 
 /// How many statements a counted call may run unless [`Options::steps`] says otherwise: about half a minute of the interpreter.
@@ -19,6 +21,16 @@ pub struct Options {
     /// The text in an embedder's language that the program was made from. The lines of its rows
     /// ([`Place::line`](brolga_ir::func::Place::line)) are lines of this text.
     pub source: Option<Source>,
+    /// The symbols of the functions that the page shows; all if there is none. Their text is printed, so that nothing of the others is in the page but
+    /// rows that were inlined.
+    pub only: Option<BTreeSet<String>>,
+}
+
+impl Options {
+    /// Whether the page shows a function.
+    pub(crate) fn shows(&self, symbol: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(symbol))
+    }
 }
 
 /// A text that a program was made from.

@@ -12,7 +12,7 @@
 // open views when the selection changes.
 'use strict';
 
-const OVERSCAN = 8;      // rows drawn beyond each edge
+const OVERSCAN = 4;      // rows drawn beyond each edge
 
 // ---- state -------------------------------------------------------------------------------------------------------------
 
@@ -33,6 +33,17 @@ let colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name);
   colours = { add: colour('--add'), del: colour('--del'), chg: colour('--chg'), mov: colour('--accent'), lit: colour('--lit-edge'), hit: '#eab308' };
+}
+
+/** Panes that were scrolled and not drawn since. All are measured before one is drawn, so that the browser computes the layout once for a frame. */
+const moved = new Set();
+function hasMoved(pane) {
+  if (!moved.size) requestAnimationFrame(() => {
+    const panes = [...moved], tops = panes.map(pane => pane.scroll.scrollTop);
+    moved.clear();
+    panes.forEach((pane, i) => pane.draw(false, tops[i]));
+  });
+  moved.add(pane);
 }
 
 /** A pane: a bar with the choice of the view, rows or a picture, and a ruler. */
@@ -56,7 +67,7 @@ class Pane {
     this.ruler = h('canvas.ruler');
     this.body = h('div.body', {}, this.scroll, this.ruler);
     this.node = h('section.pane', {}, h('div.bar', {}, this.select, this.info, beside, below, close), this.body);
-    this.scroll.addEventListener('scroll', () => this.draw());
+    this.scroll.addEventListener('scroll', () => hasMoved(this));
     this.node.addEventListener('pointerdown', () => focusPane(S.panes.indexOf(this)), true);
     this.holder.addEventListener('click', event => this.clicked(event));
     this.holder.addEventListener('mouseover', event => hoverWord(event.target.dataset?.w ?? null));
@@ -196,22 +207,38 @@ class Pane {
     if (!seen && least < Infinity) this.bring(least);
   }
 
-  /** Draws the ruler: changes, what is lit, what was found. */
+  /** Draws the ruler: changes and what was found, which stay while the selection moves, and what is lit. */
   rule() {
     const canvas = this.ruler, view = this.view;
     if (!view?.rows.length || canvas.hidden) return;
     const [width, height] = [10, this.rulerHeight], ratio = devicePixelRatio || 1;
     if (!height) return;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    const g = canvas.getContext('2d');
-    g.scale(ratio, ratio);
     const scale = Math.min(ROW, (height - 2) / (view.rows.length + 3)), size = Math.max(2, Math.min(scale, 4));
-    const query = S.query.toLowerCase();
-    const mark = (i, x, width, colour) => { g.fillStyle = colour; g.fillRect(x, i * scale, width, size); };
-    for (const i of view.changed) mark(i, 1, 3, colours[view.rows[i].change]);
-    for (const origin of S.origins) for (const i of view.byOrigin.get(origin) ?? []) mark(i, 5, 4, colours.lit);
-    if (query) view.rows.forEach((row, i) => { if (row.text.toLowerCase().includes(query)) mark(i, 1, 8, colours.hit); });
+    const mark = (g, i, x, width, colour) => { g.fillStyle = colour; g.fillRect(x, i * scale, width, size); };
+    const sized = canvas => {
+      canvas.width = width * ratio;
+      canvas.height = height * ratio;
+      const g = canvas.getContext('2d');
+      g.scale(ratio, ratio);
+      return g;
+    };
+    const key = `${height}/${ratio}/${S.theme}/${S.query}`;
+    if (this.ruled?.view !== view || this.ruled.key !== key) {
+      const still = document.createElement('canvas'), g = sized(still), query = S.query.toLowerCase();
+      // Of rows that share a pixel one is drawn.
+      let last = -1;
+      for (const i of view.changed) {
+        const y = Math.floor(i * scale * ratio), colour = colours[view.rows[i].change];
+        if (y !== last) mark(g, i, 1, 3, colour);
+        last = y;
+      }
+      if (query) view.rows.forEach((row, i) => { if (row.text.toLowerCase().includes(query)) mark(g, i, 1, 8, colours.hit); });
+      this.ruled = { view, key, still, g: sized(canvas) };
+    }
+    const { still, g } = this.ruled;
+    g.clearRect(0, 0, width, height);
+    g.drawImage(still, 0, 0, width, height);
+    for (const origin of S.origins) for (const i of view.byOrigin.get(origin) ?? []) mark(g, i, 5, 4, colours.lit);
   }
 }
 
@@ -327,6 +354,12 @@ function hoverWord(word) {
   if (word) for (const node of document.querySelectorAll('[data-w]')) if (node.dataset.w === word) node.classList.add('same');
 }
 
+/** How many rows of a function's CLIF or machine code come from each origin. */
+function rowsByOrigin(f, kind) {
+  f.perOrigin ??= {};
+  return f.perOrigin[kind] ??= f[kind][0].reduce((counts, o) => counts.set(o, (counts.get(o) ?? 0) + 1), new Map());
+}
+
 function status() {
   const box = $('footer');
   const f = D.funcs[S.func];
@@ -338,10 +371,10 @@ function status() {
     parts.push(h('span', {}, `${line ? 'line ' : ''}`, h('b', {}, line ? String(line) : 'no line'), owner && owner !== f ? ` of ${owner.symbol}` : ''));
     if (text) parts.push(h('code', {}, text));
     if (D.counts) parts.push(h('span', {}, h('b', {}, number(countOf(origin))), ' times'));
-    const count = (part, word) => part ? part[0].filter(o => S.origins.has(o)).length : null;
-    for (const [part, word] of [[f.clif, 'row of CLIF'], [f.asm, 'instruction']]) {
-      const n = count(part);
-      if (n !== null) parts.push(h('span', {}, h('b', {}, String(n)), ' ' + (n === 1 ? word : word.replace(/^\w+/, '$&s'))));
+    for (const [kind, word] of [['clif', 'row of CLIF'], ['asm', 'instruction']]) {
+      if (!f[kind]) continue;
+      const rows = rowsByOrigin(f, kind), n = [...S.origins].reduce((sum, o) => sum + (rows.get(o) ?? 0), 0);
+      parts.push(h('span', {}, h('b', {}, String(n)), ' ' + (n === 1 ? word : word.replace(/^\w+/, '$&s'))));
     }
   } else {
     parts.push(h('span', {}, 'Select a row: what comes from it lights up in every pane'));

@@ -147,9 +147,16 @@ function loopNest(f, st) {
 
 /** Marks the nodes whose rows are lit. */
 function litNodes(pane) {
-  for (const node of pane.nodes ?? []) {
-    const isLit = node.func !== undefined ? node.func === S.func : [...S.origins].some(o => node.origins.has(o));
-    $(`[data-n="${node.n}"]`, pane.body)?.classList.toggle('lit', isLit);
+  const nodes = pane.nodes ?? [];
+  // The nodes of a picture stay until another one is drawn.
+  if (pane.elements?.nodes !== nodes) {
+    const byNumber = new Map([...pane.body.querySelectorAll('[data-n]')].map(element => [element.dataset.n, element]));
+    pane.elements = { nodes, byNumber };
+  }
+  const origins = [...S.origins];
+  for (const node of nodes) {
+    const isLit = node.func !== undefined ? node.func === S.func : origins.some(o => node.origins.has(o));
+    pane.elements.byNumber.get(String(node.n))?.classList.toggle('lit', isLit);
   }
 }
 

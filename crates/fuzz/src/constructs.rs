@@ -434,7 +434,7 @@ pub const ALL: &[Construct] = &[
         })
     }),
     compiled("loops in a row", |n| one(|b| (0..n).for_each(|_| looping(b, |_| ())))),
-    compiled("loops in loops", |n| one(|b| nest(b, n.min(2000)))),
+    compiled("loops in loops", |n| one(|b| nest(b, n))),
     compiled("φ of one loop", |n| {
         one(|b| {
             let entry = b.label;

@@ -20,11 +20,13 @@
 //! | `check` | one question about an input, and a failure that can be replayed |
 //! | `reduce` | a failing program made smaller |
 //! | `targets` | what fuzzers feed |
+//! | `campaign` | one input after another, each from a seed |
 //!
 //! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
 //! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
 //! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
 
+pub mod campaign;
 pub mod check;
 pub mod constructs;
 pub mod dynamic;

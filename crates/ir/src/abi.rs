@@ -132,6 +132,19 @@ pub enum NotNative {
     NoLayout(LayoutError),
 }
 
+/// The reason as a clause with the type's number. [`NotNative::display`] has its text.
+impl fmt::Display for NotNative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotNative::Width(ty) => write!(f, "`{ty:?}` has a width that no register has"),
+            NotNative::Token => f.write_str("a token is no value"),
+            NotNative::NoLayout(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotNative {}
+
 impl NotNative {
     /// The reason as a clause: what is missing, without the place.
     pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {

@@ -28,6 +28,8 @@ pub enum BaseAction {
     /// Gives the text of the operands, one after the other, as a string. Structs that a program declares have no text here: they may have methods
     /// that the program lacks.
     Text,
+    /// Gives the text of the operand as code has it (`"a"`, `:b`), as a string; as [`Text`](BaseAction::Text) of no struct that a program declares.
+    Shown,
     /// Writes the operands as text, one after the other, and returns `nothing`.
     Print {
         /// Whether a line end follows.
@@ -59,7 +61,7 @@ macro_rules! base_fns {
     };
 }
 
-use BaseAction::{Print, Rethrow, Text, Throw};
+use BaseAction::{Print, Rethrow, Shown, Text, Throw};
 
 base_fns! {
     /// `(array, index)`, the index being an integer or a tuple of them.
@@ -90,6 +92,8 @@ base_fns! {
     Print "Base" "print" Arity::at_least(0), Print { newline: false };
     /// The text of the operands and a line end.
     Println "Base" "println" Arity::at_least(0), Print { newline: true };
+    /// The text of the operand as code has it, as a string.
+    Repr "Base" "repr" Arity::exactly(1), Shown;
 }
 
 impl BaseFn {
@@ -167,7 +171,7 @@ impl BaseFn {
 
     /// Whether the call comes back. The others throw.
     pub fn returns(self) -> bool {
-        matches!(self.action(), BaseAction::Print { .. } | BaseAction::Text)
+        matches!(self.action(), BaseAction::Print { .. } | BaseAction::Text | BaseAction::Shown)
     }
 }
 

@@ -52,24 +52,30 @@
 //! **Blocks.** The entry exists from the start. A block gets its position in the layout when it is first switched to. A
 //! block is *sealed* when all jumps to it are known; sealing early creates fewer φ. `finish` seals the remaining blocks.
 //!
-//! **Variables** become values and φ (`vars`). A handler sees them as they were at its `enter`; for values that change
-//! inside the protected blocks, add [`Op::Upsilon`] and [`Op::PhiC`] by hand.
+//! **Variables** become values and φ (`vars`). A handler sees what was assigned last before the exception, also inside the protected blocks.
+//!
+//! **Shapes.** [`Builder::if_else`], [`Builder::while_loop`] and [`Builder::try_catch`] make blocks and seal them ([`shapes`]).
+//!
+//! **Types.** [`Record`] declares structs, also those of closures.
 //!
 //! **Inlining** can be requested or forbidden for a function and for a call ([`Builder::set_inlining`],
 //! [`Builder::set_call_inlining`]).
 
 mod error;
 mod hints;
+mod records;
+pub mod shapes;
 mod vars;
 
 pub use error::BuildError;
+pub use records::Record;
 pub use vars::Variable;
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::entity::{Block, Inst, Slot, Value};
-use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData};
+use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData, ValueName};
 use crate::function_name::FunctionName;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::module::Module;
@@ -79,7 +85,7 @@ use crate::signature::method_symbol;
 use crate::types::{Type, TypeError};
 use crate::verify::{Violation, point_into_printout, verify_func, verify_inst};
 use cranelift_entity::SecondaryMap;
-use vars::Vars;
+use vars::{Protection, Vars};
 
 /// A function under construction.
 #[derive(Debug)]
@@ -138,7 +144,7 @@ impl<'c> Builder<'c> {
         let at = func.make_block();
         func.append_block(at);
         let mut vars = Vars::default();
-        vars.mark_sealed(at);
+        vars.mark_entry(at);
         Builder { cx, func, at, place: Place::default(), vars, ended: SecondaryMap::new() }
     }
 
@@ -156,6 +162,20 @@ impl<'c> Builder<'c> {
     pub fn param(&self, n: usize) -> Result<Value, BuildError> {
         let first = usize::from(self.func.level == Level::High);
         self.func.params().get(n.saturating_add(first)).copied().ok_or(BuildError::NoParam(n))
+    }
+
+    /// Says which file the source lines of this function are counted in, for debuggers and profilers.
+    pub fn set_file(&mut self, file: &str) {
+        let file = self.cx.names.intern(file);
+        self.func.set_file(Some(file));
+    }
+
+    /// Says that a value is a variable of the source, which debuggers show by this name.
+    pub fn name_value(&mut self, value: Value, name: &str) -> Result<(), BuildError> {
+        let ty = self.type_of(value)?;
+        let name = self.cx.names.intern(name);
+        self.func.name_value(ValueName { value, name, ty });
+        Ok(())
     }
 
     /// Sets the source line of the statements added from now on; 0 for none.
@@ -202,6 +222,12 @@ impl<'c> Builder<'c> {
         self.vars.declare(ty)
     }
 
+    /// A variable that debuggers show by this name, as far as its values are kept. Arguments are shown too in a function that has one.
+    pub fn declare_named_var(&mut self, name: &str, ty: Type) -> Variable {
+        let name = self.cx.names.intern(name);
+        self.vars.declare_named(name, ty)
+    }
+
     /// Assigns to a variable.
     pub fn def_var(&mut self, variable: Variable, value: Value) -> Result<(), BuildError> {
         let given = self.type_of(value)?;
@@ -211,7 +237,15 @@ impl<'c> Builder<'c> {
             let message = format!("{variable} has the type `{wanted}`, but a `{given}` is assigned");
             return Err(BuildError::VariableType { variable, message });
         }
+        if self.ended[self.at] && !self.vars.protections(self.at).is_empty() {
+            return Err(BuildError::BlockEnded(self.at));
+        }
         self.vars.define(variable, self.at, value);
+        self.vars.name(&mut self.func, variable, value);
+        for store in self.vars.store_for_handlers(&mut self.func, variable, self.at, value) {
+            self.func.set_place(store, self.place);
+            self.func.append_inst(store, self.at);
+        }
         Ok(())
     }
 
@@ -521,8 +555,12 @@ impl<'c> Builder<'c> {
         self.end(Op::Branch, &[cond], &[then, other], &[]).map(|_| ())
     }
 
-    /// Returns from the function.
+    /// Returns from the function, out of all handlers that are in force.
     pub fn ret(&mut self, values: &[Value]) -> Result<(), BuildError> {
+        let tokens: Vec<Value> = self.vars.protections(self.at).iter().rev().map(|p| p.token).collect();
+        if !tokens.is_empty() {
+            self.leave(&tokens)?;
+        }
         self.end(Op::Return, values, &[], &[]).map(|_| ())
     }
 
@@ -537,9 +575,26 @@ impl<'c> Builder<'c> {
         Ok(self.only_result(inst))
     }
 
+    /// Removes the handlers of these tokens, innermost first.
+    pub fn leave(&mut self, tokens: &[Value]) -> Result<(), BuildError> {
+        self.statement(Op::Leave, tokens, &[]).map(|_| ())
+    }
+
+    /// Whether the current block has ended, so that nothing can be added to it.
+    pub fn has_ended(&self) -> bool {
+        self.ended[self.at]
+    }
+
     /// The finished function, or all violations of the verifier's rules.
     pub fn finish(mut self) -> Result<Func, BuildError> {
-        self.vars.finish(&mut self.func);
+        self.vars.finish(&mut self.func).map_err(BuildError::NeverAssigned)?;
+        if !self.func.value_names().is_empty() {
+            for (n, param) in self.func.sig.params.clone().iter().enumerate() {
+                if let (Some(name), Some(&value)) = (param.name, self.func.params().get(n)) {
+                    self.func.name_value(ValueName { value, name, ty: param.ty });
+                }
+            }
+        }
         match verify_func(self.cx, &self.func) {
             Ok(()) => Ok(self.func),
             Err(violations) => {
@@ -586,6 +641,11 @@ impl<'c> Builder<'c> {
             }
         }
         let inst = self.add(op, args, targets, results)?;
+        let entered = match (op, targets, self.func.result(inst)) {
+            (Op::Enter, &[_, handler], Some(token)) => Some(Protection { handler, token }),
+            _ => None,
+        };
+        self.vars.protect(&mut self.func, self.at, targets, entered).map_err(BuildError::Protected)?;
         self.ended[self.at] = true;
         for &target in targets {
             self.vars.add_pred(target, self.at);
@@ -625,6 +685,9 @@ impl<'c> Builder<'c> {
             return Err(self.refuse(&violation));
         }
         self.func.append_inst(inst, self.at);
+        if op == Op::Leave {
+            self.vars.leave(self.at, args.len());
+        }
         Ok(inst)
     }
 

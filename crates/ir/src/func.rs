@@ -42,9 +42,12 @@ use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, S
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
+mod debug;
 mod hints;
 
 pub use crate::signature::{Param, Signature};
+use debug::DebugNames;
+pub use debug::ValueName;
 
 /// A callee.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -220,6 +223,7 @@ pub struct Func {
     hints: FxHashMap<Inst, Hint>,
     loop_notes: FxHashMap<Block, Meta>,
     root_maps: FxHashMap<Inst, RootMap>,
+    debug: DebugNames,
 }
 
 impl Func {
@@ -258,6 +262,7 @@ impl Func {
             hints: FxHashMap::default(),
             loop_notes: FxHashMap::default(),
             root_maps: FxHashMap::default(),
+            debug: DebugNames::default(),
         };
         for n in 0..func.sig.params.len() {
             let data = ValueData { def: ValueDef::Param(n as u32), ty: func.sig.params[n].ty };
@@ -547,6 +552,7 @@ impl Func {
 
     /// Replaces every operand `v` of every placed instruction by `with(v)`, once: replacements are not replaced again.
     pub fn replace_values(&mut self, mut with: impl FnMut(Value) -> Value) {
+        self.debug.values.iter_mut().for_each(|name| name.value = with(name.value));
         let mut block = self.entry();
         while let Some(b) = block {
             let mut inst = self.first_inst(b);

@@ -377,6 +377,14 @@ impl Module {
         fits.iter().all(|&b| lowest == b || self.is_more_specific(lowest, b)).then_some(lowest)
     }
 
+    /// Whether several methods of `function` accept arguments of these types (without the function object), and none of them is the most specific.
+    ///
+    /// Cost: as [`Module::find_method`].
+    pub fn is_ambiguous(&self, function: Type, args: &[Type]) -> bool {
+        let fits = |&id: &FuncId| self.funcs[id].level == Level::High && self.accepts(id, args);
+        self.find_method(function, args).is_none() && self.methods(function).iter().any(fits)
+    }
+
     /// The method of `function` for exactly these types (without the function object), which is the most specific one for them: whatever
     /// else takes them takes at least all that this one does. `None` also if a method has variables, by which others may be more specific.
     pub fn find_exact(&self, function: Type, args: &[Type]) -> Option<FuncId> {

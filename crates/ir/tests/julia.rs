@@ -426,3 +426,53 @@ fn other_spellings() {
          CodeInfo(\n1 ─ %1 = Main.Alias::Type{Gen{Int64}}\n│   %2 = %new(Alias, x)::Gen{Int64}\n│   %3 = Base.getfield(%2, :x)::Int64\n└──      return %3\n) => Int64\n",
     );
 }
+
+/// A program may declare types with names of Julia's own: alone the name means its type, and Julia's has `Core` in front.
+#[test]
+fn types_with_names_of_julias_own() {
+    let boxes = "# types: struct Box; w::Int64; h::Int64; end\n\
+         # signature: area(b::Main.Programs.Box)::Int64\nCodeInfo(\n1 ─ %1 = Base.getfield(b, :w)::Int64\n│   %2 = Base.getfield(b, :h)::Int64\n\
+         │   %3 = Base.mul_int(%1, %2)::Int64\n└──      return %3\n) => Int64\n\
+         # signature: f(x::Int64)::Int64\n# check: f(3) == 10\nCodeInfo(\n1 ─ %1 = %new(Box, x, 2)::Box\n│   %2 = %new(Core.Box)::Core.Box\n\
+         │   %3 = invoke Main.area(%1::Box)::Int64\n│        Core.setfield!(%2, :contents, %3)::Int64\n│   %5 = Core.getfield(%2, :contents)::Any\n\
+         │   %6 = Core.typeassert(%5, Int64)::Int64\n│   %7 = (%2 isa Box)::Bool\n│   %8 = Core.ifelse(%7, 0, 4)::Int64\n│   %9 = Base.add_int(%6, %8)::Int64\n\
+         └──      return %9\n) => Int64\n";
+    passes(boxes);
+    // What stands for literals, exceptions and tokens is Julia's.
+    let pairs = "# types: struct Pair; a::Int64; end\n# types: struct KeyError; code::Int64; end\n# types: struct Token; at::Int64; end\n\
+         # signature: f(x::Int64)::Any\n# check: f(3) == (Pair(3), :a => 1)\nCodeInfo(\n1 ─ %1 = %new(Pair, x)::Pair\n│   %2 = Core.tuple(%1, :a => 1)::Tuple{Pair, Core.Pair{Symbol, Int64}}\n\
+         └──      return %2\n) => Any\n\
+         # signature: g(x::Int64)::Int64\n# check: g(3) == 3\nCodeInfo(\n1 ─ %1 = %new(Token, x)::Token\n│   %2 = Base.getfield(%1, :at)::Int64\n└──      return %2\n) => Int64\n\
+         # signature: h(x::Int64)::Int64\n# throws: h(1) Core.KeyError\nCodeInfo(\n1 ─ %1 = %new(Core.KeyError, x)::Core.KeyError\n│        Core.throw(%1)::Union{}\n└──      unreachable\n) => Int64\n";
+    passes(pairs);
+    // A declaration that says what Julia's says is Julia's.
+    let same = "# types: struct Pair{A, B}; first::A; second::B; end\n# types: abstract type AbstractDict{K, V} end\n\
+         # signature: f(x::Int64)::Core.Pair{Symbol, Int64}\n# check: f(3) == (:a => 3)\nCodeInfo(\n1 ─ %1 = %new(Pair{Symbol, Int64}, :a, x)::Pair{Symbol, Int64}\n└──      return %1\n) => Pair{Symbol, Int64}\n";
+    let source = SourceFile::new("t", same).unwrap();
+    let (unit, found) = read(&source, &Context::new());
+    assert!(!found.has_errors() && unit.types.iter().all(|decl| decl.is_builtin()));
+    passes(same);
+    // Types are spelled with some names.
+    for name in ["Int64", "Array{T, N}", "Vector{T}", "Union", "Tuple", "Type", "Function"] {
+        let text = format!(
+            "# types: struct {name}; x::Int32; end\n# signature: f()::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n"
+        );
+        assert!(refusal("t", &text).is_some_and(|why| why.contains("cannot be declared")), "{name}");
+    }
+}
+
+#[test]
+fn a_call_that_several_methods_fit_says_so() {
+    let text = "function f(x::Int64, y::Any)::Int64\n1 ─     return 1\nend\nfunction f(x::Any, y::Int64)::Int64\n1 ─     return 2\nend\n\
+         function g(x::Any)::Any\n1 ─ %1 = Main.f(x, x)::Any\n└──      return %1\nend\n# throws: g(1) MethodError\n# throws: g(\"a\") MethodError\n";
+    passes(text);
+    let source = SourceFile::new("t", text).unwrap();
+    let (unit, _) = read(&source, &Context::new());
+    let says = |at: usize| {
+        let mut interp = Interp::new(&unit.module, Options::default(), Box::new(SimMemory::default()));
+        let outcome = interp.run_call(&unit.checks[at].call).expect_err("an exception");
+        interp.describe(&outcome)
+    };
+    assert!(says(0).contains("0xfffffffffffffffe"), "{}", says(0));
+    assert!(says(1).contains("0x0000000000000000"), "{}", says(1));
+}

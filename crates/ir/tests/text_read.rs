@@ -320,6 +320,23 @@ fn unknown_names_bring_known_ones() {
     assert_eq!(note(&body("builtin Core.zzz(1)::Any")), ("unknown-name", String::new()));
 }
 
+/// Each search looks at all names, so as many searches as names would be quadratic.
+#[test]
+fn known_names_are_looked_for_a_bounded_number_of_times() {
+    const COUNT: usize = 500;
+    let fields = |i| format!("struct S{i}\n    x::Main.T{i}\nend\n");
+    let supertypes = |i| format!("struct S{i} <: T{i}\n    x::Int64\nend\n");
+    let rows = (0..COUNT).map(|i| format!("│   %{} = intrinsic Base.ad_int{i}(x, x)::Int64\n", i + 1));
+    let intrinsics =
+        format!("function f(x::Int64)::Int64\n1 ─ nothing\n{}└── return x\nend\n", rows.collect::<String>());
+    let texts = [(0..COUNT).map(fields).collect(), (0..COUNT).map(supertypes).collect(), intrinsics];
+    for text in texts {
+        let (_, found) = read(&source(&text), &Context::new());
+        let named = found.iter().filter(|finding| !finding.notes.is_empty()).count();
+        assert!(found.iter().count() > named && (1..=COUNT / 10).contains(&named), "{named}: {text:.60}");
+    }
+}
+
 #[test]
 fn faults_are_found_where_they_are() {
     let body = |rows: &str| format!("function f(x::Int64)::Any\n{rows}\nend\n");

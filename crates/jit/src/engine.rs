@@ -24,7 +24,7 @@ use crate::memory::code_memory::{CodeMemory, CodeMemoryOptions};
 use crate::memory::error::CodeMemoryError;
 use crate::memory::evictor::Evictor;
 use crate::memory::reservation::CodeMemoryStats;
-use crate::tiering::upgrade::Hot;
+use crate::tiering::upgrade::UpgradeQueue;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
 const EVICTIONS: u32 = 24;
@@ -90,7 +90,7 @@ struct Shared {
     entries: Entries,
     places: Arc<Places>,
     selectors: Arc<Selectors>,
-    hot: Hot,
+    upgrades: UpgradeQueue,
 }
 
 impl Jit {
@@ -111,7 +111,7 @@ impl Jit {
             LinkerKind::Loader => Box::new(Loader::new(memory.clone(), map.clone())),
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory.clone(), map.clone())),
         };
-        let (entries, hot) = (Entries::default(), Hot::default());
+        let (entries, upgrades) = (Entries::default(), UpgradeQueue::default());
         let (evictor, limits) = (Mutex::default(), options.limits);
         let generators = Generators::new(limits);
         let room = Room::new();
@@ -129,7 +129,7 @@ impl Jit {
             entries,
             places,
             selectors,
-            hot,
+            upgrades,
         };
         Ok(Jit { shared: Arc::new(shared) })
     }
@@ -324,8 +324,8 @@ impl Jit {
     }
 
     /// What has become hot.
-    pub(crate) fn hot(&self) -> &Hot {
-        &self.shared.hot
+    pub(crate) fn upgrades(&self) -> &UpgradeQueue {
+        &self.shared.upgrades
     }
 
     /// Whether both are the same engine.

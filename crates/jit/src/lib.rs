@@ -44,9 +44,11 @@ mod unit;
 
 pub use brolga_instances::{Evicted, Moving};
 pub use call::activation::{Activation, RawEntry, activate};
-pub use call::func::{CallError, LookupError, NoValue, TypedFunc, UntypedFunc, Word, WrongArgument};
+pub use call::func::{CallError, LookupError, NoValue, UntypedFunc, Word, WrongArgument};
+pub use call::guest::AsyncCall;
 pub use call::scoped::{Scoped, ScopedFunc, ScopedParams, Text, Vector};
-pub use call::value::{Handle, Params, Value, ValueError};
+pub use call::typed::TypedFunc;
+pub use call::value::{Handle, Params, StructValue, Value, ValueError};
 pub use cell::{
     Body, CellError, CellFacts, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell,
     Reserved, Superseded, Switch, Target,

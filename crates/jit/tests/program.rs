@@ -151,31 +151,52 @@ fn code_that_counts_where_no_cell_is_is_refused() {
     assert_eq!(cells.branch(5), (1, 0));
 }
 
-#[test]
-fn a_frame_larger_than_the_reserve_is_guarded_at_the_entry() {
+/// A function that gives twice its argument through a slot of so many bytes; or the argument and what `name` gives for it, again and again.
+fn with_frame(cx: &Context, name: &str, bytes: u32, recursive: bool) -> Func {
     use brolga_ir::func::SlotData;
     use brolga_ir::op::{Access, Region};
-    const FRAME: u32 = 1 << 20;
+    function(cx, name, |func, block, x| {
+        let slot = func.add_slot(SlotData::bytes(bytes, 3));
+        let address = func.make_inst(Op::SlotAddr(slot), &[], &[], &[Type::PTR]);
+        func.append_inst(address, block);
+        let address = func.result(address).unwrap();
+        let access = Access { offset: 0, region: Region::Slot, align_log2: 3 };
+        let store = func.make_inst(Op::Store(access), &[address, x], &[], &[]);
+        func.append_inst(store, block);
+        let value = if recursive { call(cx, func, block, name, x) } else { x };
+        let load = func.make_inst(Op::Load(access), &[address], &[], &[INT]);
+        func.append_inst(load, block);
+        let loaded = func.result(load).unwrap();
+        vec![add(func, block, value, loaded)]
+    })
+}
+
+/// A function in which one tier needs a frame of many megabytes and another one does not is compiled by both. Where the stack is too short it throws.
+#[test]
+fn a_frame_larger_than_most_stacks_is_made() {
+    const FRAME: u32 = 48 << 20;
+    for tier in TIERS {
+        let (jit, cx) = (engine(), Context::new());
+        let flat = with_frame(&cx, "flat", FRAME, false);
+        let unit = jit.build(&cx, &[source(&flat, "flat")], tier, &[]).unwrap();
+        let run = |stack: u32| {
+            let unit = unit.clone();
+            let thread = std::thread::Builder::new().stack_size(stack as usize);
+            let call = move || unit.func::<(i64,), i64>("flat").unwrap().call((21,));
+            thread.spawn(call).unwrap().join().unwrap()
+        };
+        let Err(CallError::Exception(thrown)) = run(FRAME) else { panic!("no exception") };
+        assert_eq!(thrown.kind, ExceptionKind::StackOverflowError);
+        assert_eq!(run(FRAME + (4 << 20)), Ok(42));
+    }
+}
+
+#[test]
+fn a_frame_larger_than_the_reserve_is_guarded_at_the_entry() {
     for tier in TIERS {
         let (jit, cx) = (engine(), Context::new());
         // deep(n) = 1 + deep(n), through a megabyte of stack each time, and flat(n) = n through the same megabyte.
-        let with_frame = |name: &str, recursive: bool| {
-            function(&cx, name, |func, block, x| {
-                let slot = func.add_slot(SlotData::bytes(FRAME, 3));
-                let address = func.make_inst(Op::SlotAddr(slot), &[], &[], &[Type::PTR]);
-                func.append_inst(address, block);
-                let address = func.result(address).unwrap();
-                let access = Access { offset: 0, region: Region::Slot, align_log2: 3 };
-                let store = func.make_inst(Op::Store(access), &[address, x], &[], &[]);
-                func.append_inst(store, block);
-                let value = if recursive { call(&cx, func, block, "deep", x) } else { x };
-                let load = func.make_inst(Op::Load(access), &[address], &[], &[INT]);
-                func.append_inst(load, block);
-                let loaded = func.result(load).unwrap();
-                vec![add(func, block, value, loaded)]
-            })
-        };
-        let (deep, flat) = (with_frame("deep", true), with_frame("flat", false));
+        let (deep, flat) = (with_frame(&cx, "deep", 1 << 20, true), with_frame(&cx, "flat", 1 << 20, false));
         let unit = jit.build(&cx, &[source(&deep, "deep"), source(&flat, "flat")], tier, &[]).unwrap();
         let run = |name: &str| unit.func::<(i64,), i64>(name).unwrap().call((21,));
         assert_eq!(run("flat"), Ok(42));

@@ -15,6 +15,7 @@ use crate::options::Options;
 use crate::replace::visit;
 use crate::report::StepReport;
 use brolga_ir::{Context, Func, FuncId, Inst, Level, Module, Types};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 /// A pass: what it is called, when it may run, and the function that runs it.
@@ -77,6 +78,39 @@ pub struct PassCx<'a> {
     pub(crate) fuel: &'a mut Fuel,
     pub(crate) report: &'a mut StepReport,
     pub(crate) inlined: &'a mut Vec<FuncId>,
+    pub(crate) clock: &'a PassClock<'a>,
+}
+
+/// Whether the time of a compilation is over, asked in the middle of a pass.
+pub(crate) struct PassClock<'a> {
+    stop: Option<&'a (dyn Fn() -> bool + Send + 'a)>,
+    /// How often it was asked.
+    asked: Cell<u32>,
+    is_over: Cell<bool>,
+}
+
+impl<'a> PassClock<'a> {
+    /// How many questions there are for each look at the clock, which may be a system call.
+    const EACH: u32 = 64;
+
+    pub(crate) fn new(stop: Option<&'a (dyn Fn() -> bool + Send + 'a)>) -> PassClock<'a> {
+        PassClock { stop, asked: Cell::new(0), is_over: Cell::new(false) }
+    }
+
+    /// Whether the pass was told that it is over, so that it left the function half done.
+    pub(crate) fn was_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(stop) = self.stop else { return false };
+        let asked = self.asked.get().wrapping_add(1);
+        self.asked.set(asked);
+        if asked.is_multiple_of(Self::EACH) && stop() {
+            self.is_over.set(true);
+        }
+        self.is_over.get()
+    }
 }
 
 impl<'a> PassCx<'a> {
@@ -91,10 +125,10 @@ impl<'a> PassCx<'a> {
     }
 
     /// Asks for a unit of fuel for one rewrite, and counts it under `counter` if it is given. `false` means that the
-    /// rewrite must not happen.
+    /// rewrite must not happen: there is no fuel, or no time.
     #[must_use]
     pub fn spend(&mut self, counter: &'static str) -> bool {
-        let given = self.fuel.spend();
+        let given = !self.clock.is_over() && self.fuel.spend();
         if given {
             self.report.rewrites += 1;
             self.report.count(counter, 1);
@@ -112,6 +146,9 @@ impl<'a> PassCx<'a> {
         mut rewrite: impl FnMut(&mut Func, &mut Self, Inst, T),
     ) -> Changed {
         visit(func, |func, inst| {
+            if self.clock.is_over() {
+                return ControlFlow::Break(());
+            }
             if let Some(found) = find(func, self, inst) {
                 if !self.spend(counter) {
                     return ControlFlow::Break(());

@@ -19,7 +19,7 @@ use crate::error::{CrashNote, OptError};
 use crate::facts::{Fact, Facts};
 use crate::fuel::Fuel;
 use crate::options::Options;
-use crate::pass::{Changed, Pass, PassCx};
+use crate::pass::{Changed, Pass, PassClock, PassCx};
 use crate::report::{Report, StepReport};
 use brolga_ir::verify::{source_span, verify_func_in};
 use brolga_ir::{Func, Module};
@@ -63,7 +63,7 @@ impl<'a> Cx<'a> {
         self
     }
 
-    /// Asks in front of each pass whether to stop, which is [`OptError::Stopped`].
+    /// Asks in front of each pass, and in passes at each 64th instruction or rewrite, whether to stop, which is [`OptError::Stopped`].
     #[must_use]
     pub fn with_stop(mut self, stop: impl Fn() -> bool + Send + 'a) -> Self {
         self.stop = Some(Box::new(stop));
@@ -249,7 +249,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let mut row = StepReport::new(step.label, pass.name);
         row.runs = 1;
         row.insts_before = self.size(func);
-        let (mut inlined, mut is_begun) = (Vec::new(), false);
+        let (mut inlined, mut is_begun, mut was_over) = (Vec::new(), false, false);
         let start = self.now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if self.has_nothing_to_do(func, step) {
@@ -258,6 +258,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
             is_begun = true;
             self.cx.tell(Moment::Begin(step.label));
             self.facts.provide(pass.needs, func);
+            let clock = PassClock::new(self.cx.stop.as_deref());
             let mut cx = PassCx {
                 module: self.module,
                 options: self.options,
@@ -265,8 +266,11 @@ impl<'s, 'c> PassScope<'s, 'c> {
                 fuel: &mut self.cx.fuel,
                 report: &mut row,
                 inlined: &mut inlined,
+                clock: &clock,
             };
-            (pass.run)(func, &mut cx)
+            let changed = (pass.run)(func, &mut cx);
+            was_over = clock.was_over();
+            changed
         }));
         row.time = self.now().saturating_sub(start);
         if is_begun {
@@ -276,6 +280,9 @@ impl<'s, 'c> PassScope<'s, 'c> {
             note: self.note(func, step, number),
             message: panic_text(&*panic),
         })?;
+        if was_over {
+            return Err(OptError::Stopped);
+        }
         if changed == Changed::Yes {
             row.changed = 1;
             self.changes += 1;

@@ -2,6 +2,7 @@
 //!
 //! One table has their names, arguments and help; a test holds it against what is done.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +72,7 @@ impl Prompt<'_> {
             "opt" | "low" | "asm" | "explore" => self.show(name, args),
             "time" if args.is_empty() => Err(self.message("`:time` takes an expression")),
             "time" => self.timed(args),
-            "dispatch" => dispatch(&self.dylib, args, &self.options),
+            "dispatch" => dispatch(&self.dylib, &args.into(), &|name| Some(name.to_owned()), &self.options),
             "vars" => Ok(self.variables()),
             "load" if args.is_empty() => Err(self.message("`:load` takes a file")),
             "load" => Ok(self.load(Path::new(args))),
@@ -88,11 +89,8 @@ impl Prompt<'_> {
         let symbols = self.definitions.symbols();
         let is_own = |symbol: &str| symbols.contains(&symbol);
         match Form::of(command) {
-            Some(form) => show(&program, form, args, &is_own, &self.options),
-            None => {
-                named(&program, "", &is_own, &self.options)?;
-                explore(&program, args, &self.options)
-            }
+            Some(form) => show(&program, form, &args.into(), &is_own, &self.options),
+            None => explore(&program, args, &is_own, &self.options),
         }
     }
 
@@ -103,15 +101,29 @@ impl Prompt<'_> {
     }
 }
 
+/// The functions that a command is about.
+pub(crate) struct Wanted<'a> {
+    /// As the user says it; empty for all functions.
+    pub(crate) name: &'a str,
+    /// The same in the IR.
+    pub(crate) ir_name: Cow<'a, str>,
+}
+
+impl<'a> From<&'a str> for Wanted<'a> {
+    fn from(name: &'a str) -> Wanted<'a> {
+        Wanted { name, ir_name: name.into() }
+    }
+}
+
 /// The forms that the compiler gives the functions of this name or symbol, or all of the user's own.
 pub(crate) fn show(
     program: &Program,
     form: Form,
-    name: &str,
+    wanted: &Wanted<'_>,
     is_own: &dyn Fn(&str) -> bool,
     options: &Options,
 ) -> Result<Reply, String> {
-    let ids = named(program, name, is_own, options)?;
+    let ids = named(program, wanted, is_own, options)?;
     let (module, settings) = (program.module(), brolga_opt::Options::default());
     let mut stages = Stages::new(module, options.level, &settings, Cx::default());
     let mut text = String::new();
@@ -138,7 +150,7 @@ pub(crate) fn show(
 
 fn named(
     program: &Program,
-    name: &str,
+    wanted: &Wanted<'_>,
     is_own: &dyn Fn(&str) -> bool,
     options: &Options,
 ) -> Result<Vec<FuncId>, String> {
@@ -146,13 +158,13 @@ fn named(
     let fits = |id: &FuncId| {
         let (func, cx) = (&module[*id], &module.cx);
         let symbol = func.symbol(cx);
-        match name {
+        match wanted.name {
             "" => is_own(&symbol),
-            name => symbol == name || func.spelled_name(cx) == name,
+            name => symbol == name || func.spelled_name(cx) == wanted.ir_name,
         }
     };
     let ids: Vec<FuncId> = module.funcs().map(|(id, _)| id).filter(fits).collect();
-    if ids.is_empty() { Err(not_there(name, options)) } else { Ok(ids) }
+    if ids.is_empty() { Err(not_there(wanted.name, options)) } else { Ok(ids) }
 }
 
 fn not_there(name: &str, options: &Options) -> String {
@@ -162,22 +174,42 @@ fn not_there(name: &str, options: &Options) -> String {
     }
 }
 
-/// Methods with the types of their results.
-pub(crate) fn dispatch(dylib: &Dylib, name: &str, options: &Options) -> Result<Reply, String> {
+/// Methods with the types of their results. `own_name` is the name that the user gave a function of the IR.
+pub(crate) fn dispatch(
+    dylib: &Dylib,
+    wanted: &Wanted<'_>,
+    own_name: &dyn Fn(&str) -> Option<String>,
+    options: &Options,
+) -> Result<Reply, String> {
     let methods = dylib.methods().map_err(|error| options.session_error(&error))?;
-    let fits =
-        methods.iter().filter(|method| name.is_empty() || method.name == name || method.symbol == name);
-    let line = |method: &brolga_engine::session::Method| match &method.result {
-        Some(result) => format!("{}::{result}", method.symbol),
-        None => method.symbol.clone(),
+    let fits = methods.iter().filter(|method| {
+        wanted.name.is_empty() || method.name == wanted.ir_name || method.symbol == wanted.name
+    });
+    let line = |method: &brolga_engine::session::Method| {
+        let symbol = match (own_name(&method.name), method.symbol.find('(')) {
+            (Some(name), Some(at)) => format!("{name}{}", &method.symbol[at..]),
+            _ => method.symbol.clone(),
+        };
+        match &method.result {
+            Some(result) => format!("{symbol}::{result}"),
+            None => symbol,
+        }
     };
     let lines: Vec<String> = fits.map(line).collect();
-    if lines.is_empty() { Err(not_there(name, options)) } else { Ok(shown(lines.join("\n"))) }
+    if lines.is_empty() { Err(not_there(wanted.name, options)) } else { Ok(shown(lines.join("\n"))) }
 }
 
-/// Writes the explorer's page.
-pub(crate) fn explore(program: &Program, file: &str, options: &Options) -> Result<Reply, String> {
-    let settings = explore::Options { level: options.level, ..explore::Options::default() };
+/// Writes the explorer's page of the user's own functions.
+pub(crate) fn explore(
+    program: &Program,
+    file: &str,
+    is_own: &dyn Fn(&str) -> bool,
+    options: &Options,
+) -> Result<Reply, String> {
+    let module = program.module();
+    let own = named(program, &"".into(), is_own, options)?;
+    let only = own.iter().map(|&id| module[id].symbol(&module.cx)).collect();
+    let settings = explore::Options { level: options.level, only: Some(only), ..explore::Options::default() };
     let page = explore::page(program, &settings).map_err(|error| options.error(&error))?;
     let file = match file {
         "" => PathBuf::from(format!("brolga-explore-{}.html", std::process::id())),

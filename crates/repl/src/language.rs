@@ -15,7 +15,7 @@ use std::time::Instant;
 use brolga_engine::Program;
 use brolga_engine::session::{Dylib, Session};
 
-use crate::commands::{self, Command};
+use crate::commands::{self, Command, Wanted};
 use crate::input;
 use crate::options::Options;
 use crate::tongue::{Reply, Tongue, shown, took};
@@ -43,6 +43,16 @@ pub trait Language {
     /// The name in the IR of a function of the language.
     fn ir_name(&self, name: &str) -> String {
         name.to_owned()
+    }
+
+    /// The name in the language of a function of the IR, as `:dispatch` shows it; none if it has none.
+    fn own_name(&self, ir_name: &str) -> Option<String> {
+        Some(ir_name.to_owned())
+    }
+
+    /// The symbols of the functions that `:opt`, `:low`, `:asm` and `:explore` show if no name is given; none for all of the program.
+    fn own_functions(&self) -> Option<BTreeSet<String>> {
+        None
     }
 
     /// All that is defined, in the IR.
@@ -98,9 +108,19 @@ impl<'l> Foreign<'l> {
         }
     }
 
-    /// The name that an argument has in the IR. No argument means all functions.
-    fn ir_name(&self, name: &str) -> String {
-        if name.is_empty() { String::new() } else { self.language.ir_name(name) }
+    /// What an argument names. No argument means all functions.
+    fn wanted<'a>(&self, name: &'a str) -> Wanted<'a> {
+        let ir_name = if name.is_empty() { String::new() } else { self.language.ir_name(name) };
+        Wanted { name, ir_name: ir_name.into() }
+    }
+
+    fn show(&self, command: &str, args: &str, program: &Program) -> Result<Reply, String> {
+        let own = self.language.own_functions();
+        let is_own = |symbol: &str| own.as_ref().is_none_or(|own| own.contains(symbol));
+        match commands::Form::of(command) {
+            Some(form) => commands::show(program, form, &self.wanted(args), &is_own, self.options),
+            None => commands::explore(program, args, &is_own, self.options),
+        }
     }
 
     fn command(&mut self, name: &str, args: &str) -> Reply {
@@ -111,17 +131,14 @@ impl<'l> Foreign<'l> {
             "time" => Ok(self.timed(args)),
             "load" if args.is_empty() => Err(self.options.message("`:load` takes a file")),
             "load" => Ok(self.load(Path::new(args))),
-            "dispatch" => commands::dispatch(self.language.dylib(), &self.ir_name(args), self.options),
+            "dispatch" => {
+                let own_name = |ir_name: &str| self.language.own_name(ir_name);
+                commands::dispatch(self.language.dylib(), &self.wanted(args), &own_name, self.options)
+            }
             "stats" => Ok(shown(commands::stats(self.session()))),
             "opt" | "low" | "asm" | "explore" => {
-                self.language.program().map_err(|error| self.options.message(&error)).and_then(|program| {
-                    match commands::Form::of(name) {
-                        Some(form) => {
-                            commands::show(&program, form, &self.ir_name(args), &|_| true, self.options)
-                        }
-                        None => commands::explore(&program, args, self.options),
-                    }
-                })
+                let program = self.language.program().map_err(|error| self.options.message(&error));
+                program.and_then(|program| self.show(name, args, &program))
             }
             _ => Err(commands::unknown(name, is_known, self.options)),
         };

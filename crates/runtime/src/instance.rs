@@ -1,23 +1,14 @@
 //! One runtime: an independent world with its constants, C symbols and output.
 //!
 //! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
-//!
-//! **Orderings.**
-//!
-//! | row | operation                        | order   | pairs with | without it                                                  |
-//! |-----|----------------------------------|---------|------------|-------------------------------------------------------------|
-//! | D1  | an embedder opens the doors      | Relaxed | D2         | nothing: it carries no other data, and the programs that need it are given later |
-//! | D2  | `setfield!` asks                 | Relaxed | D1         | as D1                                                       |
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, Types};
 
-use crate::doors::Doors;
 use crate::events::Events;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
@@ -77,8 +68,6 @@ pub struct Runtime {
     atomics: Mutex<()>,
     /// The deadlines of calls.
     watch: Watch,
-    /// Whether the parts of arrays are set at run time without looking.
-    parts_are_open: AtomicBool,
     /// The last field: the heap lists threads by address, so they outlive it.
     _end: End,
 }
@@ -118,7 +107,6 @@ impl Runtime {
             heap,
             atomics: Mutex::default(),
             watch: Watch::default(),
-            parts_are_open: AtomicBool::new(false),
             _end: End(host.forget_threads),
         })
     }
@@ -191,18 +179,8 @@ impl Runtime {
         unsafe { self.heap.frames().add(code, maps) }
     }
 
-    /// From now on `setfield!` that is decided at run time sets the `ref` and `size` of arrays as they come, in all programs of this runtime. Before,
-    /// it throws if there are fewer elements than the size says.
-    pub fn allow(&self, _doors: Doors) {
-        self.parts_are_open.store(true, Ordering::Relaxed); // D1
-    }
-
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
-    }
-
-    pub(crate) fn parts_are_open(&self) -> bool {
-        self.parts_are_open.load(Ordering::Relaxed) // D2
     }
 
     /// The C symbols that compiled code may call.

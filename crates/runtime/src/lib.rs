@@ -12,6 +12,8 @@
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `limits.rs`    | deadlines, tokens and fuel that end calls                                              |
 //! | `watch.rs`     | the thread that looks at the clock for them                                            |
+//! | `guests.rs`    | calls as futures, which give way at polls                                             |
+//! | `turn.rs`      | whose turn it is: the polling thread's or the guest's                                  |
 //! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
@@ -41,6 +43,7 @@ mod exception;
 mod fence;
 mod foreign;
 mod frames;
+mod guests;
 pub mod heap;
 mod host;
 mod instance;
@@ -57,6 +60,7 @@ mod span;
 mod stack;
 mod thread;
 mod trace;
+mod turn;
 mod watch;
 
 pub use doors::Doors;
@@ -65,7 +69,8 @@ pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
-pub use host::{HostArg, HostFunction, HostOutcome, HostResult, TypedHost};
+pub use guests::{GuestCall, GuestError, GuestOptions, Guests};
+pub use host::{HostArg, HostField, HostFields, HostFunction, HostOutcome, HostResult, Struct, TypedHost};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
 pub use limits::{Cancel, Fuel, LimitError, Limits};
 pub use output::{Output, Sink};

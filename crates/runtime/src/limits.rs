@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::instance::Runtime;
-use crate::thread::{AttachError, Interrupt, with_attached};
+use crate::thread::{AttachError, Interrupt, with_attached, with_attached_to};
 use crate::watch::{EndFrame, Ended};
 
 /// Why something under limits has no result.
@@ -221,7 +221,8 @@ impl Drop for InForce<'_> {
 impl Runtime {
     /// Whether a limited call of this thread has reached a limit, so that what it still does is in vain.
     pub fn has_ended(self: &Arc<Self>) -> bool {
-        with_attached(self, |thread| thread.is_ending()).unwrap_or(false)
+        // A thread that runs no compiled code of the runtime is under no limit of it, and need not be attached to say so.
+        with_attached_to(Arc::as_ptr(self), |thread| thread.is_ending()).unwrap_or(false)
     }
 
     /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, whatever handlers the program has.

@@ -96,7 +96,7 @@ impl ExceptionKind {
     pub(crate) fn of_base(function: BaseFn) -> ExceptionKind {
         let kind = match function.action() {
             BaseAction::Throw(name) => ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == name),
-            BaseAction::Rethrow | BaseAction::Print { .. } | BaseAction::Text => None,
+            BaseAction::Rethrow | BaseAction::Print { .. } | BaseAction::Text | BaseAction::Shown => None,
         };
         kind.unwrap_or(ExceptionKind::ErrorException)
     }

@@ -8,7 +8,7 @@
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
 //!                     bit 2: a report of the code that the thread's frames lie in, bit 3: work of the thread itself,
-//!                     bit 4: the end of a limited call (`limits.rs`), which stays set
+//!                     bit 4: the end of a limited call (`limits.rs`), which stays set; bit 5: a pause (`guests.rs`)
 //!   +20  fuel         units of fuel that may be taken before `brolga_refuel` is called (`fuel.rs`)
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
 //!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
@@ -35,7 +35,7 @@
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 //! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read behind it |
-//! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
+//! | T5  | set bit 3, clear bit 5 | Relaxed | T2         | nothing: the thread does it for itself                       |
 
 mod asked;
 mod attached;
@@ -72,6 +72,7 @@ use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
 use crate::stack;
 use crate::trace::{MAX_FRAMES, TraceStack, Traces};
+use crate::turn::Turn;
 use crate::watch::{EndFrame, Ended};
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
@@ -107,6 +108,8 @@ pub struct Thread {
     work: RefCell<Vec<Work>>,
     /// The limited calls under way, innermost last.
     limits: RefCell<Vec<Arc<EndFrame>>>,
+    /// The turn of the guest that runs on it.
+    turn: RefCell<Option<Arc<Turn>>>,
 }
 
 /// Offsets in [`Thread`] that machine code contains.
@@ -162,6 +165,9 @@ const POLL_WORK: u32 = 8;
 
 /// The bit of the poll word that ends compiled code up to its entry, until it is cleared. Machine code of `routines/unwind.rs` tests it.
 pub(crate) const POLL_END: u32 = 16;
+
+/// The bit of the poll word that asks a guest to pause.
+const POLL_PAUSE: u32 = 32;
 
 /// Work that waits for a safepoint.
 type Work = Box<dyn FnOnce() + Send>;
@@ -282,6 +288,7 @@ impl Thread {
             runtime: Arc::downgrade(runtime),
             work: RefCell::default(),
             limits: RefCell::default(),
+            turn: RefCell::default(),
         }
     }
 
@@ -543,6 +550,17 @@ impl Thread {
         self.dispatch.enter(methods, self.handler.get().is_null())
     }
 
+    /// Enters the newest world of the methods in use until the result is dropped, as `invokelatest` does for a call. The thread is pinned.
+    pub fn enter_latest_world(&self) -> InWorld<'_> {
+        self.dispatch.latest()
+    }
+
+    /// Enters a world of the methods in use until the result is dropped, as `invoke_in_world` does for a call; the newest one if it is not there yet. The
+    /// thread is pinned. Versions of functions that no thread has been in for a while may be gone: then the oldest that is there serves.
+    pub fn enter_world_of(&self, world: u64) -> InWorld<'_> {
+        self.dispatch.at(world)
+    }
+
     /// Stays in the world of compiled code, or enters the newest one of a program's methods if none runs on this thread, or one that
     /// has none because it calls nothing that would be looked for.
     pub(crate) fn stay_or_enter_world(&self, methods: &MethodTable) -> Option<InWorld<'_>> {
@@ -562,6 +580,10 @@ impl Thread {
 
     /// The body of `brolga_safepoint`: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
+        if self.poll.load(Ordering::Relaxed) & POLL_PAUSE != 0 {
+            // First: what is asked meanwhile is answered below.
+            self.pause();
+        }
         let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
         let wanted = self.poll.fetch_and(!answered, Ordering::Relaxed); // T2
         if wanted & POLL_WORK != 0 {
@@ -595,6 +617,27 @@ impl Thread {
     pub fn at_safepoint(&self, work: impl FnOnce() + Send + 'static) {
         self.work.borrow_mut().push(Box::new(work));
         self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
+    }
+
+    /// Compiled code on this thread pauses from now on when it is asked to, until its next turn.
+    pub(crate) fn pause_by(&self, turn: Option<Arc<Turn>>) {
+        self.poll.fetch_and(!POLL_PAUSE, Ordering::Relaxed); // T5
+        let before = self.turn.replace(turn);
+        drop(before);
+    }
+
+    #[cold]
+    fn pause(&self) {
+        // References of a scope are not kept meanwhile: the next safepoint outside of it pauses.
+        if self.in_scope() {
+            return;
+        }
+        self.poll.fetch_and(!POLL_PAUSE, Ordering::Relaxed); // T5
+        let turn = self.turn.borrow().clone();
+        if let Some(turn) = turn {
+            let paused = self.blocking(|| turn.pause());
+            debug_assert!(paused.is_ok(), "no scope is in use");
+        }
     }
 
     /// A limited call begins.

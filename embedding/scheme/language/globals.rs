@@ -50,6 +50,11 @@ pub(crate) fn symbol(name: &str) -> String {
     format!("@{}", name.replace('.', "·"))
 }
 
+/// The name in the language of a function of the IR; none if it is none of the language's, such as a closure.
+pub(crate) fn spelled(symbol: &str) -> Option<String> {
+    symbol.strip_prefix('@').map(|name| name.replace('·', "."))
+}
+
 /// The function that reads a variable.
 pub(crate) fn getter(number: u64) -> String {
     format!("get@{number}")

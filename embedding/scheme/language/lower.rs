@@ -283,7 +283,7 @@ impl<'a> Lowering<'a> {
         let decl = types.declare(name, &[]).map_err(told)?;
         let field = |(n, &ty): (usize, &Type)| FieldDecl::new(names.intern(&format!("v{n}")), ty);
         let fields = fields.iter().enumerate().map(field).collect();
-        let function = types.find_decl(names.intern("Function")).ok_or("there is no type `Function`")?;
+        let function = types.find_builtin(names.intern("Function")).ok_or("there is no type `Function`")?;
         let function = types.nominal(function, &[]).map_err(told)?;
         types.define(decl, function, DeclKind::Struct { mutable: false, fields }).map_err(told)?;
         Ok(types.nominal(decl, &[]).map_err(told)?)

@@ -20,8 +20,8 @@ mod reader;
 mod show;
 mod syntax;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga::ir::text::show_module;
 use brolga::ir::{Func, Module};
@@ -29,8 +29,8 @@ use brolga::session::linking::OnDrop;
 use brolga::session::{Definitions, Dylib};
 use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
 
-pub(crate) use globals::symbol;
 use globals::{Global, Globals, variable};
+pub(crate) use globals::{spelled, symbol};
 use library::Output;
 pub(crate) use lower::Lowered;
 use lower::Lowering;
@@ -57,8 +57,17 @@ pub(crate) struct Repl {
     globals: Globals,
     output: Output,
     tiers: Tiers,
-    /// The text in the IR of each function that is defined, with its closures, and of each variable, by name.
-    texts: Mutex<BTreeMap<String, String>>,
+    /// Each function that is defined, with its closures, and each variable, by name.
+    definitions: Mutex<BTreeMap<String, Definition>>,
+}
+
+/// A definition in the IR.
+struct Definition {
+    text: String,
+    /// The symbols of its functions.
+    symbols: Vec<String>,
+    /// Whether it was there before the first input.
+    is_library: bool,
 }
 
 impl Repl {
@@ -72,7 +81,7 @@ impl Repl {
             globals: Globals::default(),
             output: Output::default(),
             tiers,
-            texts: Mutex::default(),
+            definitions: Mutex::default(),
         });
         let library = repl.session.create_dylib("library")?;
         library::host(&library, &repl.output, Arc::downgrade(&repl))?;
@@ -84,6 +93,7 @@ impl Repl {
         for form in repl.forms(library::SCHEME) {
             form?;
         }
+        repl.definitions().values_mut().for_each(|definition| definition.is_library = true);
         Ok(repl)
     }
 
@@ -141,8 +151,9 @@ impl Repl {
                     let (mut module, symbol) = (lowering.closures, func.symbol(self.session.context()));
                     add(&mut module, func)?;
                     let text = show_module(&module).to_string();
+                    let symbols = module.funcs().map(|(_, func)| func.symbol(&module.cx)).collect();
                     self.dylib.redefine(self.compiled(self.dylib.build(module)?))?;
-                    self.keep_text(name, text);
+                    self.keep(name, text, symbols);
                     Ok(symbol)
                 });
                 match defined {
@@ -172,7 +183,7 @@ impl Repl {
                         let number = self.globals.number();
                         let text = variable(number);
                         self.dylib.define(self.dylib.read("variable.jlir", text.as_bytes())?)?;
-                        self.keep_text(&name, text);
+                        self.keep(&name, text, Vec::new());
                         self.globals.set(&name, Some(Global::Variable(number)));
                     }
                 }
@@ -214,16 +225,28 @@ impl Repl {
         }
     }
 
-    fn keep_text(&self, name: &str, text: String) {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), text);
+    fn definitions(&self) -> MutexGuard<'_, BTreeMap<String, Definition>> {
+        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, name: &str, text: String, symbols: Vec<String>) {
+        let definition = Definition { text, symbols, is_library: false };
+        self.definitions().insert(name.to_owned(), definition);
+    }
+
+    /// The symbols of the functions that were defined at the prompt, with their closures.
+    pub(crate) fn own_functions(&self) -> BTreeSet<String> {
+        let definitions = self.definitions();
+        let own = definitions.values().filter(|definition| !definition.is_library);
+        own.flat_map(|definition| definition.symbols.iter().cloned()).collect()
     }
 
     /// The library and all that is defined at the prompt, as a program of the IR. Functions of the host stay names that it calls.
     pub(crate) fn program(&self) -> Lowered<Program> {
         let mut text = library::ir();
-        for definition in self.texts.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for definition in self.definitions().values() {
             text.push('\n');
-            text.push_str(definition);
+            text.push_str(&definition.text);
         }
         Ok(Program::read("scheme", text.as_bytes())?)
     }

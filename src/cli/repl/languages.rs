@@ -47,9 +47,8 @@ impl Lang {
 }
 
 /// Names of functions as a language spells them.
-fn names(dylib: &Dylib, spelled: impl Fn(&str) -> Option<&str>) -> BTreeSet<String> {
-    let methods = dylib.methods().unwrap_or_default();
-    methods.iter().filter_map(|method| spelled(&method.name)).map(str::to_owned).collect()
+fn names(dylib: &Dylib, spelled: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
+    dylib.methods().unwrap_or_default().iter().filter_map(|method| spelled(&method.name)).collect()
 }
 
 struct Kaleidoscope(kaleidoscope::Repl);
@@ -89,7 +88,7 @@ impl Language for Kaleidoscope {
     }
 
     fn names(&self) -> BTreeSet<String> {
-        let mut names = names(self.dylib(), |name| Some(name));
+        let mut names = names(self.dylib(), |name| Some(name.to_owned()));
         names.extend(["def", "else", "extern", "if", "in", "let", "then"].map(str::to_owned));
         names
     }
@@ -136,7 +135,7 @@ impl Language for Scheme {
     }
 
     fn names(&self) -> BTreeSet<String> {
-        let mut names = names(self.dylib(), |name| name.strip_prefix('@'));
+        let mut names = names(self.dylib(), scheme::spelled);
         let forms =
             ["begin", "cond", "define", "if", "lambda", "let", "letrec", "quote", "set!", "unless", "when"];
         names.extend(forms.map(str::to_owned));
@@ -144,8 +143,15 @@ impl Language for Scheme {
     }
 
     fn ir_name(&self, name: &str) -> String {
-        // `:dispatch` shows names of the IR, which are accepted as they are.
-        if name.starts_with('@') { name.to_owned() } else { scheme::symbol(name) }
+        scheme::symbol(name)
+    }
+
+    fn own_name(&self, ir_name: &str) -> Option<String> {
+        scheme::spelled(ir_name)
+    }
+
+    fn own_functions(&self) -> Option<BTreeSet<String>> {
+        Some(self.0.own_functions())
     }
 
     fn program(&self) -> Result<Program, String> {

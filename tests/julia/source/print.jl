@@ -187,6 +187,8 @@ function note!(named::Named, T::Type)
     declared.abstract || foreach(t -> t isa Type && note!(named, t), T.types)
 end
 
+note!(named::Named, T::TypeVar) = note!(named, T.ub)
+
 function note_row!(named::Named, x)
     if x isa Type
         note!(named, x)

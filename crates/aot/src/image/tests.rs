@@ -47,6 +47,8 @@ fn function(name: &str, loads: Vec<Symbol>, calls: Vec<(Symbol, RelocKind)>) -> 
         frame_maps: vec![FrameMap { return_offset: size - 1, words: [-8, -16].into() }],
         lines: vec![(0, 7), (5, 9)],
         made_by: MadeBy::Other,
+        file: None,
+        variables: Vec::new(),
         listing: None,
     }
 }

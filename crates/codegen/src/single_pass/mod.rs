@@ -21,7 +21,7 @@
 //! | `call`, `control` | calls and returns; branches and what they pass |
 //!
 //! **What it leaves to Cranelift.** All that is not made here is [`Unsupported`], and the function is compiled by Cranelift as a whole:
-//! vectors and integers of 128 bits, `fma`, frames of more than [`MAX_FRAME_BYTES`], conventions other than `tail`, position-independent code, other processors. So nothing here has
+//! vectors and integers of 128 bits, `fma`, frames over the limit that it is given, conventions other than `tail`, position-independent code, other processors. So nothing here has
 //! to be complete, and a rare instruction is worth nothing.
 //!
 //! **What it relies on.** The function has been verified, or is made by the translator, whose output the verifier sees in debug builds.
@@ -50,7 +50,7 @@ use target_lexicon::Architecture;
 
 use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
 use self::places::{Places, Reg, fits};
-use crate::compiled::{CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, Symbol};
+use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol};
 
 /// The function has something that is not made here.
 #[derive(Debug)]
@@ -109,13 +109,14 @@ struct Shape {
 }
 
 impl SinglePass {
-    /// Compiles a function. `symbols` are what its external names mean; they are taken when it succeeds.
+    /// Compiles a function whose frame takes at most so many bytes. `symbols` are what its external names mean; they are taken when it succeeds.
     pub(crate) fn compile(
         &mut self,
         name: &str,
         func: &Function,
         symbols: &mut Vec<Symbol>,
         features: Features,
+        most_frame_bytes: u32,
     ) -> Step<CompiledFunction> {
         if func.signature.call_conv != CallConv::Tail {
             return Err(Unsupported);
@@ -130,7 +131,7 @@ impl SinglePass {
             self.blocks.push(label);
         }
         let frame_at = self.asm.prologue();
-        self.lay_out(func, &mut shape)?;
+        self.lay_out(func, &mut shape, most_frame_bytes)?;
         let mut emitter = Emitter {
             func,
             features,
@@ -149,7 +150,7 @@ impl SinglePass {
         emitter.blocks(&self.order)?;
         let Emitter { lines, maps, .. } = emitter;
         let frame_bytes = self.places.extent();
-        if frame_bytes > MAX_FRAME_BYTES {
+        if frame_bytes > most_frame_bytes {
             return Err(Unsupported);
         }
         self.asm.set_frame(frame_at, self.places.frame());
@@ -163,13 +164,15 @@ impl SinglePass {
             frame_bytes,
             frame_maps: maps,
             lines,
+            file: None,
+            variables: Vec::new(),
             made_by: MadeBy::SinglePass,
             listing: None,
         })
     }
 
     /// Decides where stack slots are, and what the caller passed on the stack.
-    fn lay_out(&mut self, func: &Function, shape: &mut Shape) -> Step {
+    fn lay_out(&mut self, func: &Function, shape: &mut Shape, most_frame_bytes: u32) -> Step {
         if shape.catches {
             self.places.reserve(8 * CALLEE_SAVED.len() as u32, 8);
         }
@@ -177,7 +180,7 @@ impl SinglePass {
             // Frames begin at multiples of 16, here as in Cranelift, so more cannot be had.
             let align = 1 << slot.align_shift.clamp(3, 4);
             let disp = self.places.reserve(slot.size, align);
-            if self.places.frame() > MAX_FRAME_BYTES {
+            if self.places.frame() > most_frame_bytes {
                 return Err(Unsupported);
             }
             self.places.slots.push(disp);

@@ -35,6 +35,7 @@
 //! | `vector` | operations on lanes |
 //! | `slots` | calls through slots, counted entries |
 //! | `dispatch` | dynamic calls |
+//! | `ladder` | chains of comparisons, as tables of jumps |
 
 mod call;
 mod convert;
@@ -42,6 +43,7 @@ mod dispatch;
 mod exception;
 mod float;
 mod int;
+mod ladder;
 mod memory;
 mod pointer;
 mod profile;
@@ -55,8 +57,8 @@ use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
-use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::FxHashMap;
 
@@ -185,6 +187,9 @@ impl Translator {
             return Err(TranslateError::Types { name, inst });
         };
         out.signature = signature.clif();
+        if !func.value_names().is_empty() {
+            out.dfg.collect_debug_info();
+        }
         let regions = memory::alias_regions(func, out);
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
@@ -222,6 +227,8 @@ impl Translator {
             asked: None,
             answered: None,
             uses: None,
+            in_ladder: EntitySet::new(),
+            replaced: EntitySet::new(),
         };
         let done = t.function(rpo.blocks(), &signature, options);
         let Translation { mut b, symbols, data, .. } = t;
@@ -324,6 +331,10 @@ struct Translation<'a> {
     answered: Option<Inst>,
     /// Where values are used, if somebody has asked.
     uses: Option<SecondaryMap<Value, Uses>>,
+    /// Blocks of ladders that were looked at, but for their first.
+    in_ladder: EntitySet<Block>,
+    /// Those that a table of jumps takes the place of.
+    replaced: EntitySet<Block>,
 }
 
 /// Where a value is used.
@@ -350,6 +361,10 @@ impl Translation<'_> {
         self.collect_edges(rpo);
         self.entry(entry, signature, options)?;
         for &block in rpo {
+            // A ladder's blocks come behind its first.
+            if self.replaced.contains(block) {
+                continue;
+            }
             if block != entry {
                 let made = self.block(block)?;
                 self.b.switch_to_block(made);
@@ -362,7 +377,17 @@ impl Translation<'_> {
         self.pad_blocks()?;
         self.overflow_block();
         self.unwind_block();
+        self.label_values();
         Ok(())
+    }
+
+    /// Labels the values that are variables of the source by their numbers (`variables.rs`).
+    fn label_values(&mut self) {
+        for (label, name) in self.func.value_names().iter().enumerate() {
+            if let Some(value) = self.values[name.value].expand() {
+                self.b.set_val_label(value, clif::ValueLabel::from_u32(label as u32));
+            }
+        }
     }
 
     /// Arguments, the thread, and the stack check, ahead of the first block's instructions.
@@ -605,6 +630,9 @@ impl Translation<'_> {
             return self.branch_on_question(block, inst, question);
         }
         let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        if self.ladder(block)? {
+            return Ok(());
+        }
         self.count_branch(block, inst)?;
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
         let leaves = |to| {

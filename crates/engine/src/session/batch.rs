@@ -36,8 +36,8 @@ use super::sync::lock;
 use super::target::Native;
 use super::unit::CodegenUnit;
 use crate::native_type::type_of;
-use crate::profile::Profile;
 use crate::program::check_built;
+use crate::session::tiering::profile::Profile;
 
 /// A cell that stays and gets another body.
 struct Again {
@@ -278,9 +278,10 @@ impl<'a> Batch<'a> {
             // An interpreted body would show the old program.
             let (hot, inputs) = match *kind {
                 Kind::Eager | Kind::Lazy => (None, vec![(None, body)]),
-                Kind::Tiered { calls, rounds } => {
-                    let hot = dylib.hot(&self.names, name, calls, None);
-                    let inputs = vec![(Some(Counting { rounds }), body), (None, hot.body)];
+                Kind::Tiered(limits) => {
+                    let hot = dylib.hot(&self.names, name, limits, None);
+                    let counting = Counting { rounds: limits.rounds };
+                    let inputs = vec![(Some(counting), body), (None, hot.body)];
                     (Some(hot), inputs)
                 }
             };

@@ -32,7 +32,6 @@ use brolga_jit::{
 };
 use brolga_linking::{Definition, Need, SymbolScope, Want};
 use brolga_opt::osr::Exit;
-use brolga_runtime::Runtime;
 use brolga_runtime::events::Stage;
 
 use super::input::CompilationInput;
@@ -45,8 +44,8 @@ use crate::error::Error;
 use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
 use crate::pipeline::{Run, watched};
-use crate::profile::Profile;
 use crate::program::Callees;
+use crate::session::tiering::profile::Profile;
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {
@@ -142,7 +141,7 @@ pub(crate) fn compile(
     ids: &[FuncId],
     facts: Option<&Fingerprint>,
 ) -> Result<Output, Arc<Error>> {
-    generate(shared, input, make_low(shared.jit.runtime(), input, ids)?, facts)
+    generate(shared, input, make_low(shared, input, ids)?, facts)
 }
 
 /// The unit of these functions from the cache.
@@ -161,8 +160,11 @@ pub(super) fn find(
 }
 
 /// Optimised and lowered functions, with their roots placed.
+///
+/// # Errors
+/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped): the time for compiling is over, or a limited call that waits for it on this thread has ended.
 pub(super) fn make_low(
-    runtime: &Runtime,
+    shared: &Shared,
     input: &CompilationInput,
     ids: &[FuncId],
 ) -> Result<Lowered, Arc<Error>> {
@@ -170,8 +172,10 @@ pub(super) fn make_low(
     let pipeline = &input.pipeline;
     let is_first = input.counting.is_some();
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
+    let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);
     let (module, events) = (pipeline.module(), runtime.events());
-    let mut cx = watched(events);
+    let stop = || limit.is_some_and(|limit| start.elapsed() > limit) || runtime.has_ended();
+    let mut cx = watched(events).with_stop(stop);
     let mut run = Run { cx: &mut cx, report: None };
     for &id in ids {
         let _span = events.span(Stage::Optimise, || module[id].symbol(&module.cx));
@@ -183,6 +187,7 @@ pub(super) fn make_low(
             funcs.push(pipeline.placed(&mut run, id)?);
         }
     }
+    cx.check_time().map_err(Error::from)?;
     Ok(Lowered { ids: ids.to_vec(), funcs, loops, cost: start.elapsed() })
 }
 

@@ -30,7 +30,6 @@ use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Counting, ProgramFacts};
-use super::interpreted::InterpretedBody;
 use super::invalidation::{Hit, Kind};
 use super::lazy::{BODY, HOT, SecondTier};
 use super::method_table::NewRows;
@@ -39,13 +38,12 @@ use super::promise::{Make, Promise, Signature};
 use super::scope::{part, without_bodies};
 use super::sync::lock;
 use super::target::Native;
+use super::tiering::interpreted::InterpretedBody;
+use super::tiering::policy::Limits;
 use super::unit::CodegenUnit;
 use super::{host, linking};
 use crate::native_type::type_of;
-use crate::profile::Profile;
-
-/// The default number of loop iterations that count as much as one call.
-const ROUNDS: u32 = 10;
+use crate::session::tiering::profile::Profile;
 
 const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
 
@@ -145,7 +143,7 @@ impl Dylib {
             definitions.callees,
         )?;
         let facts = Arc::new(facts);
-        let tiers = definitions.tiers.filter(|_| lazy.len() == own.len());
+        let limits = definitions.policy.limits().filter(|_| lazy.len() == own.len());
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let pins: BTreeMap<FuncId, BodySource> = own.iter().map(|&id| (id, BodySource::default())).collect();
@@ -157,9 +155,9 @@ impl Dylib {
                 Some(ty) => {
                     let alone = definitions.is_replaceable;
                     let pin = &pins[&id];
-                    let calls = definitions.interpreted;
+                    let calls = definitions.policy.interpreted;
                     let found = || InterpretedBody::new(module, &own, id, alone, calls, pin);
-                    let hot = tiers.map(|calls| self.hot(&new.names, &name, calls, found()));
+                    let hot = limits.map(|limits| self.hot(&new.names, &name, limits, found()));
                     let hot_body = hot.as_ref().map(|hot| hot.body);
                     let is_eager = !lazy.contains(&id);
                     let (body, flags) = new.stub(&name, flags, ty.clone(), hot, pin, is_eager);
@@ -171,13 +169,10 @@ impl Dylib {
             symbols.insert(id, defined);
             new.add_method(module, id);
         }
-        let counts = tiers.is_some() && definitions.is_profiled;
+        let counts = limits.is_some() && definitions.policy.is_profiled;
         let profile = counts.then(|| Profile::number(shared.jit.runtime(), module)).flatten();
         let mut inputs = vec![(None, &symbols)];
-        let rounds = definitions.rounds;
-        let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
-        let counting = tiers.map(|calls| (calls, rounds(calls)));
-        if let Some((_, rounds)) = counting {
+        if let Some(Limits { rounds, .. }) = limits {
             inputs = vec![(Some(Counting { rounds }), &symbols), (None, &hot_symbols)];
         }
         for (at, (counting, symbols)) in inputs.into_iter().enumerate() {
@@ -216,8 +211,8 @@ impl Dylib {
         let mut program = None;
         for &id in &own {
             let label = self.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
-            let kind = match counting {
-                Some((calls, rounds)) => Kind::Tiered { calls, rounds },
+            let kind = match limits {
+                Some(limits) => Kind::Tiered(limits),
                 None if lazy.contains(&id) => Kind::Lazy,
                 None => Kind::Eager,
             };
@@ -320,10 +315,10 @@ impl Dylib {
         &self,
         names: &SymbolScope,
         name: &str,
-        calls: i32,
+        limits: Limits,
         interpreted: Option<InterpretedBody>,
     ) -> SecondTier {
-        SecondTier { body: names.intern(&format!("{name}{HOT}")), calls, interpreted }
+        SecondTier { body: names.intern(&format!("{name}{HOT}")), calls: limits.calls, interpreted }
     }
 
     /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.
@@ -378,6 +373,7 @@ impl Dylib {
             // Signatures of equal name and types are one promise.
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
+        let declared = Arc::new(declared);
         // The session owns the promise, so a strong handle would keep the session alive for ever.
         let dylib = self.downgrade();
         let make: Make = Box::new(move || {
@@ -405,9 +401,8 @@ impl Dylib {
                 });
                 new.add_method(&declared, id);
             }
-            let promised = own.iter().map(|&id| declared[id].symbol(&declared.cx)).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
-            new.add(Box::new(Promise { shared, symbols, make, promised }));
+            new.add(Box::new(Promise { shared, symbols, make, declared: declared.clone() }));
             if let Some(redefined) =
                 self.bring_into_force(new, hits, (None, retyped), &mut BTreeSet::new())?
             {

@@ -13,6 +13,7 @@ use super::error::SessionError;
 use super::input::Kept;
 use super::invalidation::Imported;
 use super::target::Native;
+use super::tiering::policy::Policy;
 use crate::program::{Callees, Program, no_doors_built, no_doors_read};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
@@ -50,14 +51,8 @@ pub struct Definitions<'t> {
     pub(crate) is_replaceable: bool,
     /// Whether they are those of the session's library.
     pub(crate) is_library: bool,
-    /// Calls after which a function is optimised, if it is compiled in two tiers.
-    pub(crate) tiers: Option<i32>,
-    /// Rounds after which a loop is left for better code; ten times the calls if nobody says.
-    pub(crate) rounds: Option<u32>,
-    /// Whether the first tier counts what its branches and dynamic calls do.
-    pub(crate) is_profiled: bool,
-    /// Calls that are interpreted while there is no code.
-    pub(crate) interpreted: u32,
+    /// What is said of tiers.
+    pub(crate) policy: Policy,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
     /// When a method or C function that they call and that is not there is refused.
@@ -91,10 +86,7 @@ impl<'t> Definitions<'t> {
             is_lazy: false,
             is_replaceable: false,
             is_library: false,
-            tiers: None,
-            rounds: None,
-            is_profiled: true,
-            interpreted: 0,
+            policy: Policy::default(),
             imported: None,
             callees: Callees::AtOnce,
             missing: Vec::new(),
@@ -193,21 +185,21 @@ impl<'t> Definitions<'t> {
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
-        (self.is_lazy, self.tiers) = (true, Some(i32::try_from(calls).unwrap_or(i32::MAX)));
+        (self.is_lazy, self.policy.calls) = (true, Some(i32::try_from(calls).unwrap_or(i32::MAX)));
         self
     }
 
     /// For functions in two tiers: after how many rounds a loop of the first is left, while it runs, for code of the second. Ten times
     /// the calls if this is not said. Loops under an exception handler of their function are not left.
     pub fn rounds(mut self, rounds: u32) -> Self {
-        self.rounds = Some(rounds);
+        self.policy.rounds = Some(rounds);
         self
     }
 
     /// For functions in two tiers: whether the first counts which ways its branches go and with which types its dynamic calls are
     /// made, so that the second is made for that. It does if this is not said.
     pub fn profiled(mut self, profiled: bool) -> Self {
-        self.is_profiled = profiled;
+        self.policy.is_profiled = profiled;
         self
     }
 
@@ -217,7 +209,7 @@ impl<'t> Definitions<'t> {
     /// are run by threads that wait for them only, or the call behind the last of them. It concerns functions that
     /// compute with numbers alone and call only such as can be seen with them; all others are compiled by their first call.
     pub fn interpreted(mut self, calls: u32) -> Self {
-        self.interpreted = calls;
+        self.policy.interpreted = calls;
         self
     }
 

@@ -29,6 +29,14 @@ pub enum SessionError {
     /// Who promised functions could not make them.
     #[error(transparent)]
     Promise(Arc<dyn std::error::Error + Send + Sync>),
+    /// A program was made for a promise, and does not have this function with these types.
+    #[error("`{promised}` was promised, and the program has {}", OfName(.made))]
+    Unkept {
+        /// The function that was promised, with its types.
+        promised: String,
+        /// The functions of the program that have the name.
+        made: Vec<String>,
+    },
     /// A function of the host takes or gives what no object can be.
     #[error("a function of the host cannot be defined: {reason}")]
     Host {
@@ -87,6 +95,18 @@ pub enum SessionError {
         /// The exceptions.
         thrown: Vec<SessionError>,
     },
+}
+
+/// The functions of a name, in a sentence.
+struct OfName<'a>(&'a [String]);
+
+impl fmt::Display for OfName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("no function of this name"),
+            made => write!(f, "`{}`", made.join("`, `")),
+        }
+    }
 }
 
 /// Why an opening was taken back.

@@ -23,7 +23,7 @@ use brolga_ir::build::{BuildError, Builder};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::ForeignData;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::types::{LayoutError, TypeError};
+use brolga_ir::types::{DeclKind, LayoutError, TypeError};
 use brolga_ir::{Context, Func, Type, Value};
 use brolga_runtime::objects::{MethodEntry, MethodRow, Methods};
 use brolga_runtime::{HostFunction, Runtime};
@@ -78,9 +78,24 @@ pub(crate) fn typed_module(cx: &Arc<Context>, name: &str, host: &HostFunction) -
         let address = b.int(Type::UINT64, address as i128)?;
         given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
     }
-    given.extend(&args);
-    let params = [pointer].into_iter().chain(host.params.iter().copied()).collect();
-    let callee = ForeignData { name: None, result: back, params, variadic_after: None };
+    let mut params = vec![pointer];
+    for (&arg, &ty) in args.iter().zip(&host.params) {
+        match is_struct(cx, ty) {
+            // As words: so the closure gets what it expects on every processor.
+            true => {
+                let mut words = Vec::new();
+                words_of(&mut b, cx, arg, ty, &mut words)?;
+                let words = b.tuple(&words)?;
+                params.push(b.type_of(words)?);
+                given.push(words);
+            }
+            false => {
+                params.push(ty);
+                given.push(arg);
+            }
+        }
+    }
+    let callee = ForeignData { name: None, result: back, params: params.into(), variadic_after: None };
     let call = b.foreign_call(callee, &given, &[])?;
     let came = b.func().results(call).next();
     let came = came.ok_or(BuildError::NeedsResultType("foreigncall"))?;
@@ -101,6 +116,40 @@ pub(crate) fn typed_module(cx: &Arc<Context>, name: &str, host: &HostFunction) -
     let result = call_method(&mut b, name, &[key], host.result)?;
     b.ret(&[result])?;
     Ok(module_of(cx, b.finish()?))
+}
+
+/// Whether a value is a struct of scalars, which passes as words.
+fn is_struct(cx: &Context, ty: Type) -> bool {
+    matches!(cx.types.nominal_kind(ty), Some(DeclKind::Struct { mutable: false, .. }))
+}
+
+/// The scalars of a value, each as a word. Recursion follows the nesting of types, which the type table bounds.
+fn words_of(
+    b: &mut Builder<'_>,
+    cx: &Context,
+    value: Value,
+    ty: Type,
+    words: &mut Vec<Value>,
+) -> Result<(), BuildError> {
+    if is_struct(cx, ty) {
+        let fields = cx.types.fields(ty).unwrap_or_default();
+        for (field, n) in fields.iter().zip(1..) {
+            let part = b.element(value, n)?;
+            words_of(b, cx, part, field.ty, words)?;
+        }
+        return Ok(());
+    }
+    let bits = match ty {
+        Type::FLOAT32 | Type::CHAR => b.convert(Intrinsic::Bitcast, value, Type::UINT32)?,
+        Type::FLOAT64 | Type::INT64 => b.convert(Intrinsic::Bitcast, value, Type::UINT64)?,
+        _ => value,
+    };
+    let word = match b.type_of(bits)? {
+        Type::UINT64 => bits,
+        _ => b.convert(Intrinsic::ZextInt, bits, Type::UINT64)?,
+    };
+    words.push(word);
+    Ok(())
 }
 
 fn wrapper<'c>(

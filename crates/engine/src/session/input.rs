@@ -32,8 +32,8 @@ use crate::cached::{CodeCache, Keys};
 use crate::error::Error;
 use crate::native_type::{is_type_of, type_of};
 use crate::pipeline::{Pipeline, Settings};
-use crate::profile::Profile;
 use crate::program::Callees;
+use crate::session::tiering::profile::Profile;
 
 /// Objects that live as long as code, beside its references.
 pub(crate) type Kept = Arc<dyn Any + Send + Sync>;

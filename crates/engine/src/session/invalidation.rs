@@ -49,6 +49,7 @@ use brolga_linking::{DylibId, Label, Name};
 use super::input::ProgramFacts;
 use super::scope::{decides_later, mentioned, object};
 use super::sync::lock;
+use super::tiering::policy::Limits;
 
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
 const KEPT: usize = 1000;
@@ -172,7 +173,7 @@ pub(crate) enum Kind {
     /// When it is called first.
     Lazy,
     /// When it is called first, and again after so many calls, or iterations of a loop.
-    Tiered { calls: i32, rounds: u32 },
+    Tiered(Limits),
 }
 
 /// The inputs for recompiling the body of a function.

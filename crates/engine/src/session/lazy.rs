@@ -39,9 +39,9 @@ use brolga_linking::{
 
 use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Origin};
-use super::interpreted::InterpretedBody;
 use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, Placed, give_up};
+use super::tiering::interpreted::InterpretedBody;
 use super::{detached, linking};
 
 /// The suffix of a body's symbol.

@@ -75,11 +75,12 @@
 //!
 //! | files, lowest first | are about |
 //! |---|---|
-//! | `input` (on `pipeline.rs`, `profile.rs`), `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
+//! | `input` (on `pipeline.rs`), `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
 //! | `cells`, `target`, `method_table`, `shared` | what is linked: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
-//! | `lazy`, `osr`, `interpreted`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, continuations of loops, tier 0, dynamic calls, functions of the embedder |
-//! | `evict`, `removal`, `invalidation`, `deferred` | what becomes of code: memory is short, a definition is removed, a callee is redefined |
+//! | `lazy`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, dynamic calls, functions of the embedder |
+//! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
+//! | `removal`, `invalidation`, `deferred` | what becomes of code: a definition is removed, a callee is redefined |
 //! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
 //! | `function`, `evaluator`, `workers`, `error` | what an embedder holds and chooses |
@@ -95,18 +96,15 @@ mod detached;
 mod dylib;
 mod error;
 mod evaluator;
-mod evict;
 mod function;
 mod host;
 mod input;
-mod interpreted;
 mod invalidation;
 mod lazy;
 mod libraries;
 mod library;
 mod method_table;
 mod opening;
-mod osr;
 mod package;
 mod promise;
 mod reading;
@@ -114,6 +112,7 @@ mod removal;
 mod scope;
 mod shared;
 mod target;
+pub(crate) mod tiering;
 mod unit;
 mod workers;
 
@@ -277,9 +276,8 @@ impl Session {
         workers: Workers,
         packages: Packages,
     ) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit: made, doors, fuel, cache, .. } = options;
+        let Options { level, roots, opt, jit: made, doors, fuel, compile_limit, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
-        doors.into_iter().for_each(|doors| runtime.allow(doors));
         let limit = made.memory.limit;
         let jit = Jit::new(runtime, made)?;
         let cache = CodeCache::new(cache, packages, (&jit, &made), (level, &opt, roots), fuel);
@@ -290,10 +288,10 @@ impl Session {
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
-        let recipe = Recipe { level, opt, roots, cache: Some(cache.clone()) };
+        let recipe = Recipe { level, opt, roots, cache: Some(cache.clone()), compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {
-            evict::set_limit(&shared, &linking, limit);
+            tiering::evict::set_limit(&shared, &linking, limit);
         }
         let inner = Inner {
             linking,

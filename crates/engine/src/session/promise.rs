@@ -2,13 +2,15 @@
 //!
 //! For embedders with a representation of their own: what is kept until then is a closure, with a syntax tree in it or whatever
 //! it needs. The program that it makes may have functions of its own besides those that were promised; they are linked
-//! with them, and nobody else sees them.
+//! with them, and nobody else sees them. One that lacks a promised function, or has it with another result, is refused: callers have been
+//! compiled for the types of the promise.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::{self, Param};
-use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Type};
+use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Type};
 use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
@@ -19,6 +21,7 @@ use super::sync::lock;
 use super::target::Native;
 use super::unit::compile_and_link;
 use crate::error::Error;
+use crate::native_type::type_of;
 
 /// A function that is promised: its name and types.
 ///
@@ -91,8 +94,8 @@ pub(crate) struct Promise {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
     pub(crate) make: Arc<Mutex<Option<Make>>>,
-    /// The symbols of functions that lie behind cells.
-    pub(crate) promised: BTreeSet<String>,
+    /// The declarations, whose functions lie behind cells.
+    pub(crate) declared: Arc<Module>,
 }
 
 impl MaterializationUnit<Native> for Promise {
@@ -101,10 +104,10 @@ impl MaterializationUnit<Native> for Promise {
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
-        let Promise { shared, make, promised, .. } = *self;
+        let Promise { shared, make, declared, .. } = *self;
         // A unit is materialized once.
         let Some(make) = lock(&make).take() else { return };
-        match make().and_then(|made| Ok(load(&shared, made, promised)?)) {
+        match make().and_then(|made| load(&shared, made, &declared)) {
             Ok((input, own)) => compile_and_link(shared, input, &own, responsibility),
             Err(error) => responsibility.fail(error),
         }
@@ -114,10 +117,46 @@ impl MaterializationUnit<Native> for Promise {
 fn load(
     shared: &Shared,
     made: Definitions<'static>,
-    promised: BTreeSet<String>,
-) -> Result<(Arc<CompilationInput>, Vec<FuncId>), Error> {
+    declared: &Module,
+) -> Result<(Arc<CompilationInput>, Vec<FuncId>), SessionError> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
-    let facts =
-        Arc::new(ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised, made.callees)?);
+    check_kept(declared, &made.module, &own)?;
+    let promised = declared.funcs().map(|(_, func)| func.symbol(&declared.cx)).collect();
+    let facts = ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised, made.callees);
+    let facts = Arc::new(facts.map_err(Error::from)?);
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
+}
+
+/// Refuses a program that lacks a function that was promised, or has it with another result.
+fn check_kept(declared: &Module, made: &Module, own: &[FuncId]) -> Result<(), SessionError> {
+    let made_types: BTreeMap<String, FuncId> =
+        own.iter().map(|&id| (made[id].symbol(&made.cx), id)).collect();
+    for (id, promised) in declared.funcs() {
+        let is_kept = made_types.get(&promised.symbol(&declared.cx)).is_some_and(|&other| {
+            let is_called_alike = match (type_of(declared, id), type_of(made, other)) {
+                (Some(promised), Some(made)) => promised.is_called_like(&made),
+                (promised, made) => promised.is_none() && made.is_none(),
+            };
+            is_called_alike && with_result(declared, id) == with_result(made, other)
+        });
+        if !is_kept {
+            let name = promised.spelled_name(&declared.cx);
+            let of_name = own.iter().filter(|&&id| made[id].spelled_name(&made.cx) == name);
+            return Err(SessionError::Unkept {
+                promised: with_result(declared, id),
+                made: of_name.map(|&id| with_result(made, id)).collect(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The symbol of a function with the type of its result.
+fn with_result(module: &Module, id: FuncId) -> String {
+    let func = &module[id];
+    let mut text = func.symbol(&module.cx);
+    for &result in &func.sig.results {
+        let _ = write!(text, "::{}", module.cx.types.display(result));
+    }
+    text
 }

@@ -12,7 +12,7 @@ use super::input::{CompilationInput, Counting, ProgramFacts};
 use super::method_table::MethodTable;
 use super::target::Placed;
 use crate::boxed::Recipe;
-use crate::profile::Profile;
+use crate::session::tiering::profile::Profile;
 
 /// See the file's header.
 pub(crate) struct Shared {

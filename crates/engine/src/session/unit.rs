@@ -24,9 +24,9 @@ use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
-use super::osr::loop_entry;
 use super::shared::Shared;
 use super::target::{Code, Native, Source, give_up};
+use super::tiering::osr::loop_entry;
 
 /// See the file's header.
 #[derive(Clone)]
@@ -84,8 +84,13 @@ pub(crate) fn compile_and_link(
     if let (Some(cache), true) = (cache, facts.is_some()) {
         input.note(cache, ids);
     }
-    let low = match make_low(shared.jit.runtime(), &input, ids) {
+    let low = match make_low(&shared, &input, ids) {
         Ok(low) => low,
+        // The next call may have the time. A function for which `Options::compile_limit` is too short has failed until it is redefined.
+        Err(error) if error.is_stopped() && shared.jit.runtime().has_ended() => {
+            let Ok(symbols) = responsibility.symbols() else { return };
+            return give_up(responsibility, true, error, CodegenUnit::again(&shared, &input, ids, &symbols));
+        }
         Err(error) => return responsibility.fail(error),
     };
     responsibility.continue_with(low.weight(), move |responsibility| {

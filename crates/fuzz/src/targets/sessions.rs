@@ -23,8 +23,8 @@ use super::Fault;
 
 const THREADS: usize = 3;
 const NAMES: usize = 4;
-/// Steps of one input.
-const MOST: usize = 64;
+/// Steps of one input: enough for each thread to take each action of a few names.
+const MOST: usize = 32;
 /// The bound of the numbers in programs.
 const NUMBERS: i64 = 100;
 /// How often a call may lead to another function.

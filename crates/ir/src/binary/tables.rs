@@ -376,7 +376,7 @@ impl Tables {
         let start = source.offset();
         if source.flag()? {
             let name = self.name(source)?;
-            return match types.find_decl(name).filter(|d| d.is_builtin()) {
+            return match types.find_builtin(name) {
                 Some(decl) => Ok(decl),
                 None => {
                     let name = types.names().text(name).to_owned();

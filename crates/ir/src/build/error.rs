@@ -16,6 +16,8 @@ pub enum BuildError {
     EntryTarget,
     /// The block is sealed, so there cannot be a further jump to it.
     Sealed(Block),
+    /// The block is jumped to with other handlers in force than it was before, or than its variables were assigned with.
+    Protected(Block),
     /// The value is none of this function.
     UnknownValue(Value),
     /// The block is none of this function.
@@ -82,6 +84,10 @@ impl fmt::Display for BuildError {
             }
             BuildError::EntryTarget => f.write_str("the entry block cannot be a target"),
             BuildError::Sealed(block) => write!(f, "{block} is sealed: no further jump may lead to it"),
+            BuildError::Protected(block) => write!(
+                f,
+                "{block} is jumped to with other handlers in force: leave them first, and jump to a protected block before variables are assigned in it"
+            ),
             BuildError::UnknownValue(value) => write!(f, "{value} is no value of this function"),
             BuildError::UnknownBlock(block) => write!(f, "{block} is no block of this function"),
             BuildError::UnknownSlot(slot) => write!(f, "{slot} is no stack slot of this function"),

@@ -12,13 +12,25 @@
 //!                    none                         no value: the path has no assignment
 //! ```
 //!
-//! A path without assignment gives a φ no edge. φ that turn out to be one value are replaced at the end, all in one sweep:
+//! **Handlers.** An exception may leave a protected block behind any statement, so a variable of a handler is no φ of values at ends of blocks:
+//!
+//! ```text
+//!   x = 1                     ϒ 1 ────────────┐  added when it is known that the handler reads x
+//!   enter ──► body            …               ├─► φᶜ   x in the handler: what the last ϒ that ran has stored
+//!          └► handler         x = 2: ϒ 2 ─────┘  added at each assignment between enter and leave, for each handler in force
+//! ```
+//!
+//! Which handlers are in force is known where a block begins, from the block that jumps there. ϒ that nobody reads go at the end, and so does a φᶜ of
+//! a variable that never changes under its handler.
+//!
+//! A path without assignment gives a φ no edge, and a φᶜ a ϒ that stores nothing. φ that turn out to be one value are replaced at the end, all in one sweep:
 //! a φ whose operands are itself and one other value is that value, which may make further φ so.
 
 use crate::analysis::{Cfg, Rpo};
 use crate::constant::Const;
 use crate::entity::{Block, Inst, Value};
-use crate::func::Func;
+use crate::func::{Func, ValueName};
+use crate::names::Name;
 use crate::op::Op;
 use crate::types::Type;
 use cranelift_entity::{EntityRef, SecondaryMap, entity_impl};
@@ -32,6 +44,8 @@ entity_impl!(Variable, "var");
 #[derive(Debug, Default)]
 pub(super) struct Vars {
     types: Vec<Type>,
+    /// The names that debuggers show.
+    names: FxHashMap<Variable, Name>,
     /// The variable's value at the end of the block as far as it is built; `None` if no path there assigns.
     values: FxHashMap<(Variable, Block), Option<Value>>,
     blocks: SecondaryMap<Block, BlockVars>,
@@ -39,6 +53,17 @@ pub(super) struct Vars {
     work: Vec<(Inst, Variable, Block)>,
     /// All φ that were made here.
     phis: Vec<Inst>,
+    /// All φᶜ, with the variable and the handler of each.
+    phics: Vec<(Inst, Variable, Block)>,
+    /// The ϒ of a variable for a handler, at assignments.
+    upsilons: FxHashMap<(Variable, Block), Vec<Inst>>,
+}
+
+/// A handler in force, and the token of its `enter`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Protection {
+    pub(super) handler: Block,
+    pub(super) token: Value,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -47,12 +72,32 @@ struct BlockVars {
     sealed: bool,
     /// φ that were made before the block was sealed.
     open: Vec<(Inst, Variable)>,
+    /// The handlers in force where it begins, innermost last; `None` as long as no jump to it is known.
+    at_head: Option<Vec<Protection>>,
+    /// The handlers in force at its end as far as it is built.
+    at_end: Vec<Protection>,
+    is_handler: bool,
+    /// Whether variables were assigned in it before a jump to it was known.
+    assigned_early: bool,
 }
 
 impl Vars {
     pub(super) fn declare(&mut self, ty: Type) -> Variable {
         self.types.push(ty);
         Variable::new(self.types.len() - 1)
+    }
+
+    pub(super) fn declare_named(&mut self, name: Name, ty: Type) -> Variable {
+        let variable = self.declare(ty);
+        self.names.insert(variable, name);
+        variable
+    }
+
+    /// Says that a value is the variable, if that has a name.
+    pub(super) fn name(&self, func: &mut Func, variable: Variable, value: Value) {
+        if let (Some(&name), Some(ty)) = (self.names.get(&variable), self.ty(variable)) {
+            func.name_value(ValueName { value, name, ty });
+        }
     }
 
     pub(super) fn ty(&self, variable: Variable) -> Option<Type> {
@@ -67,8 +112,10 @@ impl Vars {
         self.blocks[block].sealed
     }
 
-    pub(super) fn mark_sealed(&mut self, block: Block) {
+    /// Nothing jumps to the entry.
+    pub(super) fn mark_entry(&mut self, block: Block) {
         self.blocks[block].sealed = true;
+        self.blocks[block].at_head = Some(Vec::new());
     }
 
     /// Notes an edge; a φ names a block once, however many edges come from it.
@@ -82,6 +129,126 @@ impl Vars {
 
     pub(super) fn define(&mut self, variable: Variable, block: Block, value: Value) {
         self.values.insert((variable, block), Some(value));
+        let state = &mut self.blocks[block];
+        state.assigned_early |= state.at_head.is_none();
+    }
+
+    /// The handlers in force at the end of a block as far as it is built, innermost last.
+    pub(super) fn protections(&self, block: Block) -> &[Protection] {
+        &self.blocks[block].at_end
+    }
+
+    /// Makes the ϒ of an assignment for each handler in force; the caller puts them behind it.
+    pub(super) fn store_for_handlers(
+        &mut self,
+        func: &mut Func,
+        variable: Variable,
+        block: Block,
+        value: Value,
+    ) -> Vec<Inst> {
+        let mut stores = Vec::new();
+        for protection in self.blocks[block].at_end.clone() {
+            let store = func.make_inst(Op::Upsilon, &[value], &[], &[self.types[variable.index()]]);
+            self.upsilons.entry((variable, protection.handler)).or_default().push(store);
+            stores.push(store);
+        }
+        stores
+    }
+
+    /// Notes that a block jumps to others with the handlers that are in force there; `entered` is the handler that protects the first target, which is the
+    /// second one. The target that is protected in another way already, if there is one.
+    pub(super) fn protect(
+        &mut self,
+        func: &mut Func,
+        from: Block,
+        targets: &[Block],
+        entered: Option<Protection>,
+    ) -> Result<(), Block> {
+        let outside = self.blocks[from].at_end.clone();
+        for (n, &target) in targets.iter().enumerate() {
+            let mut wanted = outside.clone();
+            wanted.extend(entered.filter(|_| n == 0));
+            if let Some(Protection { handler, .. }) = entered
+                && n == 1
+                && !std::mem::replace(&mut self.blocks[handler].is_handler, true)
+            {
+                self.phis_become_phics(func, handler);
+            }
+            let state = &mut self.blocks[target];
+            match &state.at_head {
+                Some(known) if *known != wanted => return Err(target),
+                Some(_) => {}
+                None if state.assigned_early && !wanted.is_empty() => return Err(target),
+                None => {
+                    state.at_end.clone_from(&wanted);
+                    state.at_head = Some(wanted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The variables that were read in a block before it was known to be a handler.
+    fn phis_become_phics(&mut self, func: &mut Func, handler: Block) {
+        for (phi, variable) in std::mem::take(&mut self.blocks[handler].open) {
+            func.set_op(phi, Op::PhiC, &[]);
+            self.phis.retain(|&other| other != phi);
+            self.phics.push((phi, variable, handler));
+        }
+    }
+
+    /// So many handlers, innermost first, are no longer in force in a block from here on.
+    pub(super) fn leave(&mut self, block: Block, count: usize) {
+        let at_end = &mut self.blocks[block].at_end;
+        at_end.truncate(at_end.len().saturating_sub(count));
+    }
+
+    /// Puts the operands to all φᶜ. A variable that never changes under its handler needs none.
+    fn finish_handlers(
+        &mut self,
+        func: &mut Func,
+        instead: &mut FxHashMap<Value, Value>,
+    ) -> Result<(), Variable> {
+        let mut at = 0;
+        // Looking up what a variable was in front of a handler may ask for it in another one.
+        while let Some(&(phic, variable, handler)) = self.phics.get(at) {
+            at += 1;
+            let ty = self.types[variable.index()];
+            let mut before = Vec::new();
+            for n in 0..self.blocks[handler].preds.len() {
+                let pred = self.blocks[handler].preds[n];
+                before.push((pred, self.look_up(func, variable, pred)));
+                self.complete(func);
+            }
+            let changes = self.upsilons.remove(&(variable, handler)).unwrap_or_default();
+            if let ([(_, Some(only))], []) = (&before[..], &changes[..])
+                && let Some(own) = func.result(phic)
+            {
+                instead.insert(own, *only);
+                func.remove_inst(phic);
+                continue;
+            }
+            if changes.is_empty() && before.iter().all(|(_, value)| value.is_none()) {
+                return Err(variable);
+            }
+            let mut stores = Vec::new();
+            for (pred, value) in before {
+                let operands: Vec<Value> = value.into_iter().collect();
+                let store = func.make_inst(Op::Upsilon, &operands, &[], &[ty]);
+                if let Some(enter) = func.terminator(pred) {
+                    func.set_place(store, func.place(enter));
+                    func.insert_before(store, enter);
+                }
+                stores.push(store);
+            }
+            stores.extend(changes);
+            let operands: Vec<Value> = stores.into_iter().filter_map(|store| func.result(store)).collect();
+            func.set_op(phic, Op::PhiC, &operands);
+        }
+        for (_, unread) in std::mem::take(&mut self.upsilons) {
+            unread.into_iter().for_each(|store| func.remove_inst(store));
+        }
+        Ok(())
     }
 
     /// The value of a declared variable at the end of a block as far as it is built; `None` if no path to it assigns.
@@ -101,9 +268,15 @@ impl Vars {
             }
             passed.push(at);
             let state = &self.blocks[at];
+            if state.is_handler {
+                let phic = self.make_phi(func, Op::PhiC, variable, at);
+                self.phics.push((phic, variable, at));
+                break func.result(phic);
+            }
             match state.preds[..] {
                 _ if !state.sealed => {
-                    let phi = self.make_phi(func, variable, at);
+                    let phi = self.make_phi(func, Op::Phi, variable, at);
+                    self.phis.push(phi);
                     self.blocks[at].open.push((phi, variable));
                     break func.result(phi);
                 }
@@ -112,7 +285,8 @@ impl Vars {
                 [_] if passed.len() > func.block_count() => break None,
                 [only] => at = only,
                 _ => {
-                    let phi = self.make_phi(func, variable, at);
+                    let phi = self.make_phi(func, Op::Phi, variable, at);
+                    self.phis.push(phi);
                     self.work.push((phi, variable, at));
                     break func.result(phi);
                 }
@@ -124,13 +298,15 @@ impl Vars {
         value
     }
 
-    fn make_phi(&mut self, func: &mut Func, variable: Variable, block: Block) -> Inst {
-        let phi = func.make_inst(Op::Phi, &[], &[], &[self.types[variable.index()]]);
+    fn make_phi(&mut self, func: &mut Func, op: Op, variable: Variable, block: Block) -> Inst {
+        let phi = func.make_inst(op, &[], &[], &[self.types[variable.index()]]);
         if !func.is_placed(block) {
             func.append_block(block);
         }
         func.prepend_inst(phi, block);
-        self.phis.push(phi);
+        if let Some(value) = func.result(phi) {
+            self.name(func, variable, value);
+        }
         phi
     }
 
@@ -154,11 +330,13 @@ impl Vars {
         self.complete(func);
     }
 
-    /// Seals what is not sealed and replaces φ that are one value.
-    pub(super) fn finish(&mut self, func: &mut Func) {
+    /// Seals what is not sealed, puts operands to φᶜ, and replaces φ that are one value. The variable that a handler reads and nothing assigns, if there is one.
+    pub(super) fn finish(&mut self, func: &mut Func) -> Result<(), Variable> {
         for block in (0..func.block_count()).map(Block::new) {
             self.seal(func, block);
         }
+        let mut instead: FxHashMap<Value, Value> = FxHashMap::default();
+        self.finish_handlers(func, &mut instead)?;
         let rpo = Rpo::compute(&Cfg::compute(func));
         let mut is_phi = vec![false; func.inst_count()];
         let mut users: FxHashMap<Value, Vec<Inst>> = FxHashMap::default();
@@ -168,7 +346,6 @@ impl Vars {
                 users.entry(value).or_default().push(phi);
             }
         }
-        let mut instead: FxHashMap<Value, Value> = FxHashMap::default();
         let mut work = self.phis.clone();
         while let Some(phi) = work.pop() {
             let Some(own) = func.result(phi).filter(|_| is_phi[phi.index()]) else { continue };
@@ -198,6 +375,7 @@ impl Vars {
             users.entry(value).or_default().extend(affected);
         }
         func.replace_values(|value| resolve(&mut instead, value));
+        Ok(())
     }
 }
 

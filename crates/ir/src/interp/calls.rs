@@ -63,6 +63,9 @@ impl<'m> Interp<'m> {
             all.extend(args);
             return self.push_call(id, all, then);
         }
+        if !self.is_before_program && self.module.is_ambiguous(key, &given) {
+            return Err(self.ambiguous_call(&callee, args));
+        }
         self.apply_base(callee, args, then)
     }
 
@@ -272,7 +275,9 @@ impl<'m> Interp<'m> {
                 }
                 self.returned(Val::NOTHING, then)
             }
-            BaseAction::Text if args.iter().any(|arg| self.types().has_own_text(arg.ty(self.types()))) => {
+            BaseAction::Text | BaseAction::Shown
+                if args.iter().any(|arg| self.types().has_own_text(arg.ty(self.types()))) =>
+            {
                 let callee = Val::Singleton(self.types().function(self.name(function.name())));
                 Err(self.method_error(&callee, args))
             }
@@ -281,6 +286,11 @@ impl<'m> Interp<'m> {
                 for arg in &args {
                     bytes.extend(self.print_bytes(arg)?);
                 }
+                let text = self.new_string(bytes)?;
+                self.returned(text, then)
+            }
+            BaseAction::Shown => {
+                let bytes = self.shown_bytes(&args[0])?;
                 let text = self.new_string(bytes)?;
                 self.returned(text, then)
             }

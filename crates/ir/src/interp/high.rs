@@ -12,6 +12,7 @@ use crate::intrinsic::{Intrinsic, Shape};
 use crate::names::Name;
 use crate::op::Op;
 use crate::scalar::{Number, Numbers, Scalar};
+use crate::show::AMBIGUOUS_WORLD;
 use crate::types::{StaticBound, StaticParam, Type, TypeKind, decl};
 
 impl<'m> Interp<'m> {
@@ -418,6 +419,7 @@ impl<'m> Interp<'m> {
             TypeKind::Generic(decl) => types.nominal(*decl, &given),
             TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => types.tuple(&given),
             _ if given.is_empty() => Ok(generic),
+            TypeKind::Bottom => types.union(&given),
             _ => {
                 return Err(Fault::Unsupported(format!(
                     "`{}` takes no type parameters",
@@ -452,8 +454,18 @@ impl<'m> Interp<'m> {
         Stop::Throw(Val::aggregate(ty, vec![Some(Val::Symbol(name)), Some(world), None]))
     }
 
+    /// `MethodError(callee, args, 0)`
     pub(super) fn method_error(&mut self, callee: &Val, args: Vec<Val>) -> Stop {
-        let world = Val::Bits { ty: Type::UINT64, bits: 0 };
+        self.method_error_in(0, callee, args)
+    }
+
+    /// The `MethodError` of a call that several methods fit.
+    pub(super) fn ambiguous_call(&mut self, callee: &Val, args: Vec<Val>) -> Stop {
+        self.method_error_in(AMBIGUOUS_WORLD, callee, args)
+    }
+
+    fn method_error_in(&mut self, world: u64, callee: &Val, args: Vec<Val>) -> Stop {
+        let world = Val::Bits { ty: Type::UINT64, bits: world.into() };
         match self.new_tuple(args) {
             Ok(args) => self.exception("MethodError", vec![callee.clone(), args, world]),
             Err(stop) => stop,
@@ -474,7 +486,7 @@ impl<'m> Interp<'m> {
     /// The pair and named tuple types that `modify…!` and `replace…!` return.
     pub(super) fn pair(&mut self, of: Type, old: Val, new: Val) -> Eval<Val> {
         let types = self.types();
-        let Some(pair) = types.find_decl(self.name("Pair")) else {
+        let Some(pair) = types.find_builtin(self.name("Pair")) else {
             return Err(Fault::Unsupported("`Pair` does not exist".to_owned()).into());
         };
         let ty = self.made(types.nominal(pair, &[of, of]))?;

@@ -379,7 +379,7 @@ impl<'m> Interp<'m> {
     }
 
     fn find_type(&self, name: &str) -> Option<Type> {
-        let decl = self.types().find_decl(self.name(name))?;
+        let decl = self.types().find_builtin(self.name(name))?;
         self.types().nominal(decl, &[]).ok()
     }
 

@@ -23,6 +23,11 @@ impl<'m> Interp<'m> {
         print(&mut Values(self), val)
     }
 
+    /// The text that `show` writes.
+    pub(super) fn shown_bytes(&mut self, val: &Val) -> Eval<Vec<u8>> {
+        Ok(show(&mut Values(self), val)?.into_bytes())
+    }
+
     pub(super) fn take_apart(&mut self, val: &Val) -> Eval<View<'m, Val>> {
         Values(self).view(val, usize::MAX)
     }

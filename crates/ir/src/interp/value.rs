@@ -170,7 +170,7 @@ impl Val {
         match *self {
             Val::Type(of) => match types.kind(of) {
                 TypeKind::Generic(_) => types
-                    .find_decl(types.names().intern("UnionAll"))
+                    .find_builtin(types.names().intern("UnionAll"))
                     .and_then(|decl| types.nominal(decl, &[]).ok())
                     .unwrap_or(Type::DATATYPE),
                 _ => Type::DATATYPE,

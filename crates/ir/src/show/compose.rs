@@ -19,7 +19,7 @@
 //! Not done: the special forms of `Complex`, `Rational` and ranges, which print as plain structs.
 
 use super::{Element, Shown, printed};
-use crate::types::{PrimitiveRepr, Type, TypeKind, Types};
+use crate::types::{Decl, PrimitiveRepr, Type, TypeKind, Types};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
@@ -265,11 +265,16 @@ pub(super) fn singleton(ty: TypeIn<'_>) -> String {
         TypeKind::Tuple { .. } => "()".to_owned(),
         TypeKind::NamedTuple { .. } => "NamedTuple()".to_owned(),
         _ if ty.ty == Type::NOTHING => "nothing".to_owned(),
-        _ => match ty.text().as_str() {
-            "Missing" => "missing".to_owned(),
-            name => format!("{name}()"),
-        },
+        _ if types.nominal_parts(ty.ty).is_some_and(|(decl, _)| is_builtin(types, decl, "Missing")) => {
+            "missing".to_owned()
+        }
+        _ => format!("{}()", ty.text()),
     }
+}
+
+/// Whether a declaration is the builtin of this name.
+fn is_builtin(types: &Types, decl: Decl, name: &str) -> bool {
+    decl.is_builtin() && types.names().text(types.decl(decl).name) == name
 }
 
 /// The pieces of a struct, tuple or named tuple.
@@ -290,10 +295,7 @@ fn field_parts<'t, N>(
             _ => None,
         }
     };
-    let is_pair = types.nominal_parts(ty.ty).is_some_and(|(decl, _)| {
-        let data = types.decl(decl);
-        names.text(data.name) == "Pair" && names.text(data.module).is_empty()
-    });
+    let is_pair = types.nominal_parts(ty.ty).is_some_and(|(decl, _)| is_builtin(types, decl, "Pair"));
     if is_pair && fields.len() == 2 {
         for (n, field) in fields.into_iter().enumerate() {
             if n > 0 {

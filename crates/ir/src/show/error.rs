@@ -7,10 +7,15 @@
 //! | `ErrorException("no")` | `no` |
 //! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia ends behind the colon |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
+//! | the same with [`AMBIGUOUS_WORLD`] | `MethodError: f(::Int64, ::String) is ambiguous` |
 //! | any other object | what `show` writes |
 
 use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
 use crate::types::{Type, TypeKind, decl};
+
+/// The world in a `MethodError` of a call that several methods fit, none of which is the most specific. Julia looks for them again when it writes the
+/// text; here the exception says it, so the text stays true when methods are added.
+pub const AMBIGUOUS_WORLD: u64 = u64::MAX;
 
 /// The text of an exception of Base that says its name and at most one text, which is its first field; `None` for any other.
 pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
@@ -62,7 +67,14 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         "InexactError" => format!("{name}: {}{}", text.printed(0)?, text.inexact()?),
         "UndefVarError" => format!("{name}: `{}` not defined", text.printed(0)?),
         "TypeError" => format!("{name}: {}", text.type_error()?),
-        "MethodError" => format!("{name}: no method matching {}", text.method_error()?),
+        "MethodError" => {
+            let (is_ambiguous, call) = (text.is_ambiguous()?, text.method_error()?);
+            if is_ambiguous {
+                format!("{name}: {call} is ambiguous")
+            } else {
+                format!("{name}: no method matching {call}")
+            }
+        }
         "FieldError" => format!("{name}: type {} has no field `{}`", text.shown(0)?, text.printed(1)?),
         "KeyError" => format!("{name}: key {} not found", text.shown(0)?),
         _ => show(text.graph, node)?,
@@ -73,6 +85,10 @@ fn is_builtin_exception(ty: TypeIn<'_>) -> bool {
     let builtin = ty.types.nominal_parts(ty.ty).is_some_and(|(decl, _)| decl.is_builtin());
     builtin && ty.types.nominal_parts(ty.types.supertype(ty.ty)).is_some_and(|(d, _)| d == decl::EXCEPTION)
 }
+
+/// The `world` of a `MethodError` for a call that several methods fit, none of which is more specific. The exception has no other field that could say so,
+/// and no program has as many worlds.
+pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
 
 /// The fields of an exception.
 struct Texts<'g, G, N> {
@@ -198,6 +214,11 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
     }
 
     /// The callee with the types of its arguments.
+    fn is_ambiguous(&mut self) -> Result<bool, G::Error> {
+        let Some(world) = self.field(2) else { return Ok(false) };
+        Ok(matches!(self.graph.view(&world, 0)?, View::Bits(bits) if bits == u128::from(AMBIGUOUS_WORLD)))
+    }
+
     fn method_error(&mut self) -> Result<String, G::Error> {
         let callee = match self.field(0) {
             Some(node) => {
@@ -222,6 +243,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
 
 #[cfg(test)]
 mod tests {
+    use super::AMBIGUOUS_WORLD;
     use crate::interp::{Interp, Options, SimMemory, Val};
     use crate::{Context, Module, Type};
 
@@ -237,10 +259,12 @@ mod tests {
         let matrix = interp.array(Type::INT64, &[0, 3], &[]).unwrap();
         let tuple = interp.tuple(&[Val::int64(1), Val::Type(Type::INT8), no.clone()]).unwrap();
         let pair = interp.tuple(&[Val::int64(3), Val::int64(4)]).unwrap();
+        let ints = pair.clone();
         let inexact = interp.tuple(&[Val::Type(Type::INT64), Val::float64(1.5)]).unwrap();
         let f = Val::Singleton(cx.types.function(cx.names.intern("f")));
         let world = Val::bits(&cx.types, Type::UINT64, 0);
-        let rows: [(&str, Vec<Val>, &str); 17] = [
+        let ambiguous = Val::bits(&cx.types, Type::UINT64, AMBIGUOUS_WORLD.into());
+        let rows: [(&str, Vec<Val>, &str); 18] = [
             ("DivideError", vec![], "DivideError: integer division error"),
             ("OutOfMemoryError", vec![], "OutOfMemoryError()"),
             ("StackOverflowError", vec![], "StackOverflowError:"),
@@ -274,9 +298,10 @@ mod tests {
             ),
             (
                 "MethodError",
-                vec![f, tuple, world],
+                vec![f.clone(), tuple, world],
                 "MethodError: no method matching f(::Int64, ::Type{Int8}, ::String)",
             ),
+            ("MethodError", vec![f, ints, ambiguous], "MethodError: f(::Int64, ::Int64) is ambiguous"),
             (
                 "FieldError",
                 vec![Val::Type(Type::BOX), sym("x")],

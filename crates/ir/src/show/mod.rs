@@ -25,7 +25,7 @@ mod text;
 use std::fmt;
 
 pub use compose::{Graph, MAX_SHOWN, MAX_TEXT, TypeIn, View, print, show};
-pub use error::{show_error, show_plain_error};
+pub use error::{AMBIGUOUS_WORLD, show_error, show_plain_error};
 pub use text::{bits_to_char, char_to_bits};
 
 /// A value to be printed.

@@ -15,7 +15,8 @@
 //! A `#` before a blank begins a comment to the end of the line, `#= … =#` is one inside it.
 //!
 //! Invariants: every call advances unless the end is reached; spans lie on character boundaries; nothing panics.
-//! Cost: each character is read a bounded number of times.
+//! Cost: each character is read a bounded number of times. Nearly all of them are ASCII: a table says what each of those is, and only the others
+//! are decoded.
 
 use std::borrow::Cow;
 
@@ -92,6 +93,52 @@ const LONG_OPERATORS: [&str; 36] = [
 
 const OPERATOR_CHARS: &str = "+-*/\\^%&|~!<>=?";
 
+/// A blank inside of a line.
+const BLANK: u8 = 1;
+/// A character that continues a name.
+const NAME: u8 = 2;
+/// A decimal digit.
+const DIGIT: u8 = 4;
+/// A character of operators.
+const OPERATOR: u8 = 8;
+
+/// The classes of the ASCII characters, as bits.
+const CLASSES: [u8; 128] = classes();
+
+const fn classes() -> [u8; 128] {
+    let mut classes = [0; 128];
+    let operators = OPERATOR_CHARS.as_bytes();
+    let mut n = 0;
+    while n < operators.len() {
+        classes[operators[n] as usize] |= OPERATOR;
+        n += 1;
+    }
+    let mut byte = 0u8;
+    while byte < 128 {
+        let mut class = match byte {
+            b'\t' | 0x0b | 0x0c | b'\r' | b' ' => BLANK,
+            b'0'..=b'9' => DIGIT | NAME,
+            _ => 0,
+        };
+        if byte.is_ascii_alphabetic() || byte == b'_' || byte == b'!' {
+            class |= NAME;
+        }
+        classes[byte as usize] |= class;
+        byte += 1;
+    }
+    classes
+}
+
+/// Whether an ASCII character is of a class.
+fn is_of(class: u8, byte: u8) -> bool {
+    CLASSES.get(usize::from(byte)).is_some_and(|of| of & class != 0)
+}
+
+/// Whether a character is a blank inside of a line.
+fn is_blank(c: char) -> bool {
+    c != '\n' && (c.is_whitespace() || c == '\u{feff}')
+}
+
 /// Box-drawing characters: guards, rails and gutters of printed IR.
 pub(super) fn is_rail(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
@@ -154,15 +201,15 @@ pub(super) fn is_operator(text: &str) -> bool {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
+    /// The text up to the end of what is read.
     src: &'a str,
     pos: usize,
-    end: usize,
 }
 
 impl<'a> Lexer<'a> {
     /// Reads `src[start..end]`; both are character boundaries.
     pub(super) fn new(src: &'a str, start: usize, end: usize) -> Lexer<'a> {
-        Lexer { src, pos: start, end }
+        Lexer { src: &src[..end], pos: start }
     }
 
     pub(super) fn pos(&self) -> usize {
@@ -170,11 +217,19 @@ impl<'a> Lexer<'a> {
     }
 
     fn rest(&self) -> &'a str {
-        &self.src[self.pos..self.end]
+        &self.src[self.pos..]
+    }
+
+    /// The byte so many behind the position.
+    fn byte(&self, distance: usize) -> Option<u8> {
+        self.src.as_bytes().get(self.pos + distance).copied()
     }
 
     fn peek_char(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.byte(0)? {
+            byte if byte.is_ascii() => Some(char::from(byte)),
+            _ => self.rest().chars().next(),
+        }
     }
 
     fn span_from(&self, start: usize) -> Span {
@@ -188,11 +243,41 @@ impl<'a> Lexer<'a> {
         &rest[..len]
     }
 
+    /// Takes ASCII characters of a class, and others that `keep` holds for.
+    fn take_class(&mut self, class: u8, keep: impl Fn(char) -> bool) -> &'a str {
+        let start = self.pos;
+        while let Some(byte) = self.byte(0) {
+            if byte.is_ascii() {
+                if !is_of(class, byte) {
+                    break;
+                }
+                self.pos += 1;
+            } else {
+                let Some(c) = self.peek_char().filter(|&c| keep(c)) else { break };
+                self.pos += c.len_utf8();
+            }
+        }
+        &self.src[start..self.pos]
+    }
+
+    /// Takes what continues a name.
+    fn take_name(&mut self) -> &'a str {
+        self.take_class(NAME, continues_name)
+    }
+
+    /// Takes decimal digits.
+    fn take_digits(&mut self) -> &'a str {
+        self.take_class(DIGIT, |_| false)
+    }
+
     /// Skips blanks and comments; true if there were any.
     fn skip_blanks(&mut self) -> bool {
         let start = self.pos;
         loop {
-            self.take_while(|c| c != '\n' && (c.is_whitespace() || c == '\u{feff}'));
+            self.take_class(BLANK, is_blank);
+            if self.byte(0) != Some(b'#') {
+                break;
+            }
             let Some(comment) = self.rest().strip_prefix('#') else { break };
             let line = comment.split('\n').next().unwrap_or("");
             if line.chars().next().is_none_or(char::is_whitespace) {
@@ -211,7 +296,7 @@ impl<'a> Lexer<'a> {
     /// The next token. After an error the position is past the offending text.
     pub(super) fn next(&mut self) -> Parse<Token<'a>> {
         let at_start = self.pos == 0;
-        let spaced = self.skip_blanks() || at_start || self.src[..self.pos].ends_with('\n');
+        let spaced = self.skip_blanks() || at_start || self.src.as_bytes()[self.pos - 1] == b'\n';
         let start = self.pos;
         let tok = self.token(start)?;
         Ok(Token { tok, span: self.span_from(start), spaced })
@@ -252,7 +337,7 @@ impl<'a> Lexer<'a> {
             '#' => self.hash(),
             '@' => {
                 self.pos += 1;
-                let name = self.take_while(continues_name);
+                let name = self.take_name();
                 let digits = name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit());
                 if digits {
                     self.pos = start + 1;
@@ -270,7 +355,7 @@ impl<'a> Lexer<'a> {
 
     fn name(&mut self) -> Parse<Tok<'a>> {
         let start = self.pos;
-        let mut name = self.take_while(continues_name);
+        let mut name = self.take_name();
         // `f!=g` compares; `f!(x)` calls.
         if name.ends_with('!') && self.rest().starts_with('=') && !self.rest().starts_with("==") {
             name = &name[..name.len() - 1];
@@ -312,6 +397,9 @@ impl<'a> Lexer<'a> {
 
     fn number(&mut self) -> Parse<Tok<'a>> {
         let start = self.pos;
+        if let Some(magnitude) = self.small_number() {
+            return Ok(Tok::Literal(Literal::Int { negative: false, magnitude }));
+        }
         let radix = match self.rest().as_bytes() {
             [b'0', b'x', ..] => 16,
             [b'0', b'o', ..] => 8,
@@ -344,8 +432,8 @@ impl<'a> Lexer<'a> {
         }
         let mut suffix = *self;
         // `2.0im`: the imaginary unit is a token of its own.
-        if self.peek_char().is_some_and(begins_name) && suffix.take_while(continues_name) != "im" {
-            self.take_while(continues_name);
+        if self.peek_char().is_some_and(begins_name) && suffix.take_name() != "im" {
+            self.take_name();
             let text = self.src[start..self.pos].to_owned();
             return Err(Fault::new(SyntaxError::BadNumber { text }, self.span_from(start)));
         }
@@ -354,11 +442,26 @@ impl<'a> Lexer<'a> {
             .map_err(|e| Fault::new(e, self.span_from(start)))
     }
 
+    /// A number of at most 19 digits and nothing else, as most are.
+    fn small_number(&mut self) -> Option<u128> {
+        let mut digits = *self;
+        let text = digits.take_digits();
+        let ends = digits.byte(0).is_none_or(|next| next.is_ascii() && next != b'.' && !is_of(NAME, next));
+        if !ends || text.len() > 19 {
+            return None;
+        }
+        *self = digits;
+        Some(text.bytes().fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0')).into())
+    }
+
     fn percent(&mut self) -> Tok<'a> {
         let start = self.pos;
         self.pos += 1;
-        let number = self.take_while(|c| c.is_ascii_digit());
+        let number = self.take_digits();
         if let Ok(row) = number.parse() {
+            if self.byte(0) != Some(b'.') {
+                return Tok::Ssa(row, 0);
+            }
             let dotted = self.rest().strip_prefix('.').unwrap_or("");
             let len = dotted.find(|c: char| !c.is_ascii_digit()).unwrap_or(dotted.len());
             if let Ok(part) = dotted[..len].parse() {
@@ -369,7 +472,7 @@ impl<'a> Lexer<'a> {
         }
         self.pos = start + 1;
         if self.peek_char().is_some_and(begins_name) {
-            return Tok::Percent(self.take_while(continues_name));
+            return Tok::Percent(self.take_name());
         }
         self.pos = start;
         self.operator(start)
@@ -393,12 +496,15 @@ impl<'a> Lexer<'a> {
 
     fn dots(&mut self) -> Tok<'a> {
         let start = self.pos;
-        let rest = self.rest();
-        for (text, tok) in [("...", Tok::Ellipsis), ("::", Tok::ColonColon), (":", Tok::Colon)] {
-            if rest.starts_with(text) {
-                self.pos += text.len();
-                return tok;
-            }
+        let (tok, len) = match (self.byte(0), self.byte(1), self.byte(2)) {
+            (Some(b':'), Some(b':'), _) => (Tok::ColonColon, 2),
+            (Some(b':'), ..) => (Tok::Colon, 1),
+            (_, Some(b'.'), Some(b'.')) => (Tok::Ellipsis, 3),
+            _ => (Tok::Dot, 0),
+        };
+        if len > 0 {
+            self.pos += len;
+            return tok;
         }
         self.pos += 1;
         if self.peek_char().is_some_and(is_operator_char) { self.operator(start) } else { Tok::Dot }
@@ -406,6 +512,13 @@ impl<'a> Lexer<'a> {
 
     /// Reads the operator at the current position. `start` is the offset of its leading dot, if it has one.
     fn operator(&mut self, start: usize) -> Tok<'a> {
+        // No operator of several characters continues otherwise.
+        let is_one = self.byte(0).is_some_and(|byte| byte.is_ascii())
+            && self.byte(1).is_none_or(|next| next != b':' && !is_of(OPERATOR, next));
+        if is_one {
+            self.pos += 1;
+            return Tok::Op(&self.src[start..self.pos]);
+        }
         let rest = self.rest();
         // `:<::Symbol` is the symbol `<` and its type.
         let split = ["<::", ">::"].iter().any(|s| rest.starts_with(s))
@@ -489,6 +602,21 @@ mod tests {
         for c in ('\0'..=char::MAX).filter(|&c| c != '\'') {
             assert!(!ident::is_start(c) || begins_name(c), "{c:?}");
             assert!(!ident::is_continue(c) || continues_name(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn classes_agree_with_the_characters() {
+        for byte in 0..128u8 {
+            let c = char::from(byte);
+            assert_eq!(is_of(BLANK, byte), is_blank(c), "{c:?}");
+            assert_eq!(is_of(NAME, byte), continues_name(c), "{c:?}");
+            assert_eq!(is_of(DIGIT, byte), c.is_ascii_digit(), "{c:?}");
+            assert_eq!(is_of(OPERATOR, byte), is_operator_char(c), "{c:?}");
+        }
+        for op in LONG_OPERATORS {
+            let second = op.as_bytes()[1];
+            assert!(second == b':' || is_of(OPERATOR, second), "{op}");
         }
     }
 

@@ -32,4 +32,5 @@ pub use parse_expr::MAX_DEPTH;
 pub use print::{FuncText, ModuleText, show_func, show_module, show_unit};
 pub use resolve::{
     Call, Check, Expression, Outcome, ResolveError, Term, Unit, read, read_among, read_call, read_expression,
+    read_library,
 };

@@ -28,6 +28,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use super::ast::{Block, Expr, File, Function, Row, Signature};
 use super::elsewhere;
 use super::error::{Fault, Parse, SyntaxError};
@@ -504,7 +506,7 @@ impl<'a> Reader<'a> {
     fn lead(&self, line: &'a str) -> Lead {
         let start = self.span_of(line).start as usize;
         let mut rest = line.trim_start();
-        let mut numbers = Vec::with_capacity(2);
+        let mut numbers: SmallVec<[(u32, Span); 2]> = SmallVec::new();
         while numbers.len() < 2 {
             let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             let Ok(number) = rest[..digits].parse::<u32>() else { break };

@@ -63,6 +63,8 @@ pub(super) struct Parser<'a> {
     src: &'a str,
     lexer: Lexer<'a>,
     tok: Token<'a>,
+    /// The token behind it and where the lexer is then, if it was looked at.
+    ahead: Option<(Token<'a>, Lexer<'a>)>,
     last_end: u32,
     depth: u32,
     brackets: u32,
@@ -88,6 +90,7 @@ impl<'a> Parser<'a> {
             src,
             lexer,
             tok,
+            ahead: None,
             last_end,
             depth: 0,
             brackets: 0,
@@ -112,14 +115,34 @@ impl<'a> Parser<'a> {
     }
 
     /// The token after the current one; [`Tok::End`] if there is a lexical error.
-    pub(super) fn peek_second(&self) -> Token<'a> {
+    pub(super) fn peek_second(&mut self) -> Token<'a> {
+        if let Some((token, _)) = &self.ahead {
+            return token.clone();
+        }
         let mut lexer = self.lexer;
-        lexer.next().unwrap_or(Token { tok: Tok::End, span: Span::point(self.tok.span.end), spaced: true })
+        match lexer.next() {
+            Ok(token) => {
+                self.ahead = Some((token.clone(), lexer));
+                token
+            }
+            Err(_) => Token { tok: Tok::End, span: Span::point(self.tok.span.end), spaced: true },
+        }
+    }
+
+    /// The token behind the current one and those that were looked at.
+    fn next_token(&mut self) -> Parse<Token<'a>> {
+        match self.ahead.take() {
+            Some((token, lexer)) => {
+                self.lexer = lexer;
+                Ok(token)
+            }
+            None => self.lexer.next(),
+        }
     }
 
     pub(super) fn advance(&mut self) -> Parse<Token<'a>> {
         let next = loop {
-            let token = self.lexer.next()?;
+            let token = self.next_token()?;
             if token.tok == Tok::Newline && self.brackets > 0 && self.next_line_continues() {
                 continue;
             }

@@ -20,7 +20,11 @@ use crate::odds::{Inlining, Odds};
 pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
     let start = p.peek().span.start;
     let mut result = None;
-    if let Tok::Ssa(number, 0) = p.peek().tok
+    let first = match p.peek().tok {
+        Tok::Ssa(number, 0) => Some(number),
+        _ => None,
+    };
+    if let Some(number) = first
         && p.peek_second().is_op("=")
     {
         result = Some((number, p.advance()?.span));
@@ -49,7 +53,7 @@ pub(super) fn inlining(p: &mut Parser<'_>) -> Parse<Option<(Inlining, Span)>> {
 /// The words before a call; for `invoke` and `dynamic invoke` whether it is dynamic.
 fn call_label(p: &mut Parser<'_>) -> Parse<(Option<CallLabel>, Option<bool>)> {
     // Infix calls stand in parentheses: an operator behind the word is a prefix.
-    let is_label = |p: &Parser<'_>| {
+    let is_label = |p: &mut Parser<'_>| {
         let next = p.peek_second();
         next.spaced && !next.ends_statement() && !next.is_op("=") && next.tok != Tok::ColonColon
     };

@@ -13,7 +13,7 @@ pub const MAX_WIDTH: usize = 4096;
 /// The part of a declaration that its first line gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeclData {
-    /// The name without its module. Unique in a context.
+    /// The name without its module. Unique among the builtins, and among the other declarations of a context.
     pub name: Name,
     /// The module that is printed before the name (`Core.Box`); empty for names that print alone.
     pub module: Name,
@@ -113,6 +113,11 @@ pub enum TypeError {
     },
     /// The name is already declared, with other parameters or another body.
     Redeclared {
+        /// The name.
+        name: Name,
+    },
+    /// Types are spelled with the name (`Int64`, `Array`, `Union`), so it is not declared.
+    Reserved {
         /// The name.
         name: Name,
     },

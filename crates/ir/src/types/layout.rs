@@ -43,23 +43,34 @@ const POINTER: u32 = 8;
 impl LayoutError {
     /// The error as a sentence.
     pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
-        struct Show<'a>(&'a LayoutError, &'a Types);
-        impl fmt::Display for Show<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (ty, why) = match *self.0 {
-                    LayoutError::NotConcrete(ty) => (ty, "is not a concrete type, so it has no layout"),
-                    LayoutError::Undefined(ty) => (ty, "is declared but not defined"),
-                    LayoutError::Opaque(ty) => (ty, "is laid out by the run time"),
-                    LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 1 GiB"),
-                    LayoutError::Unbounded(ty) => (ty, "contains ever larger instances of itself"),
-                    LayoutError::TooNested(ty) => (ty, "contains more than 256 types without a pointer"),
-                };
-                write!(f, "`{}` {why}", self.1.display(ty))
-            }
+        fmt::from_fn(move |f| {
+            let (ty, why) = self.parts();
+            write!(f, "`{}` {why}", types.display(ty))
+        })
+    }
+
+    /// The type, and what is wrong with it.
+    fn parts(&self) -> (Type, &'static str) {
+        match *self {
+            LayoutError::NotConcrete(ty) => (ty, "is not a concrete type, so it has no layout"),
+            LayoutError::Undefined(ty) => (ty, "is declared but not defined"),
+            LayoutError::Opaque(ty) => (ty, "is laid out by the run time"),
+            LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 1 GiB"),
+            LayoutError::Unbounded(ty) => (ty, "contains ever larger instances of itself"),
+            LayoutError::TooNested(ty) => (ty, "contains more than 256 types without a pointer"),
         }
-        Show(self, types)
     }
 }
+
+/// The error as a sentence with the type's number. [`LayoutError::display`] has its text.
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ty, why) = self.parts();
+        write!(f, "`{ty:?}` {why}")
+    }
+}
+
+impl std::error::Error for LayoutError {}
 
 impl Types {
     /// Whether `bytes` are a valid value of a type in memory: each `Bool` is 0 or 1, and each selector of a union names a

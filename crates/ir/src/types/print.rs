@@ -69,8 +69,12 @@ impl TypeDisplay<'_> {
             return write!(f, "{}{{{}}}", if dims == 1 { "Vector" } else { "Matrix" }, self.of(*elem));
         }
         let module = names.text(data.module);
+        // Beside a declared type of the same name the builtin has its module in front.
+        let is_hidden = || decl.is_builtin() && self.types.find_own(data.name).is_some();
         if !module.is_empty() {
             write!(f, "{module}.")?;
+        } else if is_hidden() {
+            f.write_str("Core.")?;
         }
         write_name(f, names.text(data.name))?;
         if params.is_empty() {
@@ -89,7 +93,10 @@ impl Display for TypeDisplay<'_> {
             TypeKind::Bottom => f.write_str("Union{}"),
             TypeKind::Any => f.write_str("Any"),
             TypeKind::Low(low) => low.fmt(f),
-            TypeKind::Token => f.write_str("Token"),
+            TypeKind::Token => {
+                let is_hidden = names.find("Token").is_some_and(|name| self.types.find_own(name).is_some());
+                f.write_str(if is_hidden { "Core.Token" } else { "Token" })
+            }
             TypeKind::Nominal { decl, params } => self.nominal(f, *decl, params),
             TypeKind::Generic(decl) => self.nominal(f, *decl, &[]),
             TypeKind::Tuple { elems, vararg: None }
@@ -154,54 +161,61 @@ impl Display for TypeDisplay<'_> {
 impl TypeError {
     /// The error as a sentence; names are looked up in `types`.
     pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
-        struct Show<'a>(&'a TypeError, &'a Types);
-        impl fmt::Display for Show<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let text = |name: Name| self.1.names().text(name);
-                match *self.0 {
-                    TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
-                    TypeError::TooHeavy => {
-                        write!(f, "the type is written out with more than {MAX_WEIGHT} types")
-                    }
-                    TypeError::TooWide { count } => {
-                        write!(f, "the type has {count} parts, more than the limit of {MAX_WIDTH}")
-                    }
-                    TypeError::ParameterCount { decl, expected, given } => {
-                        write!(f, "`{}` has {expected} type parameters, but {given} were given", text(decl))
-                    }
-                    TypeError::Redeclared { name } => {
-                        write!(f, "`{}` is already declared differently", text(name))
-                    }
-                    TypeError::PrimitiveWidth { name, bits } => write!(
-                        f,
-                        "primitive type `{}` has {bits} bits; a multiple of 8 from 8 to 128 is needed",
-                        text(name)
-                    ),
-                    TypeError::SupertypeNotAbstract { name, supertype } => write!(
-                        f,
-                        "the supertype `{}` of `{}` is not an abstract type",
-                        self.1.display(supertype),
-                        text(name)
-                    ),
-                    TypeError::SupertypeCycle { name } => {
-                        write!(f, "`{}` would be a supertype of itself", text(name))
-                    }
-                    TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
-                    TypeError::DuplicateField { field } => {
-                        write!(f, "the field name `{}` stands twice", text(field))
-                    }
-                    TypeError::NamedTupleShape => {
-                        f.write_str("a named tuple needs a plain tuple type with one element for each name")
-                    }
-                    TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
-                    TypeError::MixedLevels { inner } => write!(
-                        f,
-                        "`{}` cannot stand inside this type: low and high types do not mix",
-                        self.1.display(inner)
-                    ),
-                }
-            }
+        fmt::from_fn(move |f| write_type_error(f, self, Some(types)))
+    }
+}
+
+/// The error as a sentence with the numbers of names and types. [`TypeError::display`] has their texts.
+impl fmt::Display for TypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_type_error(f, self, None)
+    }
+}
+
+impl std::error::Error for TypeError {}
+
+fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option<&Types>) -> fmt::Result {
+    let text =
+        |name: Name| types.map_or_else(|| format!("{name:?}"), |types| types.names().text(name).to_owned());
+    let shown = |ty: Type| types.map_or_else(|| format!("{ty:?}"), |types| types.display(ty).to_string());
+    match *error {
+        TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
+        TypeError::TooHeavy => {
+            write!(f, "the type is written out with more than {MAX_WEIGHT} types")
         }
-        Show(self, types)
+        TypeError::TooWide { count } => {
+            write!(f, "the type has {count} parts, more than the limit of {MAX_WIDTH}")
+        }
+        TypeError::ParameterCount { decl, expected, given } => {
+            write!(f, "`{}` has {expected} type parameters, but {given} were given", text(decl))
+        }
+        TypeError::Redeclared { name } => {
+            write!(f, "`{}` is already declared differently", text(name))
+        }
+        TypeError::Reserved { name } => {
+            write!(f, "types are spelled with the name `{}`, so it cannot be declared", text(name))
+        }
+        TypeError::PrimitiveWidth { name, bits } => write!(
+            f,
+            "primitive type `{}` has {bits} bits; a multiple of 8 from 8 to 128 is needed",
+            text(name)
+        ),
+        TypeError::SupertypeNotAbstract { name, supertype } => {
+            write!(f, "the supertype `{}` of `{}` is not an abstract type", shown(supertype), text(name))
+        }
+        TypeError::SupertypeCycle { name } => {
+            write!(f, "`{}` would be a supertype of itself", text(name))
+        }
+        TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
+        TypeError::DuplicateField { field } => {
+            write!(f, "the field name `{}` stands twice", text(field))
+        }
+        TypeError::NamedTupleShape => {
+            f.write_str("a named tuple needs a plain tuple type with one element for each name")
+        }
+        TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
+        TypeError::MixedLevels { inner } => {
+            write!(f, "`{}` cannot stand inside this type: low and high types do not mix", shown(inner))
+        }
     }
 }

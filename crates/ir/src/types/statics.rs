@@ -467,7 +467,7 @@ impl Types {
         match self.kind(ty) {
             TypeKind::TypeOf(of) => match self.kind(*of) {
                 TypeKind::Generic(_) => self
-                    .find_decl(self.names().intern("UnionAll"))
+                    .find_builtin(self.names().intern("UnionAll"))
                     .and_then(|decl| self.nominal(decl, &[]).ok())
                     .unwrap_or(Type::DATATYPE),
                 _ => Type::DATATYPE,

@@ -289,10 +289,19 @@ impl Types {
         Some(&self.decl_entry(decl)?.above)
     }
 
-    /// The declaration with this (unqualified) name.
+    /// The declaration that this name means where no module stands in front of it: one that was declared, or else a builtin.
     pub fn find_decl(&self, name: Name) -> Option<Decl> {
-        let own = || self.decl_index().get(&name).copied();
-        self.fixed.index.decls.get(&name).copied().or_else(own)
+        self.find_own(name).or_else(|| self.find_builtin(name))
+    }
+
+    /// The builtin declaration with this name, whatever else is declared: that of `Core.name`.
+    pub fn find_builtin(&self, name: Name) -> Option<Decl> {
+        self.fixed.index.decls.get(&name).copied()
+    }
+
+    /// The declaration with this name that is no builtin: that of `Main.name`.
+    pub fn find_own(&self, name: Name) -> Option<Decl> {
+        self.decl_index().get(&name).copied()
     }
 
     fn decl_index(&self) -> RwLockReadGuard<'_, FxHashMap<Name, Decl>> {
@@ -620,8 +629,13 @@ impl Types {
         }
     }
 
-    /// The first half of a declaration. Declaring a name again with the same parameters gives the same declaration.
+    /// The first half of a declaration. Declaring a name again with the same parameters gives the same declaration. A name that a builtin has
+    /// may be declared: alone it means the declared type from then on, and the builtin is `Core.name`. Names that the form of types needs
+    /// ([`TypeError::Reserved`]) are not declared.
     pub fn declare(&self, name: Name, params: &[Name]) -> Result<Decl, TypeError> {
+        if self.is_reserved(name) {
+            return Err(TypeError::Reserved { name });
+        }
         if params.len() > MAX_WIDTH {
             return Err(TypeError::TooWide { count: params.len() });
         }
@@ -630,7 +644,7 @@ impl Types {
         }
         let module = self.names.intern("");
         let mut index = self.declared.index.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&decl) = self.fixed.index.decls.get(&name).or_else(|| index.get(&name)) {
+        if let Some(&decl) = index.get(&name) {
             let same = *self.decl(decl).params == *params;
             return if same { Ok(decl) } else { Err(TypeError::Redeclared { name }) };
         }
@@ -640,6 +654,14 @@ impl Types {
         self.declared.decls.push(at, self.decl_entry_of(data));
         index.insert(name, decl);
         Ok(decl)
+    }
+
+    /// Whether types are spelled with this name, so that it can mean nothing else: `Int64`, `Array`, `Union`.
+    fn is_reserved(&self, name: Name) -> bool {
+        const WORDS: [&str; 9] =
+            ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
+        WORDS.contains(&self.names.text(name))
+            || self.find_builtin(name).is_some_and(|decl| decl <= decl::NUMBER)
     }
 
     /// The second half of a declaration. Defining it again with the same body changes nothing.

@@ -24,7 +24,8 @@ use brolga_codegen::entry::RETURNED;
 use brolga_runtime::objects::InWorld;
 use brolga_runtime::{Entered, Exception, HeapEntry, Runtime, Thread, with_attached};
 
-use super::func::{CallError, Callable, EntryFn, TypedFunc, UntypedFunc};
+use super::func::{CallError, Callable, EntryFn, UntypedFunc};
+use super::typed::TypedFunc;
 use super::value::{Params, Value};
 
 /// An entry of a thread into the code of a runtime that lasts over several calls: see the file's header.
@@ -69,6 +70,20 @@ impl Activation<'_> {
     #[must_use]
     pub fn world(&self) -> u64 {
         self.thread.world()
+    }
+
+    /// Makes the calls within `body` in the newest world, as `invokelatest` does: they see what was defined since the activation began.
+    pub fn latest<R>(&self, body: impl FnOnce(&Self) -> R) -> R {
+        let _world = self.thread.enter_latest_world();
+        body(self)
+    }
+
+    /// Makes the calls within `body` in a world that was, as `invoke_in_world` does; in the newest one if the number is higher
+    /// ([`Runtime::world`](brolga_runtime::Runtime::world) counts them). A version of a function stays while a thread is in one of its worlds: in a world in which none
+    /// was for a while, calls may reach the oldest version that is still there, and dynamic calls may find no method.
+    pub fn in_world<R>(&self, world: u64, body: impl FnOnce(&Self) -> R) -> R {
+        let _world = self.thread.enter_world_of(world);
+        body(self)
     }
 
     /// The thread that trampolines are called with.
@@ -178,7 +193,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
     /// As [`TypedFunc::call`].
     pub fn call_within(&self, activation: &Activation<'_>, args: A) -> Result<R, CallError> {
         let callable = &self.callable;
-        if !activation.reaches(callable) {
+        if self.by_memory.is_some() || !activation.reaches(callable) {
             return self.call(args);
         }
         let args = args.into_words();

@@ -27,8 +27,6 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -39,12 +37,10 @@ use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{
-    AttachError, Ended, EnterError, Exception, LimitError, Limits, Runtime, Thread, with_attached,
-};
+use brolga_runtime::{AttachError, Ended, EnterError, Exception, LimitError, Runtime, Thread, with_attached};
 use smallvec::SmallVec;
 
-use crate::call::value::{Handle, Params, Value, ValueError};
+use crate::call::value::{Handle, ValueError};
 use crate::cell::IndirectCell;
 use crate::engine::Jit;
 use crate::entry::trampoline::{Entry, EntryError};
@@ -157,6 +153,9 @@ pub enum CallError {
     /// The system gives no thread that watches deadlines.
     #[error("there is no thread for deadlines")]
     NoWatch,
+    /// The system gives no thread for a guest.
+    #[error("there is no thread for a guest")]
+    NoThread,
     /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
     #[error("this thread is inside a scope of the same runtime; call inside the scope")]
     InScope,
@@ -391,6 +390,16 @@ impl Callable {
         Ok((Callable { entry, to, runtime, methods, kept: None }, ty.signature.clone()))
     }
 
+    /// The function behind a cell.
+    pub(super) fn of_cell(cell: &IndirectCell) -> Result<(Callable, Signature), LookupError> {
+        Callable::to(Callee::Cell(cell.clone()), cell.ty())
+    }
+
+    /// Holds something beside the code, in the place of what it held so before.
+    pub(super) fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+        self.kept = Some(kept);
+    }
+
     pub(crate) fn runtime(&self) -> &Arc<Runtime> {
         &self.runtime
     }
@@ -428,7 +437,7 @@ impl Callable {
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
     #[inline(never)]
-    unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
+    pub(super) unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
         let called = with_attached(&self.runtime, |thread| {
             let Some(entry) = thread.enter_outermost(&self.runtime, self.methods.as_ref()) else {
                 // SAFETY: F1 by the contract; the thread is the running one.
@@ -478,57 +487,6 @@ impl Callable {
             return Err(entered.take_exception().into());
         }
         Ok(())
-    }
-}
-
-/// A compiled function with a Rust signature that fits it.
-pub struct TypedFunc<A, R> {
-    pub(crate) callable: Callable,
-    signature: PhantomData<fn(A) -> R>,
-}
-
-impl<A, R> Clone for TypedFunc<A, R> {
-    fn clone(&self) -> Self {
-        TypedFunc { callable: self.callable.clone(), signature: PhantomData }
-    }
-}
-
-impl<A, R> std::fmt::Debug for TypedFunc<A, R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("TypedFunc").field(&self.callable).finish()
-    }
-}
-
-impl<A, R> TypedFunc<A, R> {
-    /// The same, which holds something beside the code, as all its clones do.
-    #[must_use]
-    pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> TypedFunc<A, R> {
-        self.callable.kept = Some(kept);
-        self
-    }
-}
-
-impl<A: Params, R: Value> TypedFunc<A, R> {
-    /// Calls the function.
-    #[inline]
-    pub fn call(&self, args: A) -> Result<R, CallError> {
-        let args = args.into_words();
-        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
-        let mut results = MaybeUninit::<R::Words>::zeroed();
-        // SAFETY: F1: lookup compared the sizes of both word types with the signature of the trampoline, and the words are
-        // `u64`s in C layout.
-        unsafe { self.callable.call((&raw const args).cast(), results.as_mut_ptr().cast()) }
-            .map_err(|error| *error)?;
-        // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
-        Ok(R::from_words(unsafe { results.assume_init() })?)
-    }
-
-    /// As [`TypedFunc::call`], under limits: an end that the program cannot catch. Calls of another kind are made within [`Runtime::limited`].
-    ///
-    /// # Errors
-    /// Also [`CallError::Ended`]: a limit was reached before the function returned, or before it was called.
-    pub fn call_limited(&self, limits: &Limits, args: A) -> Result<R, CallError> {
-        self.callable.runtime.limited(limits, || self.call(args))?
     }
 }
 
@@ -718,12 +676,6 @@ impl UntypedFunc {
 type Words = SmallVec<[u64; 8]>;
 
 impl Unit {
-    /// The function of that name, to be called with Rust values of the given types.
-    pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
-        let (callable, ty, signature) = Callable::new(self, name)?;
-        typed(callable, ty, &signature)
-    }
-
     /// The function of that name, to be called with bits.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
@@ -734,15 +686,9 @@ impl Unit {
 }
 
 impl IndirectCell {
-    /// The function, to be called with Rust values of the given types.
-    pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
-        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
-        typed(callable, self.ty(), &signature)
-    }
-
     /// The function, to be called with bits.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
-        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
+        let (callable, signature) = Callable::of_cell(self)?;
         let objects = objects(self.jit(), self.name(), self.ty())?.into();
         let (addresses, picky) = (addresses(self.ty()).into(), picky(self.ty()).into());
         Ok(UntypedFunc { callable, signature, objects, addresses, picky })
@@ -849,38 +795,8 @@ fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<Known>
     Ok(objects)
 }
 
-/// The function as one of Rust types, if they stand for its own.
-fn typed<A: Params, R: Value>(
-    callable: Callable,
-    ty: &FunctionType,
-    signature: &Signature,
-) -> Result<TypedFunc<A, R>, LookupError> {
-    let name = ty.name.as_str();
-    if A::COUNT != ty.params.len() {
-        let (expected, given) = (ty.params.len(), A::COUNT);
-        return Err(LookupError::Count { name: name.into(), expected, given });
-    }
-    for (at, param) in ty.params.iter().enumerate() {
-        let (rust, fits) = A::stands_for(at, param);
-        if !fits {
-            let (index, julia) = (at + 1, param.name.clone());
-            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-        }
-    }
-    if !R::stands_for(&ty.result) {
-        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-        return Err(LookupError::Result { name: name.into(), julia, rust });
-    }
-    let sizes = (8 * signature.param_words(), 8 * signature.result_words());
-    if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
-        return Err(LookupError::InMemory { name: name.into() });
-    }
-    Ok(TypedFunc { callable, signature: PhantomData })
-}
-
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
     shared_between_threads::<Unit>();
     shared_between_threads::<UntypedFunc>();
-    shared_between_threads::<TypedFunc<(i64, *mut u8), *const u8>>();
 };

@@ -143,7 +143,8 @@ impl<V: Value> Scoped for V {
     type Got<'f, 'h> = V;
 
     fn stands_for(ty: &ValueType) -> bool {
-        <V as Value>::stands_for(ty)
+        // One that travels in memory is passed by typed calls outside of scopes alone.
+        ty.memory.is_none() && <V as Value>::stands_for(ty)
     }
 
     fn give<'a, 'f: 'a, 'h>(

@@ -9,12 +9,14 @@
 //! | `*mut T`, `*const T`        | `Ptr{…}` of anything                     | 1     |
 //! | `()`                        | `Nothing`                                | 0     |
 //! | `(A, B, …)` up to 12        | `Tuple{A, B, …}`                         | the sum |
+//! | a [`Struct`], derived       | the struct of its name                   | the sum |
 //!
 //! The words of a value have a type of their own (`Value::Words`), made of `u64` arrays and pairs in C layout, so a call
 //! passes them on the stack without knowing their number at run time.
 
-use brolga_codegen::sig::ValueType;
+use brolga_codegen::sig::{FieldType, ValueType};
 use brolga_ir::show::{bits_to_char, char_to_bits};
+use brolga_runtime::Struct;
 
 /// Any object.
 #[derive(Clone, Copy, Debug)]
@@ -259,6 +261,42 @@ impl Value for () {
     }
 }
 
+/// A [`Struct`] whose fields are values: it is one as well. `#[derive(Brolga)]` says so.
+pub trait StructValue: Struct<Fields: Value + Params> {}
+
+impl<T: StructValue> sealed::Sealed for T {}
+impl<T: StructValue> Value for T {
+    type Words = <T::Fields as Value>::Words;
+
+    fn stands_for(ty: &ValueType) -> bool {
+        let is_same = |(at, field): (usize, &FieldType)| {
+            T::FIELDS.get(at) == Some(&field.name.as_str())
+                && T::OFFSETS.get(at) == Some(&(field.offset as usize))
+                && <T::Fields as Params>::stands_for(at, &field.ty).1
+        };
+        ty.name == T::NAME
+            && ty.elements.is_none()
+            && ty.fields.len() == <T::Fields as Params>::COUNT
+            && ty.fields.iter().enumerate().all(is_same)
+    }
+
+    fn into_words(self) -> Self::Words {
+        Value::into_words(self.into_fields())
+    }
+
+    fn from_words(words: Self::Words) -> Result<T, ValueError> {
+        <T::Fields as Value>::from_words(words).map(T::from_fields)
+    }
+
+    fn into_leaves(self, leaves: &mut Vec<u128>) {
+        self.into_fields().into_leaves(leaves);
+    }
+
+    fn from_leaves(leaves: &mut dyn Iterator<Item = u128>) -> Result<T, ValueError> {
+        T::Fields::from_leaves(leaves).map(T::from_fields)
+    }
+}
+
 /// The parameters of a function: a tuple with one [`Value`] for each.
 pub trait Params: sealed::Sealed {
     /// How many there are.
@@ -272,6 +310,9 @@ pub trait Params: sealed::Sealed {
 
     /// The words that carry these values.
     fn into_words(self) -> Self::Words;
+
+    /// Appends the bits of the leaves that carry them.
+    fn append_leaves(self, leaves: &mut Vec<u128>);
 }
 
 impl Params for () {
@@ -285,6 +326,8 @@ impl Params for () {
     fn into_words(self) -> [u64; 0] {
         []
     }
+
+    fn append_leaves(self, _: &mut Vec<u128>) {}
 }
 
 /// The words of one value and those behind it. Both sides are made of `u64`s, so there is no padding.
@@ -360,6 +403,10 @@ macro_rules! tuples {
             fn into_words(self) -> <Self as Params>::Words {
                 let ($first_value, $($value,)*) = self;
                 join!($first_value $($value)*)
+            }
+
+            fn append_leaves(self, leaves: &mut Vec<u128>) {
+                self.into_leaves(leaves);
             }
         }
     )*};

@@ -65,8 +65,8 @@ pub struct Held {
 impl CellOwner {
     /// The code that is behind the cell, if it was compiled there and can be compiled again.
     pub fn held(&self) -> Option<Held> {
-        let mut behind = self.record.lock();
-        let instance = behind.instances.only()?;
+        let mut content = self.record.lock();
+        let instance = content.instances.only()?;
         let target = instance.code()?;
         instance.recipe.as_ref()?;
         let bytes = target.unit().loaded().code().addresses().len();
@@ -80,24 +80,24 @@ impl CellOwner {
 
     /// Lets the next call note that the function is in use.
     pub fn rest(&self) {
-        let mut behind = self.record.lock();
-        let Some(instance) = behind.instances.only() else { return };
+        let mut content = self.record.lock();
+        let Some(instance) = content.instances.only() else { return };
         if instance.code().is_some() && instance.recipe.is_some() {
             instance.rests = true;
-            self.record.lead(&mut behind);
+            self.record.lead(&mut content);
         }
     }
 
     /// Discards the code at an address: the next call compiles. Calls that have begun continue in it, and it is freed when they have left it.
     /// `false` if something else is behind the cell by now.
     pub fn discard(&self, address: usize) -> bool {
-        let mut behind = self.record.lock();
-        let Some(instance) = behind.instances.only() else { return false };
+        let mut content = self.record.lock();
+        let Some(instance) = content.instances.only() else { return false };
         if instance.code().is_none_or(|target| target.address() != address) {
             return false;
         }
         let Some(recipe) = instance.recipe.clone() else { return false };
-        self.record.replace_locked(behind, recipe.body().begin(&self.record.jit));
+        self.record.replace_locked(content, recipe.body().begin(&self.record.jit));
         true
     }
 }

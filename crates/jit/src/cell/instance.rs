@@ -68,7 +68,7 @@ pub(super) fn plain(state: State) -> Beginning {
 }
 
 /// The content of a cell.
-pub(super) struct Behind {
+pub(super) struct Content {
     pub(super) instances: Instances<Native>,
     /// How many threads ask for code.
     pub(super) asking: u32,

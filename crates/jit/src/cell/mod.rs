@@ -369,8 +369,8 @@ impl IndirectCell {
 
     /// A snapshot of the newest code instance.
     pub fn facts(&self) -> CellFacts {
-        let mut behind = self.record.lock();
-        let instance = behind.instances.newest();
+        let mut content = self.record.lock();
+        let instance = content.instances.newest();
         let code = instance.code();
         let bytes = code.map_or(0, |target| target.unit().loaded().code().addresses().len());
         let tier = instance.tier();

@@ -18,7 +18,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_instances::{Instances, Moving, Tier};
 use brolga_runtime::{RetiredCode, fenced};
 
-use super::instance::{Beginning, Behind, Instance, State};
+use super::instance::{Beginning, Content, Instance, State};
 use super::materialize::{Materialize, Target};
 use super::place::Place;
 use super::select::Selector;
@@ -33,7 +33,7 @@ use crate::tiering::interpreter::Interpret;
 pub(crate) struct Record {
     pub(super) name: Arc<str>,
     pub(super) ty: Arc<FunctionType>,
-    behind: Mutex<Behind>,
+    content: Mutex<Content>,
     /// Whether the newest code instance is ready. Written with the words.
     pub(super) is_ready: AtomicBool,
     pub(super) place: Place,
@@ -91,9 +91,9 @@ impl Record {
         }
         let to = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
         let name: Arc<str> = ty.symbol.as_str().into();
-        let behind = Mutex::new(Behind { instances: Instances::new(beginning), asking: 0 });
+        let content = Mutex::new(Content { instances: Instances::new(beginning), asking: 0 });
         let (c_entry, jit, is_ready) = (CEntry::default(), jit.clone(), AtomicBool::new(false));
-        let mut record = Arc::new(Record { name, ty, behind, is_ready, place, c_entry, trampoline, jit });
+        let mut record = Arc::new(Record { name, ty, content, is_ready, place, c_entry, trampoline, jit });
         let address = Arc::as_ptr(&record).expose_provenance();
         if let Some(record) = Arc::get_mut(&mut record) {
             record.place.set_data(address, to);
@@ -101,15 +101,15 @@ impl Record {
         record
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Behind> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Content> {
         // Nothing panics between the steps of a change.
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the words lead where the list says.
-    pub(super) fn lead(&self, behind: &mut Behind) {
-        behind.instances.lead(self.place.code_word(), self.place.stub());
-        self.is_ready.store(behind.instances.newest().code().is_some(), Ordering::Relaxed); // N1
+    pub(super) fn lead(&self, content: &mut Content) {
+        content.instances.lead(self.place.code_word(), self.place.stub());
+        self.is_ready.store(content.instances.newest().code().is_some(), Ordering::Relaxed); // N1
     }
 
     /// Whether calls may go to this code.
@@ -130,7 +130,7 @@ impl Record {
     fn publish(&self, instance: &mut Instance, target: Target) -> State {
         let goes_up = matches!(instance.profile.then, Then::Optimise(_));
         let tier = if goes_up { Tier::Baseline } else { Tier::Optimised };
-        instance.publish(target, tier, self.jit.hot().tick())
+        instance.publish(target, tier, self.jit.upgrades().tick())
     }
 
     /// Retires the previous content of the cell. It holds foreign values, and its end may come back here: no lock is held.
@@ -147,12 +147,12 @@ impl Record {
     }
 
     /// The same, under the lock, which is free afterwards.
-    pub(super) fn replace_locked(&self, mut behind: MutexGuard<'_, Behind>, beginning: Beginning) {
+    pub(super) fn replace_locked(&self, mut content: MutexGuard<'_, Content>, beginning: Beginning) {
         // Whoever is short of room waits for the code from the moment on in which nothing leads to it.
         let moving = self.jit.moving();
-        let (before, selectors) = behind.instances.replace_all(beginning);
-        self.lead(&mut behind);
-        drop(behind);
+        let (before, selectors) = content.instances.replace_all(beginning);
+        self.lead(&mut content);
+        drop(content);
         for instance in before {
             // The other parts of the instance are dropped without the lock as well.
             self.let_go(instance.into_state(), self.jit.moving());
@@ -185,16 +185,16 @@ impl Record {
             let made = self.ask(|| source.materialize());
             // Its end is the source's own code.
             drop(source);
-            let mut behind = self.lock();
-            let Some(instance) = behind.instances.find(number) else {
+            let mut content = self.lock();
+            let Some(instance) = content.instances.find(number) else {
                 // The source is not wanted any more.
-                drop(behind);
+                drop(content);
                 drop(made);
                 continue;
             };
             if let Some(target) = instance.code() {
                 let address = target.address();
-                drop(behind);
+                drop(content);
                 drop(made);
                 return Ok(address);
             }
@@ -205,13 +205,13 @@ impl Record {
                 Then::Enter => 0,
                 _ => instance.profile.stride(),
             };
-            let is_newest = behind.instances.newest().number() == number;
-            self.lead(&mut behind);
+            let is_newest = content.instances.newest().number() == number;
+            self.lead(&mut content);
             if is_newest {
                 // Behind the word: whoever asks then is told to go there.
                 self.place.set_counter(counter);
             }
-            drop(behind);
+            drop(content);
             drop(before);
             return Ok(address);
         }
@@ -222,29 +222,29 @@ impl Record {
         if self.check(target).is_err() {
             return;
         }
-        let mut behind = self.lock();
-        let newest = behind.instances.newest().number();
+        let mut content = self.lock();
+        let newest = content.instances.newest().number();
         let (mut before, mut counter) = (Vec::new(), None);
-        for instance in behind.instances.all() {
+        for instance in content.instances.all() {
             if instance.source().is_some_and(|source| source.accepts(made_from)) {
                 before.push(self.publish(instance, target.clone()));
                 counter = (instance.number() == newest).then(|| instance.profile.stride());
             }
         }
-        self.lead(&mut behind);
+        self.lead(&mut content);
         counter.into_iter().for_each(|counter| self.place.set_counter(counter));
-        drop(behind);
+        drop(content);
         // Sources are foreign, and dropped without the lock.
         drop(before);
     }
 
     /// The target of calls in a world.
     pub(super) fn find(&self, world: u64) -> Found {
-        let mut behind = self.lock();
-        let instance = behind.instances.at(world);
+        let mut content = self.lock();
+        let instance = content.instances.at(world);
         let wakes = std::mem::replace(&mut instance.rests, false);
         if wakes {
-            instance.last_use = self.jit.hot().tick();
+            instance.last_use = self.jit.upgrades().tick();
         }
         let found = match instance.state() {
             State::Ready(target) => Found::Code(target.address()),
@@ -254,23 +254,23 @@ impl Record {
             State::Closed => Found::Closed,
         };
         if wakes {
-            self.lead(&mut behind);
+            self.lead(&mut content);
         }
         found
     }
 
     /// Sets the next limit after a tier-up or continuation failed: so many calls or iterations later it is tried again.
     fn count_again(&self, number: u64, then: Then) {
-        let mut behind = self.lock();
-        let Some(instance) = behind.instances.find(number) else {
+        let mut content = self.lock();
+        let Some(instance) = content.instances.find(number) else {
             // An unused answer is dropped without the lock.
-            drop(behind);
+            drop(content);
             return;
         };
         let mut counting = Counting::new(then, instance.profile.count.max(1).saturating_mul(2));
         self.place.set_counter(counting.stride());
         let before = std::mem::replace(&mut instance.profile, counting);
-        drop(behind);
+        drop(content);
         drop(before);
     }
 
@@ -298,8 +298,8 @@ impl Record {
 impl IndirectCell {
     /// Notes that the counter has gone below zero; whether the function is to be put into the queue. Not a safepoint.
     pub(crate) fn became_hot(&self) -> bool {
-        let mut behind = self.record.lock();
-        let newest = behind.instances.newest();
+        let mut content = self.record.lock();
+        let newest = content.instances.newest();
         let awaited = match newest.profile.then {
             Then::Optimise(_) => newest.code().is_some(),
             Then::Enter => newest.source().is_some(),
@@ -317,8 +317,8 @@ impl IndirectCell {
 
     /// A call in a world was served so, which took so many statements: whether the code is to be asked for now.
     pub(crate) fn was_interpreted(&self, world: u64, work: u64) -> bool {
-        let mut behind = self.record.lock();
-        behind.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
+        let mut content = self.record.lock();
+        content.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
     }
 
     /// Whether a loop is to continue in the code behind the cell. Not a safepoint.
@@ -349,8 +349,8 @@ impl IndirectCell {
     /// Lets the cell lead to better code; false if there is none to be had any more.
     pub(crate) fn optimise(&self) -> Result<bool, CellError> {
         let record = &self.record;
-        let mut behind = record.lock();
-        let newest = behind.instances.newest();
+        let mut content = record.lock();
+        let newest = content.instances.newest();
         let number = newest.number();
         // A function that has been replaced since it became hot is another one, which has to become hot itself.
         if newest.code().is_none() {
@@ -359,7 +359,7 @@ impl IndirectCell {
         let Then::Optimise(tiers) = std::mem::replace(&mut newest.profile.then, Then::Nothing) else {
             return Ok(false);
         };
-        drop(behind);
+        drop(content);
         let _asking = record.asking();
         let target = match record.ask(|| tiers.optimise()) {
             Ok(target) => target,
@@ -371,17 +371,17 @@ impl IndirectCell {
             }
         };
         drop(tiers);
-        let mut behind = record.lock();
-        let Some(instance) = behind.instances.find(number).filter(|instance| instance.code().is_some())
+        let mut content = record.lock();
+        let Some(instance) = content.instances.find(number).filter(|instance| instance.code().is_some())
         else {
-            drop(behind);
+            drop(content);
             drop(target);
             return Ok(false);
         };
         let moving = record.jit.moving();
-        let before = instance.publish(target, Tier::Optimised, record.jit.hot().tick());
-        record.lead(&mut behind);
-        drop(behind);
+        let before = instance.publish(target, Tier::Optimised, record.jit.upgrades().tick());
+        record.lead(&mut content);
+        drop(content);
         record.let_go(before, moving);
         Ok(true)
     }

@@ -34,8 +34,8 @@ pub struct Superseded {
 impl Superseded {
     /// Shows the unit of its code, if it was compiled.
     pub(crate) fn show_unit(&self, show: impl FnOnce(&Unit)) {
-        let mut behind = self.record.lock();
-        let instance = self.number.and_then(|number| behind.instances.find(number));
+        let mut content = self.record.lock();
+        let instance = self.number.and_then(|number| content.instances.find(number));
         if let Some(target) = instance.and_then(|instance| instance.code()) {
             show(target.unit());
         }
@@ -79,10 +79,10 @@ impl Record {
         world: u64,
         beginning: Beginning,
     ) -> Superseded {
-        let mut behind = record.lock();
-        let added = behind.instances.add(selector, world, beginning);
-        record.lead(&mut behind);
-        drop(behind);
+        let mut content = record.lock();
+        let added = content.instances.add(selector, world, beginning);
+        record.lead(&mut content);
+        drop(content);
         let (number, first, unused) = match added {
             Added::Superseded { number, first } => (Some(number), first, None),
             Added::Replaced(instance, selector) => (None, world, Some((instance, selector))),
@@ -94,10 +94,10 @@ impl Record {
 
     /// A superseded instance that no thread can call any more leaves the cell.
     pub(super) fn settle(&self, number: u64) {
-        let mut behind = self.lock();
-        let Some((instance, selector)) = behind.instances.settle(number) else { return };
-        self.lead(&mut behind);
-        drop(behind);
+        let mut content = self.lock();
+        let Some((instance, selector)) = content.instances.settle(number) else { return };
+        self.lead(&mut content);
+        drop(content);
         // Every thread that could be in its code has left: the code goes at once. Threads of any world pass the selector.
         drop(instance);
         self.retire_selectors(vec![selector]);

@@ -19,12 +19,13 @@
 //!
 //! A return address is the address behind a call: who has one looks up the address before it.
 //!
-//! Cost: a unit is one node in the index and five allocations, however many functions it has; a look-up is two binary searches.
+//! Cost: a unit is one node in the index and six allocations, however many functions it has, and two for each that has variables or a file; a look-up is two binary searches.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use brolga_codegen::compiled::Variable;
 use brolga_runtime::{Symbolizer, fenced};
 
 /// A loaded unit's number.
@@ -49,6 +50,14 @@ pub struct CodeUnit {
     by_name: Box<[u32]>,
     names: Box<str>,
     lines: Box<[(u32, u32)]>,
+    /// By function, of those that have any: the file of its lines, and its variables.
+    debug: Box<[(u32, FunctionDebug)]>,
+}
+
+/// What a function says for debuggers alone.
+struct FunctionDebug {
+    file: Option<Box<str>>,
+    variables: Box<[Variable]>,
 }
 
 /// Facts about one function.
@@ -76,6 +85,8 @@ pub(crate) struct PlacedFunction<'a> {
     pub(crate) size: u32,
     pub(crate) frame_bytes: u32,
     pub(crate) lines: &'a [(u32, u32)],
+    pub(crate) file: Option<&'a str>,
+    pub(crate) variables: &'a [Variable],
 }
 
 impl CodeUnit {
@@ -88,6 +99,13 @@ impl CodeUnit {
     ) -> CodeUnit {
         let text = placed.clone().map(|function| function.name.len()).sum();
         let count = placed.clone().map(|function| function.lines.len()).sum();
+        let says = |(at, function): (usize, PlacedFunction<'f>)| {
+            let debug =
+                FunctionDebug { file: function.file.map(Box::from), variables: function.variables.into() };
+            let says_anything = debug.file.is_some() || !debug.variables.is_empty();
+            says_anything.then_some((at as u32, debug))
+        };
+        let debug = placed.clone().enumerate().filter_map(says).collect();
         let (mut names, mut lines) = (String::with_capacity(text), Vec::with_capacity(count));
         let functions = placed.map(|function| {
             let row = Row {
@@ -110,6 +128,7 @@ impl CodeUnit {
             by_name,
             names: names.into_boxed_str(),
             lines: lines.into_boxed_slice(),
+            debug,
         }
     }
 
@@ -192,6 +211,21 @@ impl<'a> CodeFunction<'a> {
         let next = self.unit.functions.get(self.index + 1);
         &self.unit.lines
             [self.row().lines as usize..next.map_or(self.unit.lines.len(), |row| row.lines as usize)]
+    }
+
+    fn debug(&self) -> Option<&'a FunctionDebug> {
+        let found = self.unit.debug.binary_search_by_key(&self.index, |(at, _)| *at as usize).ok()?;
+        self.unit.debug.get(found).map(|(_, debug)| debug)
+    }
+
+    /// The file that its lines are counted in, if it says so.
+    pub fn file(&self) -> Option<&'a str> {
+        self.debug()?.file.as_deref()
+    }
+
+    /// The variables of its source that debuggers are told of.
+    pub(crate) fn variables(&self) -> &'a [Variable] {
+        self.debug().map_or(&[], |debug| &debug.variables)
     }
 
     /// The line of the IR that the code at an offset was made from.
@@ -372,8 +406,15 @@ mod tests {
     use super::*;
 
     fn unit(base: usize) -> CodeUnit {
-        let function =
-            |name, offset, size, lines| PlacedFunction { name, offset, size, frame_bytes: 32, lines };
+        let function = |name, offset, size, lines| PlacedFunction {
+            name,
+            offset,
+            size,
+            frame_bytes: 32,
+            lines,
+            file: None,
+            variables: &[],
+        };
         let functions = [
             function("b", 0, 10, &[(0, 7), (4, 9)][..]),
             function("", 16, 1, &[]),

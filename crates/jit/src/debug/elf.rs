@@ -1,22 +1,16 @@
 //! A file of symbols in memory: what debuggers want to know about code that has no file.
 //!
 //! ```text
-//!   header │ .text of each unit: addresses, no bytes │ .symtab │ .strtab │ .debug_abbrev │ .debug_info │ .debug_line │ section table
+//!   header │ .text of each unit: addresses, no bytes │ .symtab │ .strtab │ DWARF (`dwarf.rs`) │ section table
 //! ```
 //!
 //! An ELF file for this machine whose sections of code say where the code is and do not contain it. Each function is a
-//! symbol with its address and size. DWARF 4 says the same again, because debuggers that have it for some code believe only
-//! it: each unit is a compilation unit with its functions, and with a line program of one sequence for each function that has
-//! lines.
-//!
-//! Not done: variables, types, frame information (frames have frame pointers, by which debuggers walk them).
+//! symbol with its address and size. DWARF says the same again, because debuggers that have it for some code believe only it.
 
 use std::sync::Arc;
 
 use crate::debug::code_map::CodeUnit;
-
-/// ELF's number of this machine.
-pub(crate) const MACHINE: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+use crate::debug::{MACHINE, dwarf};
 
 const HEADER_BYTES: u64 = 64;
 const SECTION_BYTES: usize = 64;
@@ -77,10 +71,10 @@ pub(crate) fn symbol_file(units: &[Arc<CodeUnit>], source: &str) -> Vec<u8> {
     (table.link, table.info, table.entry) = (sections.len() as u32 + 1, 1, 24);
     sections.push(table);
     sections.push(Section::new(".strtab", STRTAB, strings));
-    let dwarf = Dwarf::new(units, source);
-    sections.push(Section::new(".debug_abbrev", PROGBITS, ABBREVIATIONS.to_vec()));
-    sections.push(Section::new(".debug_info", PROGBITS, dwarf.info));
-    sections.push(Section::new(".debug_line", PROGBITS, dwarf.lines));
+    // What does not fit DWARF is left out: symbols are there in any case.
+    for (name, bytes) in dwarf::sections(units, source).unwrap_or_default() {
+        sections.push(Section::new(name, PROGBITS, bytes));
+    }
     write(sections)
 }
 
@@ -136,131 +130,7 @@ fn write(mut sections: Vec<Section>) -> Vec<u8> {
     file
 }
 
-/// The two kinds of entries, each as a tag, whether entries lie in it, and pairs of attribute and form.
-#[rustfmt::skip]
-const ABBREVIATIONS: [u8; 28] = [
-    // A compilation unit: name, language, first address, size, line program.
-    1, 0x11, 1, 0x03, 0x08, 0x13, 0x0b, 0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0, 0,
-    // A function: name, first address, size, visible outside.
-    2, 0x2e, 0, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0x3f, 0x0c, 0, 0,
-];
-
-/// C, whose names debuggers take as they are.
-const LANGUAGE: u8 = 2;
-
-struct Dwarf {
-    info: Vec<u8>,
-    lines: Vec<u8>,
-}
-
-impl Dwarf {
-    fn new(units: &[Arc<CodeUnit>], source: &str) -> Dwarf {
-        let mut dwarf = Dwarf { info: Vec::new(), lines: Vec::new() };
-        for unit in units {
-            let program = dwarf.lines.len() as u32;
-            dwarf.lines.extend(line_program(unit, source));
-            let mut body = Vec::new();
-            // The version, the place of the abbreviations, the size of an address.
-            body.extend(4u16.to_ne_bytes());
-            body.extend(0u32.to_ne_bytes());
-            body.push(8);
-            body.push(1);
-            text(&mut body, source);
-            body.push(LANGUAGE);
-            let addresses = unit.addresses();
-            place(&mut body, addresses.start, addresses.len());
-            body.extend(program.to_ne_bytes());
-            for function in unit.functions() {
-                body.push(2);
-                text(&mut body, function.name());
-                place(&mut body, function.address(), function.size());
-                body.push(1);
-            }
-            body.push(0);
-            dwarf.info.extend((body.len() as u32).to_ne_bytes());
-            dwarf.info.extend(body);
-        }
-        dwarf
-    }
-}
-
 fn text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.bytes().filter(|byte| *byte != 0));
     bytes.push(0);
-}
-
-fn place(bytes: &mut Vec<u8>, address: usize, size: usize) {
-    bytes.extend((address as u64).to_ne_bytes());
-    bytes.extend((size as u64).to_ne_bytes());
-}
-
-/// The line table of a unit. No special opcodes: `set address`, `advance line`, `copy`.
-fn line_program(unit: &CodeUnit, source: &str) -> Vec<u8> {
-    let mut header = Vec::new();
-    // Instructions of one byte, one operation each, statements, line base and range, the first special opcode.
-    header.extend([1, 1, 1, 0, 1, 13]);
-    // How many operands the standard opcodes 1 to 12 have.
-    header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
-    // No directories; one file without directory, time and size.
-    header.push(0);
-    text(&mut header, source);
-    header.extend([0, 0, 0, 0]);
-
-    let mut program = Vec::new();
-    let set_address = |program: &mut Vec<u8>, address: usize| {
-        program.extend([0, 9, 2]);
-        program.extend((address as u64).to_ne_bytes());
-    };
-    for function in unit.functions().filter(|function| !function.lines().is_empty()) {
-        let mut line = 1i64;
-        for &(offset, next) in function.lines() {
-            set_address(&mut program, function.address() + offset as usize);
-            program.push(3);
-            signed_leb128(&mut program, i64::from(next) - line);
-            program.push(1);
-            line = i64::from(next);
-        }
-        set_address(&mut program, function.address() + function.size());
-        program.extend([0, 1, 1]);
-    }
-
-    let mut body = Vec::new();
-    body.extend(4u16.to_ne_bytes());
-    body.extend((header.len() as u32).to_ne_bytes());
-    body.extend(header);
-    body.extend(program);
-    let mut all = (body.len() as u32).to_ne_bytes().to_vec();
-    all.extend(body);
-    all
-}
-
-fn signed_leb128(bytes: &mut Vec<u8>, mut value: i64) {
-    loop {
-        let low = value as u8 & 0x7f;
-        value >>= 7;
-        if value == 0 && low & 0x40 == 0 || value == -1 && low & 0x40 != 0 {
-            bytes.push(low);
-            return;
-        }
-        bytes.push(low | 0x80);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_as_dwarf_has_them() {
-        let encoded = |value| {
-            let mut bytes = Vec::new();
-            signed_leb128(&mut bytes, value);
-            bytes
-        };
-        assert_eq!(encoded(2), [2]);
-        assert_eq!(encoded(-2), [0x7e]);
-        assert_eq!(encoded(127), [0xff, 0]);
-        assert_eq!(encoded(-128), [0x80, 0x7f]);
-        assert_eq!(encoded(129), [0x81, 1]);
-    }
 }

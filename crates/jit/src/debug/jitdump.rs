@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::debug::MACHINE;
 use crate::debug::code_map::{CodeFunction, CodeListener, CodeUnit};
-use crate::debug::elf::MACHINE;
 
 const MAGIC: u32 = 0x4a69_5444;
 const VERSION: u32 = 1;
@@ -121,7 +121,8 @@ impl CodeListener for JitDump {
             let mut records = Vec::new();
             for function in unit.functions() {
                 if !function.lines().is_empty() {
-                    record(LINES, &line_entries(function, &self.source), &mut records);
+                    let source = function.file().unwrap_or(&self.source);
+                    record(LINES, &line_entries(function, source), &mut records);
                 }
                 open.code_record(function, &mut records)?;
             }
@@ -150,7 +151,7 @@ fn line_entries(function: CodeFunction<'_>, source: &str) -> Vec<u8> {
         body.extend((function.address() as u64 + u64::from(offset)).to_ne_bytes());
         body.extend(line.to_ne_bytes());
         body.extend(0u32.to_ne_bytes());
-        body.extend(source.bytes());
+        body.extend(source.bytes().filter(|byte| *byte != 0));
         body.push(0);
     }
     body

@@ -78,6 +78,8 @@ pub(crate) fn place(
         size: function.size,
         frame_bytes: function.frame_bytes,
         lines: &function.lines,
+        file: None,
+        variables: &[],
     });
     let described = CodeUnit::new(placed, start, code.code.len(), by_name.into_boxed_slice());
     let run = draft.seal()?;

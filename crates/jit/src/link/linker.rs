@@ -154,6 +154,8 @@ pub(crate) fn describe(
         size: function.code.len() as u32,
         frame_bytes: function.frame_bytes,
         lines: &function.lines,
+        file: function.file.as_deref(),
+        variables: &function.variables,
     });
     CodeUnit::new(placed, base, bytes, by_name)
 }

@@ -459,6 +459,8 @@ fn code(name: String, code: Vec<u8>, align: u32) -> CompiledFunction {
         frame_bytes: 0,
         frame_maps: Vec::new(),
         lines: Vec::new(),
+        file: None,
+        variables: Vec::new(),
         made_by: MadeBy::Other,
         listing: None,
     }

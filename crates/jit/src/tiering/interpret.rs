@@ -26,7 +26,7 @@ use brolga_runtime::{Thread, fenced};
 
 use crate::cell::cell_of_data;
 use crate::tiering::tiers::hand_over;
-use crate::tiering::upgrade::Job;
+use crate::tiering::upgrade::Wanted;
 
 /// The routine of this file.
 pub(crate) fn routine(name: &str) -> Option<usize> {
@@ -47,7 +47,7 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     // The interpreter may call other stubs; the trampoline continues with this one if it has no result.
     let Ok(Some(work)) = thread.keeping_lazy(|| thread.blocking(interpret)) else { return 0 };
     if cell.was_interpreted(world, work) {
-        hand_over(&cell, Job::Compile);
+        hand_over(&cell, Wanted::Compile);
     }
     1
 }

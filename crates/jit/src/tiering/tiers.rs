@@ -40,16 +40,16 @@ use crate::cell::{Body, CellOwner, IndirectCell, NoCell, Record, cell_of_counter
 use crate::engine::Jit;
 use crate::tiering::counting::Tiers;
 use crate::tiering::interpreter::Interpreter;
-use crate::tiering::upgrade::{Job, Upgradable, Upgrade, Upgrades};
+use crate::tiering::upgrade::{Upgradable, Upgrade, Upgrades, Wanted};
 
 impl Upgradable for Record {
-    fn upgrade(self: Arc<Self>, job: Job) -> bool {
+    fn upgrade(self: Arc<Self>, wanted: Wanted) -> bool {
         let cell = IndirectCell { record: self };
         let events = cell.jit().runtime().events();
         let _span = events.span(Stage::Upgrade, || &cell.ty().symbol);
-        match job {
-            Job::Compile => cell.compile_asked(),
-            Job::Optimise => {
+        match wanted {
+            Wanted::Compile => cell.compile_asked(),
+            Wanted::Optimise => {
                 let is_better = matches!(cell.optimise(), Ok(true));
                 if is_better {
                     events.tell(Event::TieredUp { function: &cell.ty().symbol });
@@ -61,9 +61,9 @@ impl Upgradable for Record {
 }
 
 /// Hands a function over that has become hot. Not a safepoint.
-pub(crate) fn hand_over(cell: &IndirectCell, job: Job) {
+pub(crate) fn hand_over(cell: &IndirectCell, wanted: Wanted) {
     let jit = cell.jit();
-    if let Some(rest) = jit.hot().enqueue(Upgrade::new(cell.downgrade(), job)) {
+    if let Some(rest) = jit.upgrades().enqueue(Upgrade::new(cell.downgrade(), wanted)) {
         // The running thread is attached: it runs compiled code.
         let _attached = with_attached(jit.runtime(), |thread| thread.at_safepoint(rest));
     }
@@ -84,12 +84,12 @@ impl Jit {
 
     /// How often a thread has continued in a [`LoopEntry`](crate::LoopEntry).
     pub fn left_loops(&self) -> u64 {
-        self.hot().left_loops()
+        self.upgrades().left_loops()
     }
 
     /// Lets `upgrades` run in the background what becomes hot from now on. The first one stays.
     pub fn upgrade_by(&self, upgrades: Arc<dyn Upgrades>) {
-        self.hot().set_background(upgrades);
+        self.upgrades().set_background(upgrades);
     }
 
     /// Optimises, on this thread, the functions that have become hot and that are not upgraded in the background; how many.
@@ -97,7 +97,7 @@ impl Jit {
         let mut count = 0;
         loop {
             // The lock is not held while the function is optimised.
-            let Some(upgrade) = self.hot().next() else { return count };
+            let Some(upgrade) = self.upgrades().next() else { return count };
             count += usize::from(upgrade.run());
         }
     }
@@ -117,7 +117,7 @@ extern "C" fn brolga_hot(counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose cell its unit keeps.
     let cell = unsafe { cell_of_counter(counter) };
     if cell.became_hot() {
-        hand_over(&cell, Job::Optimise);
+        hand_over(&cell, Wanted::Optimise);
     }
 }
 
@@ -128,7 +128,7 @@ fn tell_left(cell: &IndirectCell) {
     if !runtime.events().is_on() {
         return;
     }
-    let times = cell.jit().hot().count_left(cell.word());
+    let times = cell.jit().upgrades().count_left(cell.word());
     if !times.is_power_of_two() {
         return;
     }
@@ -147,11 +147,11 @@ extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
     let cell = unsafe { cell_of_counter(counter) };
     if cell.became_hot() {
-        hand_over(&cell, Job::Compile);
+        hand_over(&cell, Wanted::Compile);
     }
     let leaves = cell.leads_on();
     if leaves {
-        cell.jit().hot().count_left_loop();
+        cell.jit().upgrades().count_left_loop();
         tell_left(&cell);
     }
     leaves.into()

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// A job for a function.
+/// What a function is to get.
 #[derive(Clone, Copy)]
-pub(crate) enum Job {
+pub(crate) enum Wanted {
     /// Its first code.
     Compile,
     /// Better code than it has.
@@ -26,24 +26,24 @@ pub(crate) enum Job {
 /// A function that can get code, or better code.
 pub(crate) trait Upgradable: Send + Sync {
     /// Makes the code; whether the function has other code now.
-    fn upgrade(self: Arc<Self>, job: Job) -> bool;
+    fn upgrade(self: Arc<Self>, wanted: Wanted) -> bool;
 }
 
 /// A function that is to get code, or better code.
 pub struct Upgrade {
     of: Weak<dyn Upgradable>,
-    job: Job,
+    wanted: Wanted,
 }
 
 impl Upgrade {
-    pub(crate) fn new(of: Weak<dyn Upgradable>, job: Job) -> Upgrade {
-        Upgrade { of, job }
+    pub(crate) fn new(of: Weak<dyn Upgradable>, wanted: Wanted) -> Upgrade {
+        Upgrade { of, wanted }
     }
 
     /// Makes the code, on a thread that runs no compiled code meanwhile; whether the function has other code now. It may be gone, or have
     /// been replaced; an error is kept with the function.
     pub fn run(self) -> bool {
-        self.of.upgrade().is_some_and(|of| of.upgrade(self.job))
+        self.of.upgrade().is_some_and(|of| of.upgrade(self.wanted))
     }
 }
 
@@ -63,7 +63,7 @@ pub trait Upgrades: Send + Sync {
 
 /// The functions of an engine that have become hot.
 #[derive(Default)]
-pub(crate) struct Hot {
+pub(crate) struct UpgradeQueue {
     /// Upgrades that nobody runs in the background, in order.
     waiting: Mutex<VecDeque<Upgrade>>,
     background: OnceLock<Arc<dyn Upgrades>>,
@@ -75,7 +75,7 @@ pub(crate) struct Hot {
     clock: AtomicU64,
 }
 
-impl Hot {
+impl UpgradeQueue {
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Upgrade>> {
         // Nothing panics between the steps of a change.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)

@@ -84,7 +84,7 @@ impl Lowering<'_> {
         self.load_low(addr, LENGTH, LowType::I64)
     }
 
-    fn memory_data(&mut self, memory: Value) -> Value {
+    pub(super) fn memory_data(&mut self, memory: Value) -> Value {
         let addr = Addr::inside(memory, 8, Region::Immutable);
         self.load_low(addr, MEMORY_DATA, RAW)
     }
@@ -423,7 +423,8 @@ impl Lowering<'_> {
         Ok(Element { shape, data, memory })
     }
 
-    fn array_dims(&mut self, array: &Val, elem: Type, dims: u32) -> Step<Leaves> {
+    /// The sizes of an array.
+    pub(super) fn array_dims(&mut self, array: &Val, elem: Type, dims: u32) -> Step<Leaves> {
         let Some(&array) = array.leaves.first() else { return Ok(Leaves::new()) };
         let region = self.dims_region(elem, dims)?;
         let dim = |n| self.load_low(Addr::inside(array, 8, region), ARRAY_DIMS + 8 * n, LowType::I64);
@@ -501,6 +502,11 @@ impl Lowering<'_> {
     pub(super) fn new_vector(&mut self, ty: Type, elem: Type, length: Value) -> Step<Value> {
         let memory_type = self.types.memory(elem).map_err(|_| self.bad_operands())?;
         let memory = self.new_memory(memory_type, length);
+        self.vector_over(ty, elem, memory, length)
+    }
+
+    /// Allocates a vector that has the first elements of a `Memory`.
+    pub(super) fn vector_over(&mut self, ty: Type, elem: Type, memory: Value, length: Value) -> Step<Value> {
         let start = self.first_element(memory, elem)?;
         self.make_array(ty, &start, &[length])
     }

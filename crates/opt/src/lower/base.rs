@@ -66,7 +66,7 @@ impl Lowering<'_> {
             | BaseFn::ThrowExpDomainerror
             | BaseFn::ThrowDomerrPowbysq => self.throw_numbers(base, first),
             BaseFn::ThrowArgerror => self.throw_string(RuntimeFn::ThrowArgument, first),
-            BaseFn::String => self.dynamic_call(),
+            BaseFn::String | BaseFn::Repr => self.dynamic_call(),
             BaseFn::Print | BaseFn::Println => self.print(first, base == BaseFn::Println),
         }
     }
@@ -193,7 +193,7 @@ impl Lowering<'_> {
 
     /// The entry point that makes and throws an exception of a type, and the type of the one field that it gets.
     pub(super) fn throwing_entry(&self, ty: Type) -> Option<(RuntimeFn, Option<Type>)> {
-        let (decl, _) = self.types.nominal_parts(ty).filter(|_| self.types.is_exception(ty))?;
+        let (decl, _) = self.types.nominal_parts(ty).filter(|(decl, _)| decl.is_builtin())?;
         Some(match self.cx.names.text(self.types.decl(decl).name) {
             "DivideError" => (RuntimeFn::ThrowDivide, None),
             "UndefRefError" => (RuntimeFn::ThrowUndefRef, None),
@@ -269,7 +269,7 @@ impl Lowering<'_> {
     /// The statement throws a `CompileError` when it is reached.
     pub(super) fn refuse_late(&mut self, text: &str) -> Step<()> {
         let name = self.cx.names.intern("CompileError");
-        let decl = self.types.find_decl(name);
+        let decl = self.types.find_builtin(name);
         let Some(ty) = decl.and_then(|decl| self.types.nominal(decl, &[]).ok()) else {
             return Err(self.report(Refusal::Unsupported { what: text.to_owned() }));
         };
@@ -293,7 +293,7 @@ impl Lowering<'_> {
 
     /// Throws a new exception of a builtin type.
     pub(super) fn throw_new(&mut self, name: &str, fields: &[Val]) -> Step<()> {
-        let decl = self.types.find_decl(self.cx.names.intern(name));
+        let decl = self.types.find_builtin(self.cx.names.intern(name));
         let ty =
             decl.and_then(|decl| self.types.nominal(decl, &[]).ok()).ok_or_else(|| self.bad_operands())?;
         let exception = self.instance_of(ty, fields)?;

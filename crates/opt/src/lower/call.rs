@@ -27,7 +27,7 @@ use brolga_ir::{
 use std::rc::Rc;
 
 /// Where the bytes of a string begin.
-const STRING_BYTES: i64 = 8;
+pub(super) const STRING_BYTES: i64 = 8;
 
 /// The functions of Julia's run time that programs may call.
 const JULIA_FUNCTIONS: &[&str] = &[
@@ -474,7 +474,7 @@ impl Lowering<'_> {
                 let object = self.object(val)?;
                 Some(Val::scalar(result, self.value(Op::PointerFromObjref, &[object], Type::PTR)))
             }
-            _ => None,
+            _ => self.copied_bytes(name, args)?,
         })
     }
 

@@ -42,6 +42,7 @@
 //! | `aggregate`, `identity`, `object`, `array`, `places`, `opaque` | builtins |
 //! | `call`, `c_struct`, `c_function`, `base`, `dynamic` | calls, throws, printing |
 //! | `statics` | static parameters |
+//! | `strings` | copies of bytes between strings, vectors and memories |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
 //! | `mixed` | φs of objects that are numbers on some ways |
@@ -74,6 +75,7 @@ mod opaque;
 mod places;
 mod scalar;
 mod statics;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod union;
@@ -89,7 +91,7 @@ use crate::options::OptLevel;
 use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
-use brolga_ir::func::{Place, Signature};
+use brolga_ir::func::{Place, Signature, ValueName};
 use brolga_ir::signature::func_symbol;
 use brolga_ir::types::Layout;
 use brolga_ir::{Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
@@ -194,6 +196,7 @@ impl<'a> Unit<'a> {
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());
         lowering.body(*options);
+        lowering.debug_names();
         if lowering.errors.is_empty() {
             Ok(lowering.out)
         } else {
@@ -302,6 +305,17 @@ impl<'a> Lowering<'a> {
             tests: Tests::none(),
             calls: false,
             errors: Vec::new(),
+        }
+    }
+
+    /// The names for debuggers of values that one register carries.
+    fn debug_names(&mut self) {
+        self.out.set_file(self.src.file());
+        for &name in self.src.value_names() {
+            let Known::Leaves { start, count: 1, .. } = self.known[name.value] else { continue };
+            if let Some(&value) = self.pool.get(start as usize) {
+                self.out.name_value(ValueName { value, ..name });
+            }
         }
     }
 

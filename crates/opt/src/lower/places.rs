@@ -239,7 +239,7 @@ impl Lowering<'_> {
 
     /// `Pair(old, new)` is the result.
     pub(super) fn define_pair(&mut self, ty: Type, old: Val, new: Val) -> Step<()> {
-        let pair = self.types.find_decl(self.cx.names.intern("Pair"));
+        let pair = self.types.find_builtin(self.cx.names.intern("Pair"));
         let pair = pair.and_then(|decl| self.types.nominal(decl, &[ty, ty]).ok());
         let pair = pair.ok_or_else(|| self.bad_operands())?;
         let val = self.aggregate(pair, &[old, new])?;

@@ -101,15 +101,25 @@ fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
     let Some(dims) = dims else {
         return Ok(Elements { memory, element, capacity, start: 0, length: capacity });
     };
-    let data = object.word_at(ARRAY_DATA);
-    let start = match u64::from(element.stride) {
-        0 => data,
-        stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
-    };
-    let start = start as usize;
+    let start = position_of(memory, element, object.word_at(ARRAY_DATA));
     // A program may set the extents to anything; there are no more elements than the `Memory` has.
     let length = dims_of(object, dims).fold(1, usize::saturating_mul).min(capacity.saturating_sub(start));
     Ok(Elements { memory, element, capacity, start, length })
+}
+
+/// Which element of a `Memory` the data of an array begins with.
+fn position_of(memory: Object, element: &Element, data: u64) -> usize {
+    let position = match u64::from(element.stride) {
+        0 => data,
+        stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
+    };
+    position as usize
+}
+
+/// How many elements of a `Memory` lie from the data of an array on; nothing for another object.
+pub(crate) fn elements_behind(memory: Object, data: u64) -> Option<usize> {
+    let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
+    Some((memory.word_at(LENGTH) as usize).saturating_sub(position_of(memory, element, data)))
 }
 
 fn dims_of(array: Object, dims: u32) -> impl Iterator<Item = usize> {

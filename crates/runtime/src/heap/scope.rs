@@ -360,6 +360,23 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.add_root(object))
     }
 
+    /// An object of a struct type without references, from its bytes.
+    pub(crate) fn struct_of_bytes(
+        &mut self,
+        ty: &TypeRef,
+        bytes: &[u8],
+    ) -> Result<Root<'f, 'h>, ObjectError> {
+        let fits = matches!(ty.kind(), ObjectKind::Struct(layout)
+            if layout.pointers.is_empty() && layout.size as usize == bytes.len());
+        if !fits {
+            return Err(ObjectError::NotBits { what: "the type", size: bytes.len() });
+        }
+        check_bits(ty, ty.ty().unwrap_or(Type::ANY), bytes)?;
+        let root = self.zeroed_object(ty)?;
+        root.get(self).object.write_bits(0, bytes);
+        Ok(root)
+    }
+
     /// A boxed value of a primitive type.
     pub fn boxed<T: Bits>(&mut self, ty: &TypeRef, value: T) -> Result<Root<'f, 'h>, ObjectError> {
         let fits = matches!(ty.kind(), ObjectKind::Struct(layout)

@@ -140,7 +140,7 @@ impl RuntimeTypes {
             tag: AtomicU64::new(ty.tag() | TAG_PERMANENT),
             value: AtomicI64::new(value),
         };
-        let unionall = base.types.find_decl(base.names.intern("UnionAll"));
+        let unionall = base.types.find_builtin(base.names.intern("UnionAll"));
         let unionall = unionall.and_then(|decl| base.types.nominal(decl, &[]).ok()).unwrap_or(Type::DATATYPE);
         let types = RuntimeTypes {
             small_ints: (SMALLEST_INT..).take(SMALL_INTS).map(|value| small(&int64, value)).collect(),

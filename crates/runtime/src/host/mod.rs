@@ -14,6 +14,7 @@
 //! | `&str` | `String` | `String` |
 //! | `&[T]`, `&mut [T]` of integers and floats | `Vec<T>` | `Vector{T}` |
 //! | [`Persistent`](crate::heap::Persistent) | the same | `Any` |
+//! | a [`Struct`] | the same | the struct of its name |
 //!
 //! A result may be in a `Result` whose error has a text: that is thrown as an `ErrorException`. A panic is thrown as well.
 //!
@@ -26,10 +27,11 @@
 //! Cost: 2 to 3 ns for numbers; a look at the thread for views and handles; a table with a lock, a dispatch and the object for results that are
 //! objects.
 //!
-//! Not done: integers of 128 bits, tuples and structs; more than eight arguments; results that borrow.
+//! Not done: integers of 128 bits, tuples; more than eight arguments; results that borrow.
 
 mod enter;
 mod later;
+mod structs;
 mod value;
 
 use std::any::Any;
@@ -42,6 +44,7 @@ use crate::instance::Runtime;
 use crate::objects::MethodEntry;
 
 pub use enter::TypedHost;
+pub use structs::{HostField, HostFields, Struct};
 pub use value::{HostArg, HostOutcome, HostResult};
 
 use enter::State;

@@ -8,7 +8,7 @@ use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Row, address};
-use super::show::print_object;
+use super::show::{print_object, show_object};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -42,7 +42,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.blocking(|| runtime.sink().write(&bytes));
                 self.scope.nothing()
             }
-            BaseAction::Text if args.iter().any(|&arg| self.has_own_text(arg)) => {
+            BaseAction::Text | BaseAction::Shown if args.iter().any(|&arg| self.has_own_text(arg)) => {
                 Err(self.scope.raise_method_error(all[0], args))
             }
             BaseAction::Text => {
@@ -51,6 +51,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let bytes: Vec<u8> =
                     objects.into_iter().flat_map(|object| print_object(heap, object)).collect();
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
+            }
+            BaseAction::Shown => {
+                let bytes = show_object(self.runtime.heap(), self.object(args[0]));
+                self.scope.string(bytes.as_bytes()).map_err(|error| self.scope.raise(&error))
             }
             BaseAction::Throw(_) => {
                 Err(self.base_exception(function, ExceptionKind::of_base(function), args))

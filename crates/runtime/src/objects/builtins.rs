@@ -179,6 +179,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             TypeKind::Generic(decl) => cx.types.nominal(*decl, &given),
             TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => cx.types.tuple(&given),
             _ if given.is_empty() => Ok(generic),
+            TypeKind::Bottom => cx.types.union(&given),
             _ => {
                 let text = format!("`{}` takes no type parameters", cx.types.display(generic));
                 return Err(self.unsupported(&text));

@@ -197,7 +197,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             match found {
                 Ok(Some(method)) => return self.enter(method.entry(), &all),
                 Ok(None) => {}
-                Err(_) => return Err(self.scope.raise_method_error(all[0], &all[1..])),
+                Err(_) => return Err(self.scope.raise_ambiguous(all[0], &all[1..])),
             }
             if let Some(of) = as_type(callee) {
                 return match self.construct(of, &all[1..])? {

@@ -15,6 +15,7 @@ use brolga_ir::types::{FieldRepr, MAX_WIDTH, Type, TypeField};
 
 use crate::heap::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, FieldRow, LENGTH, MEMORY_DATA, Object, ObjectKind, Root,
+    elements_behind,
 };
 use crate::pending::ExceptionKind;
 
@@ -26,9 +27,15 @@ use super::throw::Raised;
 /// The fields of a memory reference: its words.
 const MEMORY_OF_REF: usize = 8;
 
-/// The message for programs that are checked.
-const CLOSED: &str =
-    "setfield!: the parts of an Array are set behind the door `array-parts`, which is closed";
+/// The message where the parts of an array would not fit each other.
+const TOO_LARGE: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
+
+/// Whether an array of these extents has no more elements than lie in a `Memory` from its data on.
+fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
+    let count = extents.iter().try_fold(1u64, |all, &extent| all.checked_mul(u64::try_from(extent).ok()?));
+    let there = memory.and_then(|memory| elements_behind(memory, data)).unwrap_or(0);
+    count.is_some_and(|count| count <= there as u64)
+}
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
     pub(crate) fn field_builtin(&mut self, builtin: Builtin, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
@@ -310,7 +317,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     ) -> Done<'f, 'h> {
         let (old, new) = self.update(op, place, |here, old| here.apply(f, &[old, x]).map(Some))?;
         let cx = place.cx.clone();
-        let pair = cx.types.find_decl(cx.names.intern("Pair"));
+        let pair = cx.types.find_builtin(cx.names.intern("Pair"));
         let Some(pair) = pair else { return Err(self.unsupported("`Pair` does not exist")) };
         let ty = self.made(&cx, cx.types.nominal(pair, &[place.ty, place.ty]))?;
         self.scope.new_struct(&cx, ty, &[Some(old), new])
@@ -393,9 +400,6 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             return Err(self.no_field(array, field));
         };
         let cx = desc.context().clone();
-        if !self.runtime.parts_are_open() {
-            return Err(self.message(ExceptionKind::ErrorException, CLOSED));
-        }
         match self.computed_field(object, field) {
             Some(0) => {
                 let wanted = self.made(&cx, cx.types.memory_ref(elem))?;
@@ -404,13 +408,23 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 if !self.is_a(reference, &wanted) {
                     return Err(self.scope.raise_type_error("setfield!", &wanted, value));
                 }
-                object.set_pointer_at(ARRAY_MEMORY, reference.pointer_at(MEMORY_OF_REF));
-                object.set_word_at(ARRAY_DATA, reference.word_at(0));
+                let (memory, data) = (reference.pointer_at(MEMORY_OF_REF), reference.word_at(0));
+                let extents: Vec<i64> =
+                    (0..rank as usize).map(|dim| object.word_at(ARRAY_DIMS + 8 * dim) as i64).collect();
+                if !lies_behind(memory, data, &extents) {
+                    return Err(self.message(ExceptionKind::ErrorException, TOO_LARGE));
+                }
+                object.set_pointer_at(ARRAY_MEMORY, memory);
+                object.set_word_at(ARRAY_DATA, data);
                 self.scope.after_store(object);
                 Ok(())
             }
             Some(_) => match self.dims(value)? {
                 Some(dims) if dims.len() == rank as usize => {
+                    // The type of an array that is found out at run time is no door: the list of doors could not show it.
+                    if !lies_behind(object.pointer_at(ARRAY_MEMORY), object.word_at(ARRAY_DATA), &dims) {
+                        return Err(self.message(ExceptionKind::ErrorException, TOO_LARGE));
+                    }
                     for (dim, extent) in dims.into_iter().enumerate() {
                         object.set_word_at(ARRAY_DIMS + 8 * dim, extent.cast_unsigned());
                     }

@@ -232,9 +232,14 @@ fn fields_of(thrown: Thrown, symbol: &str, bits: [u128; 2], heap: &Heap) -> Vec<
 impl<'h> Scope<'_, 'h> {
     /// The text that Julia's `show` writes for an object.
     pub fn show(&self, object: Obj<'_, 'h>) -> String {
-        let Ok(text) = show(&mut Objects { heap: self.heap() }, &Node::Object(object.object));
-        text
+        show_object(self.heap(), object.object)
     }
+}
+
+/// The text that Julia's `show` writes for an object.
+pub(crate) fn show_object(heap: &Heap, object: Object) -> String {
+    let Ok(text) = show(&mut Objects { heap }, &Node::Object(object));
+    text
 }
 
 /// The bytes that Julia's `print` writes for an object.

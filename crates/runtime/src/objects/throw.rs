@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use brolga_ir::Context;
+use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::types::{Type, TypeKind};
 
 use crate::heap::{Obj, Object, ObjectError, Root, Scope, TypeDesc, TypeRef};
@@ -105,10 +106,19 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.raise_fields(ExceptionKind::BoundsError, &[Some(of), Some(index)])
     }
 
-    /// `MethodError(callee, args, 0)`
+    /// `MethodError(callee, args, 0)`: no method fits.
     pub(crate) fn raise_method_error(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
+        self.raise_method_error_in(0, callee, args)
+    }
+
+    /// The `MethodError` of a call that several methods fit.
+    pub(crate) fn raise_ambiguous(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
+        self.raise_method_error_in(AMBIGUOUS_WORLD, callee, args)
+    }
+
+    fn raise_method_error_in(&mut self, world: u64, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
         let base = self.heap().types().base().clone();
-        let world = self.box_bits(&base, Type::UINT64, 0);
+        let world = self.box_bits(&base, Type::UINT64, world.into());
         match (self.tuple(args), world) {
             (Ok(args), Ok(world)) => {
                 self.raise_fields(ExceptionKind::MethodError, &[Some(callee), Some(args), Some(world)])
@@ -185,7 +195,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 impl ExceptionKind {
     /// The type of such exceptions; `None` for [`ExceptionKind::Other`].
     pub(crate) fn builtin_type(self, cx: &Context) -> Option<Type> {
-        let decl = cx.types.find_decl(cx.names.intern(self.name()))?;
+        let decl = cx.types.find_builtin(cx.names.intern(self.name()))?;
         decl.is_builtin().then(|| cx.types.nominal(decl, &[]).ok())?
     }
 

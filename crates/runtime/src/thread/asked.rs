@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Interrupt ── raise ──► bit 0 of the poll word ──► next safepoint: throws `InterruptException`
+//!             ── ask_to_pause ► bit 5         ──► next safepoint: waits for its turn (`guests.rs`)
 //!   Reporter  ── ask ────► bit 2                  ──► next safepoint: lets go of retired code that no frame lies in (`retired.rs`)
 //! ```
 //!
@@ -12,7 +13,7 @@
 //!
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
-//! | T1  | interrupt: set bit 0   | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
+//! | T1  | interrupt: set bit 0; pause: set bit 5 | Relaxed | T2 | nothing: the word carries no other data, it only has to arrive |
 //! | T7  | end: set bit 4         | Release | T6         | as T6                                                        |
 //! | T4  | ask for a report: set bit 2 | Relaxed | T2    | as T1; what the report is about is read under a lock          |
 
@@ -21,12 +22,13 @@ use std::sync::{Arc, Weak};
 
 use brolga_instances::Participant;
 
-use super::{POLL_END, POLL_INTERRUPT, POLL_REPORT, Thread, Work};
+use super::{POLL_END, POLL_INTERRUPT, POLL_PAUSE, POLL_REPORT, Thread, Work};
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
 use crate::retired::{Reporter, Retired};
 use crate::trace::{TraceStack, Traces};
+use crate::turn::Turn;
 use crate::watch::EndFrame;
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
@@ -51,8 +53,9 @@ const _: () = {
     goes_on_any_thread::<Weak<Runtime>>();
     goes_on_any_thread::<Work>();
     goes_on_any_thread::<Arc<EndFrame>>();
+    goes_on_any_thread::<Arc<Turn>>();
 };
-// SAFETY: as above; `raise` and `end` are the only operations on a shared `Interrupt`.
+// SAFETY: as above; `raise`, `end` and `ask_to_pause` are the only operations on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}
 
 impl Interrupt {
@@ -64,6 +67,11 @@ impl Interrupt {
     /// Ends compiled code on the thread up to its entry, as long as the bit is set.
     pub(crate) fn end(&self) {
         self.thread.poll.fetch_or(POLL_END, Ordering::Release); // T7
+    }
+
+    /// Asks a guest on the thread to pause.
+    pub(crate) fn ask_to_pause(&self) {
+        self.thread.poll.fetch_or(POLL_PAUSE, Ordering::Relaxed); // T1
     }
 }
 

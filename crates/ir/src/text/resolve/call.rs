@@ -20,6 +20,15 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
+/// Whether an expression names `Union`, of which `Union{}` is the one without members.
+fn is_union(expr: &Expr<'_>) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => name == "Union",
+        ExprKind::Path(parts) => last_name(parts) == "Union",
+        _ => false,
+    }
+}
+
 /// The number of dimensions that the name of an array type implies.
 fn array_rank(expr: &Expr<'_>) -> Option<u128> {
     let name = match &expr.kind {
@@ -484,6 +493,22 @@ impl<'a> Body<'_, 'a> {
             };
             values.push(value);
             values.extend(self.operands(Op::Builtin(op), &[], order)?);
+            self.func.set_op(inst, Op::Builtin(op), &values);
+            return Some(());
+        }
+        // A test of the supertype would say that an array of strings is a `Vector{<:Real}`.
+        if let (Builtin::Isa, [_, of]) = (op, args)
+            && self.r.looks_like_type(of)
+            && self.r.is_widened(of)
+        {
+            let what = format!("`isa` of `{}`", self.r.source_text(of.span));
+            return self.refuse_late(inst, what, "the type has no form of its own here", at);
+        }
+        if let (Builtin::ApplyType, [generic, params @ ..]) = (op, args)
+            && is_union(generic)
+        {
+            let mut values = vec![self.func.constant(Const::Type(Type::BOTTOM))];
+            values.extend(self.operands(Op::Builtin(op), results, params)?);
             self.func.set_op(inst, Op::Builtin(op), &values);
             return Some(());
         }

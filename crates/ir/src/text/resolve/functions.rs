@@ -146,15 +146,15 @@ impl<'e> Functions<'e> {
         let module = match path {
             Some(path) if is_library(&path) => {
                 if self.is_defined(&path, name) || path != BASE && (self.elsewhere)(&path, name) {
-                    path
+                    path.into_owned()
                 } else {
                     self.in_library(name).unwrap_or(BASE).to_owned()
                 }
             }
             path => {
                 let is_bare = path.is_none();
-                let path = path.filter(|path| self.aliases.get(name) != Some(path));
-                self.of_program(path.unwrap_or_else(|| MAIN.to_owned()), is_bare, name)
+                let path = path.filter(|path| self.aliases.get(name).is_none_or(|alias| alias != path));
+                self.of_program(path.map_or_else(|| MAIN.to_owned(), Cow::into_owned), is_bare, name)
             }
         };
         (module, name)
@@ -216,11 +216,13 @@ impl<'e> Functions<'e> {
 }
 
 /// The modules in front of a name, and the name.
-fn split<'n>(parts: &'n [Cow<'_, str>]) -> (Option<String>, &'n str) {
+fn split<'n>(parts: &'n [Cow<'_, str>]) -> (Option<Cow<'n, str>>, &'n str) {
     match parts {
         [] => (None, ""),
         [name] => (None, name),
-        [path @ .., name] => (Some(module_path(path.iter().map(|part| &**part))), name),
+        // Most paths, and written as they are.
+        [module, name] if matches!(&**module, BASE | "Core" | MAIN) => (Some(Cow::Borrowed(module)), name),
+        [path @ .., name] => (Some(module_path(path.iter().map(|part| &**part)).into()), name),
     }
 }
 
@@ -329,9 +331,11 @@ impl Uses<'_, '_> {
     fn path(&mut self, parts: &[Cow<'_, str>]) {
         let (Some(module), name) = split(parts) else { return };
         if is_library(&module) {
-            self.of.library.insert(name.to_owned());
+            if !self.of.library.contains(name) {
+                self.of.library.insert(name.to_owned());
+            }
         } else {
-            self.of.programs.entry(name.to_owned()).or_default().insert(module);
+            self.of.programs.entry(name.to_owned()).or_default().insert(module.into_owned());
         }
     }
 }

@@ -352,7 +352,7 @@ impl<'a> Resolver<'a> {
     /// A C function with the result `Ref{T}` gives a reference to an object: a `T`.
     fn referenced(&self, result: Type) -> Type {
         match self.cx.types.nominal_parts(result) {
-            Some((decl, &[of])) if self.find_decl("Ref") == Some(decl) => of,
+            Some((decl, &[of])) if self.library_decl("Ref") == Some(decl) => of,
             _ => result,
         }
     }

@@ -30,7 +30,7 @@ impl Body<'_, '_> {
     ) -> Option<()> {
         let error = ResolveError::Unsupported { what, why };
         let exception =
-            self.r.find_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
+            self.r.library_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
         let Some(ty) = exception.filter(|_| self.func.level == Level::High) else {
             return self.r.fail(error, at);
         };

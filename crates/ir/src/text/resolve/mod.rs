@@ -2,7 +2,8 @@
 //!
 //! | file | what it turns into what |
 //! |---|---|
-//! | `types` | type expressions and declarations into [`Type`](crate::Type)s |
+//! | `types` | type expressions into [`Type`](crate::Type)s |
+//! | `declarations` | declarations of types |
 //! | `term` | literals and constructors into constants |
 //! | `body` | rows into instructions |
 //! | `call` | callees and statements into operations |
@@ -27,6 +28,7 @@
 
 mod body;
 mod call;
+mod declarations;
 mod error;
 mod exceptions;
 mod exported;
@@ -129,6 +131,15 @@ pub fn read_among(
     (unit, resolver.diagnostics)
 }
 
+/// As [`read`], for a text of Julia's library: the name of a builtin means the builtin there, also where a program declares a type of that name.
+pub fn read_library(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
+    let (file, diagnostics) = super::parse(source);
+    let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(&|_, _| false));
+    resolver.is_library = true;
+    let unit = resolver.file(&file);
+    (unit, resolver.diagnostics)
+}
+
 /// Reads a call such as `fib(35)`; its functions may be those of `module`.
 pub fn read_call(source: &SourceFile, module: &Module) -> Result<Call, Diagnostics> {
     let (expr, diagnostics) = super::parse::parse_expr(source);
@@ -154,6 +165,8 @@ struct Resolver<'a> {
     /// The level of what is being read: it decides which type names exist and what literals are.
     level: Level,
     type_vars: Vec<(Cow<'a, str>, TypeVar)>,
+    /// Whether a type was read since this was cleared that has no form of its own here, and became a supertype.
+    has_widened: bool,
     /// Of the free ones that were named, the place of the one that was bound first.
     lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
@@ -172,6 +185,8 @@ struct Resolver<'a> {
     has_memory: bool,
     /// The names in `typeof(name)`: functions, whether or not they are defined here.
     typeof_names: FxHashSet<&'a str>,
+    /// Whether the text is one of Julia's library, where a builtin's name means the builtin whatever else is declared.
+    is_library: bool,
 }
 
 /// The names that stand in `typeof(…)` somewhere in the text.
@@ -201,6 +216,7 @@ impl<'a> Resolver<'a> {
             diagnostics,
             level: Level::High,
             type_vars: Vec::new(),
+            has_widened: false,
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),
@@ -211,6 +227,7 @@ impl<'a> Resolver<'a> {
             searches: 0,
             has_memory: source.contains("Memory"),
             typeof_names: typeof_names(source),
+            is_library: false,
         }
     }
 
@@ -399,7 +416,7 @@ impl<'a> Resolver<'a> {
         if self.globals.contains_key(&name) {
             return Some(name);
         }
-        let task = self.cx.types.find_decl(self.cx.names.intern("Task"));
+        let task = self.cx.types.find_builtin(self.cx.names.intern("Task"));
         let ty = task.and_then(|decl| self.cx.types.nominal(decl, &[]).ok())?;
         let field = |n: usize| self.cx.types.field_type(ty, n);
         // The square roots of the first primes give bits that look like none.

@@ -27,6 +27,7 @@ impl Resolver<'_> {
         let mut inner =
             Resolver::new(source.text(), &self.cx, Diagnostics::default(), Functions::new(&|_, _| false));
         inner.has_memory = self.has_memory;
+        inner.is_library = true;
         let declared = inner.declare_types(&file.types);
         debug_assert!(!inner.diagnostics.has_errors(), "{line}");
         declared.first().copied()

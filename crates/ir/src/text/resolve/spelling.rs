@@ -54,9 +54,9 @@ pub(super) fn is_literal_name(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// A decimal integer: its text does not say its type.
+/// A decimal number, whose text does not say its type: integers, and floats that may be of 16 bits.
 pub(super) fn is_plain(expr: &Expr<'_>) -> bool {
-    matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. }))
+    matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. } | Literal::Float64(_)))
 }
 
 /// The expression inside of a quote.

@@ -22,7 +22,7 @@ use crate::module;
 use crate::names::Name;
 use crate::op::Level;
 use crate::scalar::{Outcome, Scalar, ScalarType, eval};
-use crate::types::{DeclKind, PrimitiveRepr, Type, TypeKind};
+use crate::types::{Decl, DeclKind, PrimitiveRepr, Type, TypeKind};
 
 /// A constant as a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -125,7 +125,7 @@ impl<'a> Resolver<'a> {
                 }
                 ("+" | "-", [re, im]) if is_imaginary(im) => self.complex(re, im, op == "-", expr.span),
                 ("=>", [_, _]) => {
-                    let decl = self.find_decl("Pair")?;
+                    let decl = self.library_decl("Pair")?;
                     let fields = self.terms(args)?;
                     let params: Vec<Type> = fields.iter().map(Term::ty).collect();
                     let ty = self.cx.types.nominal(decl, &params);
@@ -137,7 +137,7 @@ impl<'a> Resolver<'a> {
                 let ty = self.ty(ty)?;
                 self.bits_of(ty, *address, expr.span)
             }
-            ExprKind::Curly(..) | ExprKind::Macro(..) => {
+            ExprKind::Curly(..) | ExprKind::Macro(..) | ExprKind::Where(..) => {
                 let ty = self.ty(expr)?;
                 Some(Term::Const(Const::Type(ty)))
             }
@@ -205,6 +205,10 @@ impl<'a> Resolver<'a> {
                     _ => Type::UINT128,
                 };
                 (ty, value)
+            }
+            // Julia prints floats of 16 bits so where their type is known.
+            Literal::Float64(value) if wanted == Some(Type::FLOAT16) => {
+                return self.float_constant(Type::FLOAT16, value, at);
             }
             Literal::Float64(value) => {
                 (if low { Type::F64 } else { Type::FLOAT64 }, u128::from(value.to_bits()))
@@ -320,7 +324,7 @@ impl<'a> Resolver<'a> {
                 return bits(ty, 0);
             }
             "im" => return self.imaginary_unit(expr.span),
-            "missing" if self.find_decl("Missing").is_some() => {
+            "missing" if self.library_decl("Missing").is_some() => {
                 let ty = self.ty_by_name("Missing")?;
                 return Some(Term::Const(Const::Singleton(ty)));
             }
@@ -346,14 +350,14 @@ impl<'a> Resolver<'a> {
 
     /// `im`, which is `Complex(false, true)`.
     fn imaginary_unit(&mut self, at: Span) -> Option<Term> {
-        let decl = self.find_decl("Complex")?;
+        let decl = self.library_decl("Complex")?;
         let ty = self.cx.types.nominal(decl, &[Type::BOOL]);
         let part = |bits| Term::Const(Const::Bits { ty: Type::BOOL, bits });
         self.aggregate(ty, vec![part(0), part(1)], at)
     }
 
     fn ty_by_name(&mut self, name: &str) -> Option<Type> {
-        let decl = self.find_decl(name)?;
+        let decl = self.library_decl(name)?;
         self.cx.types.nominal(decl, &[]).ok()
     }
 
@@ -585,6 +589,9 @@ impl<'a> Resolver<'a> {
             return self.aggregate(Ok(ty), fields?, at);
         }
         if let TypeKind::Generic(decl) = *types.kind(ty) {
+            if self.library_decl("CartesianIndex") == Some(decl) {
+                return self.cartesian_index(decl, args, at);
+            }
             let fields: Option<Vec<Term>> = args
                 .iter()
                 .map(|arg| self.function_in_constant(arg).or_else(|| self.term(arg, None)))
@@ -639,11 +646,23 @@ impl<'a> Resolver<'a> {
         Some(Term::Aggregate { ty, fields })
     }
 
+    /// `CartesianIndex(1, 2)`, which has one field: the tuple of the numbers.
+    fn cartesian_index(&mut self, decl: Decl, args: &[Expr<'a>], at: Span) -> Option<Term> {
+        let numbers: Option<Vec<Term>> = args.iter().map(|arg| self.converted(arg, Type::INT64)).collect();
+        let numbers = numbers?;
+        let tuple = self.cx.types.tuple(&vec![Type::INT64; numbers.len()]);
+        let tuple = self.aggregate(tuple, numbers, at)?;
+        let count = self.cx.types.int(args.len() as i64);
+        let ty = self.cx.types.nominal(decl, &[count]);
+        self.aggregate(ty, vec![tuple], at)
+    }
+
     /// `n//d`: a struct of two numbers of one type.
     fn number_of_two(&mut self, name: &str, parts: &[Expr<'a>], at: Span) -> Option<Term> {
         let fields = self.terms(parts)?;
         let elem = fields[0].ty();
-        let Some(decl) = self.find_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem)) else {
+        let Some(decl) = self.library_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem))
+        else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[elem]);
@@ -667,7 +686,7 @@ impl<'a> Resolver<'a> {
         }
         let im = self.term(&part, None)?;
         let re = self.converted(re, im.ty())?;
-        let Some(decl) = self.find_decl("Complex").filter(|_| re.ty() == im.ty()) else {
+        let Some(decl) = self.library_decl("Complex").filter(|_| re.ty() == im.ty()) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[im.ty()]);
@@ -681,7 +700,7 @@ impl<'a> Resolver<'a> {
         {
             let fields = vec![self.term(first, None)?, self.term(step, None)?, self.term(stop, None)?];
             let (elem, by) = (fields[0].ty(), fields[1].ty());
-            let Some(decl) = self.find_decl("StepRange").filter(|_| fields[2].ty() == elem) else {
+            let Some(decl) = self.library_decl("StepRange").filter(|_| fields[2].ty() == elem) else {
                 return self.fail(ResolveError::NotAConstant, at);
             };
             let ty = self.cx.types.nominal(decl, &[elem, by]);
@@ -689,7 +708,7 @@ impl<'a> Resolver<'a> {
         }
         let fields = vec![self.term(start, None)?, self.term(stop, None)?];
         let elem = fields[0].ty();
-        let Some(decl) = self.find_decl("UnitRange").filter(|_| fields[1].ty() == elem) else {
+        let Some(decl) = self.library_decl("UnitRange").filter(|_| fields[1].ty() == elem) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
         let ty = self.cx.types.nominal(decl, &[elem]);

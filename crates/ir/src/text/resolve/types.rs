@@ -1,4 +1,4 @@
-//! Expressions to types, and type declarations.
+//! Expressions to types.
 //!
 //! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. A type that is only
 //! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
-use super::super::ast::{Expr, ExprKind, Literal, TypeDecl, TypeDeclKind};
+use super::super::ast::{Expr, ExprKind, Literal};
 use super::error::ResolveError;
 use super::near::near;
 use super::{Resolver, Term, last_name};
@@ -17,7 +17,7 @@ use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::function_name::FunctionName;
 use crate::op::Level;
-use crate::types::{Decl, DeclKind, FieldDecl, LowType, MAX_WIDTH, PrimitiveRepr, Type, TypeError, decl};
+use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
 
 /// Other names that Julia gives to types.
 const ALIASES: [(&str, Type); 23] = [
@@ -92,8 +92,8 @@ impl<'a> Resolver<'a> {
     /// The type that `expr` spells.
     pub(super) fn ty(&mut self, expr: &Expr<'a>) -> Option<Type> {
         match &expr.kind {
-            ExprKind::Name(name) => self.named_type(name, expr.span),
-            ExprKind::Path(parts) => self.named_type(last_name(parts), expr.span),
+            ExprKind::Name(name) => self.named_type(std::slice::from_ref(name), expr.span),
+            ExprKind::Path(parts) => self.named_type(parts, expr.span),
             ExprKind::Curly(base, params) => self.instance(base, params, expr.span),
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
@@ -139,6 +139,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Whether a type has no form of its own here, so that a supertype stands for it: `Vector{<:Real}`, `Matrix`.
+    pub(super) fn is_widened(&mut self, expr: &Expr<'a>) -> bool {
+        let before = std::mem::replace(&mut self.has_widened, false);
+        let _ty = self.ty(expr);
+        std::mem::replace(&mut self.has_widened, before)
+    }
+
     /// Whether `expr` has the form of a type and its outermost name is one; says nothing if not.
     pub(super) fn looks_like_type(&self, expr: &Expr<'a>) -> bool {
         match &expr.kind {
@@ -176,23 +183,29 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn named_type(&mut self, name: &str, at: Span) -> Option<Type> {
+    /// A type by its name, with modules in front of it or not.
+    fn named_type(&mut self, parts: &[Cow<'_, str>], at: Span) -> Option<Type> {
+        let name = last_name(parts);
         if let Some(var) = self.type_var(name) {
             return Some(match var {
                 TypeVar::Param(ty) | TypeVar::Free(ty) => ty,
             });
         }
+        // Names that are free to be declared: `struct Token`, `struct Cint`.
+        let is_declared = self.own_decl(parts).is_some();
         if self.level == Level::Low
             && let Some(low) = LowType::from_name(name)
         {
             return Some(Type::low(low));
         }
-        if let Some(&(_, ty)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+        if let Some(&(_, ty)) = ALIASES.iter().find(|(alias, _)| *alias == name && !is_declared) {
             return Some(ty);
         }
         match name {
+            _ if is_declared => {}
             "Any" => return Some(Type::ANY),
             "Vector" | "Matrix" => {
+                self.has_widened = true;
                 let generic = self.cx.types.nominal(decl::ARRAY, &[]);
                 return self.made(generic, at);
             }
@@ -207,7 +220,7 @@ impl<'a> Resolver<'a> {
         if let Some(Term::Const(Const::Type(ty))) = self.consts.get(name) {
             return Some(*ty);
         }
-        match self.find_decl(name) {
+        match self.decl_of(parts) {
             Some(decl) => {
                 let ty = self.cx.types.nominal(decl, &[]);
                 self.made(ty, at)
@@ -221,7 +234,7 @@ impl<'a> Resolver<'a> {
 
     /// A declared type of which another name gives parameters, and the text the rest; with an open one its generic type.
     fn partial(&mut self, base: &str, given: &[Given], params: &[Expr<'a>], at: Span) -> Option<Type> {
-        let Some(decl) = self.find_decl(base) else { return self.unknown_type(base, at) };
+        let Some(decl) = self.library_decl(base) else { return self.unknown_type(base, at) };
         let mut rest = params.iter();
         let mut types = Vec::with_capacity(given.len());
         let mut open = false;
@@ -246,6 +259,7 @@ impl<'a> Resolver<'a> {
         if rest.next().is_some() {
             return self.fail(ResolveError::NotAType, at);
         }
+        self.has_widened |= open;
         let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
         self.made(ty, at)
     }
@@ -274,8 +288,33 @@ impl<'a> Resolver<'a> {
         (result, free.is_some())
     }
 
+    /// The declaration that a name means, which has no module in front.
     pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
-        let known = self.cx.names.find(name).and_then(|name| self.cx.types.find_decl(name));
+        self.decl_of(&[Cow::Borrowed(name)])
+    }
+
+    /// The declaration that a name means, with modules in front of it or not. `Box` is the type that was declared, if one was, and `Core.Box` the builtin.
+    fn decl_of(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
+        let name = last_name(parts);
+        self.own_decl(parts).or_else(|| self.library_decl(name))
+    }
+
+    /// The declared type that a name means, and no builtin.
+    fn own_decl(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
+        let name = self.cx.names.find(last_name(parts))?;
+        let is_builtin = || self.cx.types.find_builtin(name).is_some();
+        let is_cores = parts.len() > 1 && matches!(&*parts[0], "Core" | "Base") || self.is_library;
+        if is_cores && is_builtin() {
+            return None;
+        }
+        self.cx.types.find_own(name)
+    }
+
+    /// The declaration that a name means in Julia's library: literals and calls of its C functions have such types.
+    pub(super) fn library_decl(&self, name: &str) -> Option<Decl> {
+        let types = &self.cx.types;
+        let known = self.cx.names.find(name);
+        let known = known.and_then(|name| types.find_builtin(name).or_else(|| types.find_own(name)));
         known.or_else(|| self.declare_known(name))
     }
 
@@ -296,12 +335,13 @@ impl<'a> Resolver<'a> {
 
     /// `Base{params…}`.
     fn instance(&mut self, base: &Expr<'a>, params: &[Expr<'a>], at: Span) -> Option<Type> {
-        let name = match &base.kind {
-            ExprKind::Name(name) => name.clone(),
-            ExprKind::Path(parts) => Cow::Owned(last_name(parts).to_owned()),
+        let parts = match &base.kind {
+            ExprKind::Name(name) => std::slice::from_ref(name),
+            ExprKind::Path(parts) => &parts[..],
             _ => return self.fail(ResolveError::NotAType, base.span),
         };
-        match (&*name, params) {
+        let name = last_name(parts);
+        match (name, params) {
             ("Union", _) => {
                 let members = self.types(params)?;
                 let union = self.cx.types.union(&members);
@@ -331,7 +371,10 @@ impl<'a> Resolver<'a> {
                     let ty = self.cx.types.type_of(of);
                     self.made(ty, at)
                 }
-                TypeArg::Open(_) => self.named_type("Type", at),
+                TypeArg::Open(of) => {
+                    self.has_widened |= of != Type::ANY;
+                    self.named_type(&[Cow::Borrowed("Type")], at)
+                }
             },
             ("Vector" | "Matrix", [elem]) => {
                 let dims = if name == "Vector" { 1 } else { 2 };
@@ -340,7 +383,7 @@ impl<'a> Resolver<'a> {
                         let array = self.cx.types.array(elem, dims);
                         self.made(array, at)
                     }
-                    TypeArg::Open(_) => self.named_type("Vector", at),
+                    TypeArg::Open(_) => self.named_type(&[Cow::Borrowed("Vector")], at),
                 }
             }
             // The form behind `Memory{T}`: which memory, elements, where.
@@ -355,11 +398,11 @@ impl<'a> Resolver<'a> {
                 let decl = if name == "GenericMemory" { decl::MEMORY } else { decl::MEMORY_REF };
                 self.nominal(decl, std::slice::from_ref(elem), at)
             }
-            _ => match self.find_decl(&name) {
+            _ => match self.decl_of(parts) {
                 Some(decl) => self.nominal(decl, params, at),
                 None => match PARTIAL.iter().find(|(alias, ..)| *alias == name) {
                     Some((_, base, given)) => self.partial(base, given, params, at),
-                    None => self.unknown_type(&name, base.span),
+                    None => self.unknown_type(name, base.span),
                 },
             },
         }
@@ -369,12 +412,21 @@ impl<'a> Resolver<'a> {
     fn nominal(&mut self, decl: Decl, params: &[Expr<'a>], at: Span) -> Option<Type> {
         let mut types = Vec::with_capacity(params.len());
         let mut open = params.len() < self.cx.types.decl(decl).params.len();
+        let mut is_free = !open;
         for param in params {
             match self.type_param(param)? {
                 TypeArg::Type(ty) => types.push(ty),
-                TypeArg::Open(_) => open = true,
+                TypeArg::Open(bound) => {
+                    open = true;
+                    is_free &= bound == Type::ANY;
+                }
             }
         }
+        // `Dict{K, V} where {K, V}` is the generic type.
+        let spelled = |param: &Expr<'a>| self.source.get(param.span.range()).unwrap_or("");
+        is_free &=
+            types.is_empty() && params.iter().map(spelled).collect::<FxHashSet<_>>().len() == params.len();
+        self.has_widened |= open && !params.is_empty() && !is_free;
         let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
         self.made(ty, at)
     }
@@ -398,7 +450,11 @@ impl<'a> Resolver<'a> {
             };
             match vararg {
                 None => match self.type_param(param)? {
-                    TypeArg::Type(ty) | TypeArg::Open(ty) => elems.push(ty),
+                    TypeArg::Type(ty) => elems.push(ty),
+                    TypeArg::Open(ty) => {
+                        self.has_widened = true;
+                        elems.push(ty);
+                    }
                 },
                 Some(_) if index + 1 != params.len() => return self.fail(ResolveError::NotAType, param.span),
                 Some([]) => rest = Some(Type::ANY),
@@ -509,7 +565,7 @@ impl<'a> Resolver<'a> {
 
     /// The type of what a signature names: `Type{T}` for a constructor, else that of a function.
     pub(super) fn named_object(&self, parts: &[Cow<'_, str>], is_dump: bool) -> Type {
-        let decl = self.find_decl(last_name(parts));
+        let decl = self.decl_of(parts);
         let constructed = decl.and_then(|decl| self.cx.types.nominal(decl, &[]).ok());
         constructed.and_then(|ty| self.cx.types.type_of(ty).ok()).unwrap_or_else(|| {
             let (module, name) = self.functions.module_defined(parts, is_dump);
@@ -625,122 +681,12 @@ impl<'a> Resolver<'a> {
             }
         }
     }
-
-    // ----- declarations -----
-
-    /// Declares all types, then defines them, supertypes first.
-    pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) -> Vec<Decl> {
-        let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
-        let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
-        for decl in decls {
-            let params: Option<Vec<_>> = decl
-                .params
-                .iter()
-                .map(|param| match &param.kind {
-                    ExprKind::Name(name) => Some(self.cx.names.intern(name)),
-                    ExprKind::Infix(op, args) if op == "<:" => match &args[0].kind {
-                        ExprKind::Name(name) => Some(self.cx.names.intern(name)),
-                        _ => self.fail(ResolveError::NotAType, param.span),
-                    },
-                    _ => self.fail(ResolveError::NotAType, param.span),
-                })
-                .collect();
-            let Some(params) = params else { continue };
-            let name = self.cx.names.intern(&decl.name.0);
-            match self.cx.types.declare(name, &params) {
-                Ok(id) => {
-                    by_name.insert(&decl.name.0, declared.len());
-                    declared.push((id, decl));
-                }
-                Err(error) => {
-                    self.made(Err(error), decl.name.1);
-                }
-            }
-        }
-        let mut defined = vec![false; declared.len()];
-        for first in 0..declared.len() {
-            // The chain of supertypes that are still to be defined, nearest first. It ends at a defined one; at one
-            // that is in the chain already `define` finds the cycle.
-            let mut chain = Vec::new();
-            let mut at = Some(first);
-            while let Some(index) = at.filter(|&i| !defined[i]) {
-                defined[index] = true;
-                chain.push(index);
-                let above = declared[index].1.supertype.as_ref().and_then(|e| type_head_name(e));
-                at = above.and_then(|name| by_name.get(name).copied());
-            }
-            for index in chain.into_iter().rev() {
-                let (id, decl) = declared[index];
-                self.define_type(id, decl);
-            }
-        }
-        declared.into_iter().map(|(id, _)| id).collect()
-    }
-
-    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
-        let cx = self.cx.clone();
-        for (index, &param) in cx.types.decl(id).params.iter().enumerate() {
-            let name = cx.names.text(param).to_owned();
-            self.type_vars.push((name.into(), TypeVar::Param(cx.types.param(index as u32))));
-        }
-        let supertype = match &decl.supertype {
-            Some(expr) => self.ty(expr),
-            None => Some(Type::ANY),
-        };
-        let kind = match &decl.kind {
-            TypeDeclKind::Abstract => Some(DeclKind::Abstract),
-            TypeDeclKind::Primitive { bits: (bits, at) } => match u16::try_from(*bits) {
-                Ok(bits) => Some(DeclKind::Primitive { bits, repr: PrimitiveRepr::Bits }),
-                Err(_) => {
-                    let name = cx.types.decl(id).name;
-                    self.made(Err(TypeError::PrimitiveWidth { name, bits: u16::MAX }), *at);
-                    None
-                }
-            },
-            TypeDeclKind::Struct { mutable, fields } => fields
-                .iter()
-                .map(|field| {
-                    let ty = match &field.ty {
-                        Some(ty) => self.ty(ty)?,
-                        None => Type::ANY,
-                    };
-                    Some(FieldDecl {
-                        name: cx.names.intern(&field.name),
-                        ty,
-                        is_const: field.is_const,
-                        is_atomic: field.is_atomic,
-                    })
-                })
-                .collect::<Option<Box<[_]>>>()
-                .map(|fields| DeclKind::Struct { mutable: *mutable, fields }),
-        };
-        self.type_vars.clear();
-        if let (Some(supertype), Some(kind)) = (supertype, kind)
-            && let Err(error) = cx.types.define(id, supertype, kind)
-        {
-            self.made(Err(error), decl.name.1);
-        }
-    }
 }
 
 enum TypeArg {
     Type(Type),
     /// Any subtype of this.
     Open(Type),
-}
-
-/// The outermost name of a type expression.
-fn type_head_name<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
-    match &expr.kind {
-        ExprKind::Name(name) => Some(name),
-        ExprKind::Path(parts) => Some(last_name(parts)),
-        ExprKind::Curly(base, _) => match &base.kind {
-            ExprKind::Name(name) => Some(name),
-            ExprKind::Path(parts) => Some(last_name(parts)),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names behind its `where`; any other parameter as it is.

@@ -125,7 +125,7 @@ impl Counter {
         start: Block,
     ) -> Option<(Counter, Block)> {
         let types = &cx.types;
-        let error = types.find_decl(cx.names.intern("StackOverflowError"))?;
+        let error = types.find_builtin(cx.names.intern("StackOverflowError"))?;
         let error = types.nominal(error, &[]).ok()?;
         let place = func.first_inst(start).map(|inst| func.place(inst)).unwrap_or_default();
         let [check, overflow] = [func.make_block(), func.make_block()];

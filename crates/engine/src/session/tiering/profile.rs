@@ -16,11 +16,11 @@
 //!
 //! Nothing relies on a profile for what is right: counts may be lost, be few, or be of another time. A call of a method that was seen
 //! stands behind a test, and beside it the call as it was. That the method is the right one is the method table's affair, as for
-//! every call that is decided early: who defines a method of its function recompiles the caller (`session/invalidation.rs`).
+//! every call that is decided early: who defines a method of its function recompiles the caller (`invalidation.rs`).
 //!
 //! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
 //!
-//! Cost: the cells (`jit/src/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
+//! Cost: the cells (`crates/jit/src/tiering/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
 //! interpreter of tier 0 sees; how often loops go round.
 
 use std::sync::Arc;

@@ -31,8 +31,8 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Value};
 use brolga_jit::{Interpret, Interpreter};
 
-use super::input::BodySource;
 use crate::bridge;
+use crate::session::input::BodySource;
 
 /// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
 const MAX_STEPS: u64 = 2_000;

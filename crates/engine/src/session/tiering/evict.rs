@@ -35,12 +35,12 @@ use std::sync::{Arc, Weak};
 use brolga_jit::{CellOwner, Evicted, Evictor, Held};
 use brolga_linking::{Label, WeakSession};
 
-use super::lazy::{BODY, HOT};
-use super::linking;
-use super::shared::Shared;
-use super::sync::lock;
-use super::target::{Compiled, Native, Place, Source};
-use super::unit::CodegenUnit;
+use crate::session::lazy::{BODY, HOT};
+use crate::session::linking;
+use crate::session::shared::Shared;
+use crate::session::target::{Compiled, Native, Place, Source};
+use crate::session::unit::CodegenUnit;
+use crate::sync::lock;
 
 /// Lets code of a session be evicted when there are more than `limit` bytes of it.
 pub(crate) fn set_limit(shared: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {

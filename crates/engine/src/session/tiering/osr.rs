@@ -25,14 +25,14 @@ use brolga_jit::{LoopEntry, Materialize, Target};
 use brolga_linking::{DylibId, WeakSession};
 use brolga_opt::osr::Exit;
 
-use super::compile::FoundLoop;
-use super::input::CompilationInput;
-use super::shared::Shared;
-use super::target::Native;
-use super::{detached, linking};
 use crate::cached::Continuation;
 use crate::error::Error;
 use crate::pipeline::{Run, watched};
+use crate::session::compile::FoundLoop;
+use crate::session::input::CompilationInput;
+use crate::session::shared::Shared;
+use crate::session::target::Native;
+use crate::session::{detached, linking};
 
 /// The entry of a loop's continuation, which the loop's unit is linked with.
 pub(crate) fn loop_entry(

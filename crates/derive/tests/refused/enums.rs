@@ -1,0 +1,10 @@
+use brolga_derive::Brolga;
+
+#[derive(Brolga)]
+#[repr(C)]
+enum Shape {
+    Circle,
+    Square,
+}
+
+fn main() {}

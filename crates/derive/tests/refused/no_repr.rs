@@ -1,0 +1,9 @@
+use brolga_derive::Brolga;
+
+#[derive(Brolga)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use brolga_derive::Brolga;
+
+#[derive(Brolga)]
+#[repr(C, packed)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use brolga_derive::Brolga;
+
+#[derive(Brolga)]
+#[repr(C)]
+struct Point<T> {
+    x: T,
+    y: T,
+}
+
+fn main() {}

@@ -1,0 +1,143 @@
+//! One input after another, each from a seed: what `brolga fuzz` tries.
+//!
+//! ```text
+//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3
+//!        └─ originals ────► damaged copy ─┬────► read or refused with places; what is read is compiled
+//!                                         └────► without doors: its tests are called in this process, which lives
+//! ```
+//!
+//! A seed gives the same input every time. A fault that takes the process down is known by the seed that was tried, so whoever runs a campaign
+//! does so in a process of its own (`src/cli/fuzz.rs`).
+//!
+//! Names of types are kept as long as a run time: engines are made again after [`INPUTS`] inputs.
+
+use brolga_engine::Error;
+use brolga_ir::text::show_module;
+use brolga_jit::{Jit, JitOptions};
+use brolga_opt::OptLevel;
+use brolga_runtime::{Runtime, RuntimeOptions};
+
+use crate::check::{
+    Engine, Failure, HighInterpreter, Native, Passes, Run, Trouble, check_differential, check_round_trip,
+    check_text,
+};
+use crate::generate::{Features, Options, generate};
+use crate::targets::{Fate, Guarded, checked, damaged};
+
+/// How many inputs one run time serves.
+const INPUTS: usize = 2000;
+/// How many argument lists each generated function is called with.
+const ROUNDS: usize = 3;
+/// More statements than a call of a generated function executes.
+const MAX_STEPS: u64 = 100_000;
+
+/// A run of inputs.
+pub struct Campaign {
+    originals: Vec<String>,
+    engines: Option<Engines>,
+}
+
+struct Engines {
+    jit: Jit,
+    guarded: Guarded,
+    inputs: usize,
+}
+
+/// The fate of an input that shows no fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tried {
+    /// In a word or two: `agreed`, `refused`, `ran`.
+    pub outcome: &'static str,
+    /// The calls that were made.
+    pub calls: usize,
+}
+
+impl Campaign {
+    /// A campaign that damages these programs; it generates programs if there are none.
+    #[must_use]
+    pub fn new(originals: Vec<String>) -> Campaign {
+        Campaign { originals, engines: None }
+    }
+
+    /// The input of a seed.
+    #[must_use]
+    pub fn input(&self, seed: u64) -> String {
+        match self.originals.is_empty() {
+            true => show_module(&generate(seed, &options(seed))).to_string(),
+            false => damaged(seed, &self.originals),
+        }
+    }
+
+    /// Tries the input of a seed.
+    ///
+    /// # Errors
+    /// There is no code generator for the processor, or no memory for code.
+    pub fn run(&mut self, seed: u64) -> Result<Result<Tried, Box<Failure>>, Error> {
+        let mut engines = match self.engines.take() {
+            Some(engines) if engines.inputs < INPUTS => engines,
+            _ => Engines::new()?,
+        };
+        engines.inputs += 1;
+        let tried = match self.originals.is_empty() {
+            true => generated(seed, &engines.jit),
+            false => damage(seed, &damaged(seed, &self.originals), &engines),
+        };
+        self.engines = Some(engines);
+        Ok(tried)
+    }
+}
+
+impl Engines {
+    fn new() -> Result<Engines, Error> {
+        let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default())?;
+        Ok(Engines { jit, guarded: Guarded::new()?, inputs: 0 })
+    }
+}
+
+fn options(seed: u64) -> Options {
+    let size = [20, 60, 60, 150][(seed % 4) as usize];
+    Options { size, features: Features::NATIVE, ..Options::default() }
+}
+
+fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
+    let module = generate(seed, &options(seed));
+    let again = check_round_trip(seed, &module)?;
+    let interpreter = HighInterpreter { max_steps: MAX_STEPS, passes: None };
+    let natives = OptLevel::ALL.map(|level| Native { jit: jit.clone(), passes: Passes::of(level) });
+    let mut runs =
+        vec![Run { engine: &interpreter, module: &module }, Run { engine: &interpreter, module: &again }];
+    runs.extend(natives.iter().map(|native| Run { engine: native as &dyn Engine, module: &module }));
+    let compared = check_differential(seed, &runs, ROUNDS)?;
+    Ok(Tried { outcome: "agreed", calls: compared.calls })
+}
+
+fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {
+    check_text(seed, text.as_bytes(), Some(&engines.jit))?;
+    let fate = checked(&engines.guarded, text.as_bytes()).map_err(|fault| {
+        let trouble = Trouble::Panic { stage: "running a checked program", message: fault.to_string() };
+        Box::new(Failure { seed, text: text.to_owned(), trouble })
+    })?;
+    Ok(match fate {
+        Fate::Broken => Tried { outcome: "refused", calls: 0 },
+        Fate::Doors => Tried { outcome: "compiled, not run because of doors", calls: 0 },
+        Fate::NotRun => Tried { outcome: "compiled, no test to run", calls: 0 },
+        Fate::Ran(calls) => Tried { outcome: "ran", calls },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Campaign, Tried};
+
+    #[test]
+    fn generated_programs_agree_and_damaged_ones_are_refused_or_run() {
+        let mut generated = Campaign::new(Vec::new());
+        let Tried { outcome, calls } = generated.run(3).unwrap().unwrap();
+        assert!(outcome == "agreed" && calls > 0);
+        let original = "# check: f(2) == 6\nfunction f(n::Int64)::Int64\n1 ─ %1 = Base.mul_int(n, 3)::Int64\n└──      return %1\nend\n";
+        let mut damaged = Campaign::new(vec![original.to_owned()]);
+        assert_eq!(damaged.input(7), damaged.input(7));
+        let outcomes: Vec<&str> = (0..40).map(|seed| damaged.run(seed).unwrap().unwrap().outcome).collect();
+        assert!(outcomes.contains(&"refused") && outcomes.contains(&"ran"), "{outcomes:?}");
+    }
+}

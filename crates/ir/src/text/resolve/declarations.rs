@@ -1,0 +1,169 @@
+//! Declarations of types.
+//!
+//! ```text
+//! struct Box; w::Int64; end                         a type of the program beside `Core.Box`
+//! struct Pair{A, B}; first::A; second::B; end       what the builtin is already: nothing is declared
+//! ```
+//!
+//! All names of a text are declared first, so that its types may refer to each other; then the types are defined, supertypes first. A declaration with the name of a builtin
+//! is compared with it: printed programs may repeat what Julia has, and may have types of their own under its names.
+
+use rustc_hash::FxHashMap;
+
+use super::super::ast::{Expr, ExprKind, TypeDecl, TypeDeclKind};
+use super::error::ResolveError;
+use super::types::TypeVar;
+use super::{Resolver, last_name};
+use crate::names::Name;
+use crate::types::{Decl, DeclKind, FieldDecl, PrimitiveRepr, Type, TypeError};
+
+impl<'a> Resolver<'a> {
+    /// Declares all types, then defines them, supertypes first.
+    pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) -> Vec<Decl> {
+        let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
+        let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
+        for decl in decls {
+            let params: Option<Vec<_>> = decl
+                .params
+                .iter()
+                .map(|param| match &param.kind {
+                    ExprKind::Name(name) => Some(self.cx.names.intern(name)),
+                    ExprKind::Infix(op, args) if op == "<:" => match &args[0].kind {
+                        ExprKind::Name(name) => Some(self.cx.names.intern(name)),
+                        _ => self.fail(ResolveError::NotAType, param.span),
+                    },
+                    _ => self.fail(ResolveError::NotAType, param.span),
+                })
+                .collect();
+            let Some(params) = params else { continue };
+            let name = self.cx.names.intern(&decl.name.0);
+            let restated =
+                self.cx.types.find_builtin(name).filter(|&builtin| self.restates(builtin, &params, decl));
+            match restated.map_or_else(|| self.cx.types.declare(name, &params), Ok) {
+                Ok(id) => {
+                    by_name.insert(&decl.name.0, declared.len());
+                    declared.push((id, decl));
+                }
+                Err(error) => {
+                    self.made(Err(error), decl.name.1);
+                }
+            }
+        }
+        let mut defined = vec![false; declared.len()];
+        for first in 0..declared.len() {
+            // The chain of supertypes that are still to be defined, nearest first. It ends at a defined one; at one
+            // that is in the chain already `define` finds the cycle.
+            let mut chain = Vec::new();
+            let mut at = Some(first);
+            while let Some(index) = at.filter(|&i| !defined[i]) {
+                defined[index] = true;
+                chain.push(index);
+                let above = declared[index].1.supertype.as_ref().and_then(|e| type_head_name(e));
+                at = above.and_then(|name| by_name.get(name).copied());
+            }
+            for index in chain.into_iter().rev() {
+                let (id, decl) = declared[index];
+                self.define_type(id, decl);
+            }
+        }
+        declared.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// Whether a declaration says of a builtin what the builtin is: printed programs may declare `Pair` as they declare their own types. With another body
+    /// it declares a type of its own.
+    fn restates(&mut self, builtin: Decl, params: &[Name], decl: &TypeDecl<'a>) -> bool {
+        let cx = self.cx.clone();
+        let Some(known) = cx.types.body(builtin) else { return false };
+        let has_names = match (&known.kind, &decl.kind) {
+            (DeclKind::Abstract, TypeDeclKind::Abstract)
+            | (DeclKind::Primitive { .. }, TypeDeclKind::Primitive { .. }) => true,
+            (DeclKind::Struct { mutable, fields }, TypeDeclKind::Struct { mutable: own, fields: stated }) => {
+                let names = fields.iter().map(|field| cx.names.text(field.name));
+                mutable == own && names.eq(stated.iter().map(|field| &*field.name))
+            }
+            _ => false,
+        };
+        if !has_names || cx.types.decl(builtin).params.len() != params.len() {
+            return false;
+        }
+        // A type that is unknown here is none of a builtin.
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        let stated = self.body_of(params, decl);
+        self.diagnostics = diagnostics;
+        match (stated, &known.kind) {
+            (Some((supertype, DeclKind::Primitive { bits, .. })), DeclKind::Primitive { bits: own, .. }) => {
+                supertype == known.supertype && bits == *own
+            }
+            (Some((supertype, kind)), _) => supertype == known.supertype && kind == known.kind,
+            (None, _) => false,
+        }
+    }
+
+    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
+        if id.is_builtin() {
+            return;
+        }
+        let cx = self.cx.clone();
+        if let Some((supertype, kind)) = self.body_of(&cx.types.decl(id).params, decl)
+            && let Err(error) = cx.types.define(id, supertype, kind)
+        {
+            self.made(Err(error), decl.name.1);
+        }
+    }
+
+    /// The supertype and the kind that a declaration states.
+    fn body_of(&mut self, params: &[Name], decl: &TypeDecl<'a>) -> Option<(Type, DeclKind)> {
+        let cx = self.cx.clone();
+        for (index, &param) in params.iter().enumerate() {
+            let name = cx.names.text(param).to_owned();
+            self.type_vars.push((name.into(), TypeVar::Param(cx.types.param(index as u32))));
+        }
+        let supertype = match &decl.supertype {
+            Some(expr) => self.ty(expr),
+            None => Some(Type::ANY),
+        };
+        let kind = match &decl.kind {
+            TypeDeclKind::Abstract => Some(DeclKind::Abstract),
+            TypeDeclKind::Primitive { bits: (bits, at) } => match u16::try_from(*bits) {
+                Ok(bits) => Some(DeclKind::Primitive { bits, repr: PrimitiveRepr::Bits }),
+                Err(_) => {
+                    let name = cx.names.intern(&decl.name.0);
+                    self.made(Err(TypeError::PrimitiveWidth { name, bits: u16::MAX }), *at);
+                    None
+                }
+            },
+            TypeDeclKind::Struct { mutable, fields } => fields
+                .iter()
+                .map(|field| {
+                    let ty = match &field.ty {
+                        Some(ty) => self.ty(ty)?,
+                        None => Type::ANY,
+                    };
+                    Some(FieldDecl {
+                        name: cx.names.intern(&field.name),
+                        ty,
+                        is_const: field.is_const,
+                        is_atomic: field.is_atomic,
+                    })
+                })
+                .collect::<Option<Box<[_]>>>()
+                .map(|fields| DeclKind::Struct { mutable: *mutable, fields }),
+        };
+        self.type_vars.clear();
+        Some((supertype?, kind?))
+    }
+}
+
+/// The outermost name of a type expression.
+fn type_head_name<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(name),
+        ExprKind::Path(parts) => Some(last_name(parts)),
+        ExprKind::Curly(base, _) => match &base.kind {
+            ExprKind::Name(name) => Some(name),
+            ExprKind::Path(parts) => Some(last_name(parts)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,422 @@
+//! Guests: calls as futures, which give way at polls, so that one thread of a server serves many programs in turn.
+//!
+//! ```text
+//!   executor ── poll ──► GuestCall ── a turn of one slice (`turn.rs`) ──► thread of the guest: limits ──► body ──► compiled code
+//!            ◄─ Pending, woken ──────────────── at a poll, behind the slice ◄──┘
+//!            ── drop ──► the guest's own token is cancelled: it ends at its next poll, and its thread takes the next guest
+//! ```
+//!
+//! **A stack of its own.** A call that gives way keeps its frames, so each guest under way has a thread of the system. Only one of the two, the polling thread
+//! or the guest, computes at a time, but for what is said below. A thread rather than a stack that is switched to: what finds the thread of compiled code, the
+//! bounds of its stack, its handlers, its exceptions, its world and its roots are bound to a thread of the system, as are thread-local
+//! values of host functions and of C; so a guest at rest is to collections and to the freeing of code what every thread is that waits outside of compiled code.
+//!
+//! **Bounds.** [`GuestOptions::most`] guests have a thread at a time; others wait for one, in the order in which they came as far as they are polled. A thread is
+//! used again. An idle one stays until the last [`Guests`] and call is gone.
+//!
+//! **A poll takes at most two slices**: one that the guest is given, and one within which it has to come to a poll. A guest that does not, because it is in
+//! a C function, a function of the host, a collection or a compilation, runs on beside the polling thread, pauses at its next poll and wakes its task then.
+//!
+//! **What a guest must not keep while it pauses**: a host function that holds a lock and calls compiled code may be paused there.
+//!
+//! Cost: a turn is two switches between threads. A guest that pauses takes the memory of its stack that it has touched, and 25 KiB for
+//! each runtime that its thread has run code of.
+//!
+//! Not done: compiled code that a guest calls of another runtime than its own does not pause.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::fence::fenced;
+use crate::instance::Runtime;
+use crate::limits::{Cancel, LimitError, Limits};
+use crate::thread::{Interrupt, with_attached};
+use crate::turn::{Played, Turn};
+
+/// How guests run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuestOptions {
+    /// How many have a thread at a time, from 1.
+    pub most: usize,
+    /// The bytes of stack of each.
+    pub stack: usize,
+    /// How long a turn is. A poll of a call takes twice as long at most.
+    pub slice: Duration,
+}
+
+impl Default for GuestOptions {
+    /// 64 guests, 2 MiB, 1 ms.
+    fn default() -> Self {
+        GuestOptions { most: 64, stack: 2 << 20, slice: Duration::from_millis(1) }
+    }
+}
+
+/// Why a guest has no result.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GuestError {
+    /// A limit was reached, or the thread cannot run compiled code.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The system gives no thread with so much stack.
+    #[error("there is no thread for a guest")]
+    NoThread,
+}
+
+/// Threads for calls that are futures. Clones are the same ones.
+#[derive(Clone)]
+pub struct Guests {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: GuestOptions,
+    pool: Mutex<Pool>,
+}
+
+#[derive(Default)]
+struct Pool {
+    /// Guests with a thread.
+    running: usize,
+    /// The ways to threads without a guest. There is no other, so these end when the list does.
+    idle: Vec<Sender<Next>>,
+    /// Tasks that wait for a thread, by when they came.
+    waiting: BTreeMap<u64, Waker>,
+    next: u64,
+}
+
+/// What the thread of a guest does.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The next guest of a thread, and the way to the thread, for the one behind it.
+struct Next {
+    job: Job,
+    thread: Sender<Next>,
+}
+
+impl std::fmt::Debug for Guests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guests")
+            .field("options", &self.shared.options)
+            .field("running", &self.running())
+            .finish()
+    }
+}
+
+impl Default for Guests {
+    fn default() -> Self {
+        Guests::new(GuestOptions::default())
+    }
+}
+
+impl Guests {
+    /// No guest yet, and no thread.
+    pub fn new(options: GuestOptions) -> Guests {
+        let options = GuestOptions { most: options.most.max(1), ..options };
+        Guests { shared: Arc::new(Shared { options, pool: Mutex::default() }) }
+    }
+
+    /// How many guests have a thread. One whose future was dropped has it until it has ended.
+    pub fn running(&self) -> usize {
+        self.shared.lock().running
+    }
+
+    /// Runs `body` as a guest, under limits, when the result is polled: compiled code of this runtime that it calls gives way after each slice.
+    ///
+    /// `body` runs on a thread of its own. A panic of it continues where the result is polled.
+    pub fn run<R: Send + 'static>(
+        &self,
+        runtime: &Arc<Runtime>,
+        limits: &Limits,
+        body: impl FnOnce() -> R + Send + 'static,
+    ) -> GuestCall<R> {
+        let (turn, result, cancel) = (Arc::new(Turn::new()), Arc::new(Mutex::default()), Cancel::new());
+        let job = {
+            let (runtime, limits, cancel) = (runtime.clone(), limits.clone(), cancel.clone());
+            let (turn, result) = (turn.clone(), Arc::clone(&result));
+            move || {
+                let outcome =
+                    catch_unwind(AssertUnwindSafe(|| visit(&runtime, &turn, &cancel, &limits, body)));
+                drop(runtime);
+                if let Some(unwanted) = put(&result, outcome) {
+                    let _dropped = fenced(|| drop(unwanted));
+                }
+                turn.end();
+            }
+        };
+        let stage = Stage::Waiting { job: Box::new(job), ticket: None };
+        GuestCall { shared: self.shared.clone(), turn, cancel, result, stage }
+    }
+}
+
+/// Runs the body of a guest on its thread.
+fn visit<R>(
+    runtime: &Arc<Runtime>,
+    turn: &Arc<Turn>,
+    cancel: &Cancel,
+    limits: &Limits,
+    body: impl FnOnce() -> R,
+) -> Result<R, GuestError> {
+    /// The thread is for the next guest.
+    struct Leaving<'r>(&'r Arc<Runtime>);
+    impl Drop for Leaving<'_> {
+        fn drop(&mut self) {
+            // It was attached.
+            let _left = with_attached(self.0, |thread| thread.pause_by(None));
+        }
+    }
+    let interrupt = Interrupt::for_current(runtime).map_err(LimitError::from)?;
+    with_attached(runtime, |thread| thread.pause_by(Some(turn.clone()))).map_err(LimitError::from)?;
+    let _leaving = Leaving(runtime);
+    turn.begin(move || interrupt.ask_to_pause());
+    turn.wait_for_turn();
+    let own = Limits::new().cancelled_by(cancel);
+    Ok(runtime.limited(&own, || runtime.limited(limits, body))??)
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the job to a thread, if there may be one more guest.
+    fn start(self: &Arc<Self>, job: Job) -> Result<(), Refused> {
+        let mut pool = self.lock();
+        if pool.running >= self.options.most {
+            return Err(Refused::Full(job));
+        }
+        pool.running += 1;
+        let idle = pool.idle.pop();
+        drop(pool);
+        let job = match idle {
+            // The thread is there as long as the list has a way to it.
+            Some(thread) => match thread.send(Next { job, thread: thread.clone() }) {
+                Ok(()) => return Ok(()),
+                Err(unsent) => unsent.0.job,
+            },
+            None => job,
+        };
+        let (thread, jobs) = channel();
+        let shared = Arc::downgrade(self);
+        let new = std::thread::Builder::new().name("brolga guest".to_owned()).stack_size(self.options.stack);
+        let is_there = new.spawn(move || serve(&shared, &jobs)).is_ok();
+        if !is_there || thread.send(Next { job, thread: thread.clone() }).is_err() {
+            self.leave(None);
+            return Err(Refused::NoThread);
+        }
+        Ok(())
+    }
+
+    /// A guest has ended, whose thread is idle; one that waits may begin.
+    fn leave(&self, thread: Option<Sender<Next>>) {
+        let mut pool = self.lock();
+        pool.running -= 1;
+        pool.idle.extend(thread);
+        let next = pool.waiting.pop_first();
+        drop(pool);
+        if let Some((_, waker)) = next {
+            waker.wake();
+        }
+    }
+}
+
+/// Why a guest does not begin.
+enum Refused {
+    /// There are as many as may be.
+    Full(Job),
+    /// The system gives no thread.
+    NoThread,
+}
+
+/// The thread of guests, one after the other.
+fn serve(shared: &Weak<Shared>, jobs: &Receiver<Next>) {
+    while let Ok(Next { job, thread }) = jobs.recv() {
+        // The job fences its own panics; what it drops of the embedder's may panic as well.
+        let _done = fenced(job);
+        match shared.upgrade() {
+            Some(shared) => shared.leave(Some(thread)),
+            None => return,
+        }
+    }
+}
+
+/// What came of a body: its result, or what it panicked with.
+type Outcome<R> = Result<Result<R, GuestError>, Box<dyn Any + Send>>;
+
+/// The result of a guest, as long as somebody may want it.
+enum Place<R> {
+    Empty,
+    Full(Outcome<R>),
+    /// Nobody wants it.
+    Closed,
+}
+
+impl<R> Default for Place<R> {
+    fn default() -> Self {
+        Place::Empty
+    }
+}
+
+/// Leaves a result; it comes back if nobody wants it.
+fn put<R>(place: &Mutex<Place<R>>, outcome: Outcome<R>) -> Option<Outcome<R>> {
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*place {
+        Place::Closed => Some(outcome),
+        _ => {
+            *place = Place::Full(outcome);
+            None
+        }
+    }
+}
+
+/// A call that runs while it is polled. Dropping it ends the guest, at its next poll, without waiting for that.
+///
+/// It is done once: a poll behind the result is pending for ever.
+#[must_use = "a guest does nothing unless it is polled"]
+pub struct GuestCall<R> {
+    shared: Arc<Shared>,
+    turn: Arc<Turn>,
+    /// Cancelled when it is dropped.
+    cancel: Cancel,
+    result: Arc<Mutex<Place<R>>>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// It has no thread yet.
+    Waiting { job: Job, ticket: Option<u64> },
+    /// It has one.
+    Begun,
+    /// It has given its result.
+    Done,
+}
+
+impl<R> GuestCall<R> {
+    /// Whether it has a thread; if not, the waker is woken when there may be one.
+    fn begin(&mut self, waker: &Waker) -> Result<bool, GuestError> {
+        let (job, ticket) = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Waiting { job, ticket } => (job, ticket),
+            stage => {
+                self.stage = stage;
+                return Ok(true);
+            }
+        };
+        self.shared.give_back(ticket);
+        match self.shared.start(job) {
+            Ok(()) => {
+                self.stage = Stage::Begun;
+                Ok(true)
+            }
+            Err(Refused::NoThread) => Err(GuestError::NoThread),
+            Err(Refused::Full(job)) => {
+                let ticket = self.shared.take_ticket(ticket, waker);
+                self.stage = Stage::Waiting { job, ticket: Some(ticket) };
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// A place among those that wait, in front of those that came later. The waker is woken at once if a thread has become free meanwhile.
+    fn take_ticket(&self, ticket: Option<u64>, waker: &Waker) -> u64 {
+        let mut pool = self.lock();
+        let ticket = ticket.unwrap_or(pool.next);
+        pool.next = pool.next.max(ticket + 1);
+        match pool.running < self.options.most {
+            true => waker.wake_by_ref(),
+            false => drop(pool.waiting.insert(ticket, waker.clone())),
+        }
+        ticket
+    }
+
+    fn give_back(&self, ticket: Option<u64>) {
+        if let Some(ticket) = ticket {
+            let gone = self.lock().waiting.remove(&ticket);
+            drop(gone);
+        }
+    }
+
+    /// One that waited is gone: the thread for which it may have been woken is for the next one.
+    fn pass_on(&self) {
+        let mut pool = self.lock();
+        let next = (pool.running < self.options.most).then(|| pool.waiting.pop_first()).flatten();
+        drop(pool);
+        if let Some((_, waker)) = next {
+            waker.wake();
+        }
+    }
+}
+
+impl<R: Send + 'static> Future for GuestCall<R> {
+    type Output = Result<R, GuestError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let call = self.get_mut();
+        if matches!(call.stage, Stage::Done) {
+            return Poll::Pending;
+        }
+        match call.begin(cx.waker()) {
+            Ok(true) => {}
+            Ok(false) => return Poll::Pending,
+            Err(error) => return Poll::Ready(Err(error)),
+        }
+        match call.turn.play(call.shared.options.slice, cx.waker()) {
+            Played::Paused => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Played::Running => Poll::Pending,
+            Played::Over => {
+                call.stage = Stage::Done;
+                let mut place = call.result.lock().unwrap_or_else(PoisonError::into_inner);
+                let outcome = std::mem::replace(&mut *place, Place::Closed);
+                drop(place);
+                match outcome {
+                    Place::Full(Ok(result)) => Poll::Ready(result),
+                    Place::Full(Err(panic)) => resume_unwind(panic),
+                    // The guest puts its result there before its turn is over.
+                    Place::Empty | Place::Closed => Poll::Pending,
+                }
+            }
+        }
+    }
+}
+
+impl<R> Drop for GuestCall<R> {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Waiting { job, ticket } => {
+                drop(job);
+                self.shared.give_back(ticket);
+                self.shared.pass_on();
+            }
+            Stage::Begun => {
+                let mut place = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+                let unwanted = std::mem::replace(&mut *place, Place::Closed);
+                drop(place);
+                self.cancel.cancel();
+                self.turn.abandon();
+                drop(unwanted);
+            }
+            Stage::Done => {}
+        }
+    }
+}
+
+impl<R> std::fmt::Debug for GuestCall<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stage = match self.stage {
+            Stage::Waiting { .. } => "waiting",
+            Stage::Begun => "begun",
+            Stage::Done => "done",
+        };
+        write!(f, "GuestCall({stage})")
+    }
+}

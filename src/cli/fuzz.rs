@@ -1,0 +1,272 @@
+//! `brolga fuzz [FILES…]`: programs from seeds, tried until one shows a fault, by processes of their own.
+//!
+//! ```text
+//!            ┌─ seed ──► brolga fuzz --worker FILES…   one for each job
+//! brolga ────┤           tries the input; says how it went ──► next seed
+//!            └─ says nothing: it has crashed, does not end, or has found a fault ──► the input is kept
+//! ```
+//!
+//! Inputs are those of [`Campaign`]: the same seed gives the same input in every process.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brolga_fuzz::campaign::{Campaign, Tried};
+
+use super::progress::{Bars, Progress};
+use super::report::{Stop, err, out};
+use super::{Done, input};
+
+/// How many inputs are tried if neither a number nor a time is given.
+const COUNT: u64 = 1000;
+
+/// Tries generated programs in all engines, or damaged copies of the given ones, until something is wrong.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without files, programs are generated, printed and read again, and called in the interpreter and in native code at all levels. With files, \
+                  copies of them are damaged: they are refused with places, or compiled, and those without doors are run by their tests.\n\n\
+                  An input that shows a fault is written to a file; the exit status is 1. The same seed gives the same input.\n\n\
+                  Examples:\n  \
+                  brolga fuzz --seconds 60\n  \
+                  brolga fuzz --seed 20000 --count 5000 examples/*.jlir\n  \
+                  brolga fuzz --seed 20017 --count 1 examples/*.jlir"
+)]
+pub(crate) struct Args {
+    /// Programs to damage; programs are generated if there are none
+    files: Vec<String>,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many inputs to try: 1000, or as many as `--seconds` allows
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// How many processes try inputs: as many as there are processors unless it is given
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// How many seconds an input may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+    /// The folder for inputs that show a fault
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    keep: PathBuf,
+    /// Try the seeds that the standard input names
+    #[arg(long, hide = true)]
+    worker: bool,
+    #[command(flatten)]
+    bars: Bars,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let campaign = Campaign::new(originals(&args.files)?);
+    match args.worker {
+        true => work(campaign),
+        false => lead(args, &campaign),
+    }
+}
+
+fn originals(files: &[String]) -> Result<Vec<String>, Stop> {
+    let read = files.iter().map(|file| match file.as_str() {
+        // Each process reads the files for itself.
+        input::STDIN => Err(Stop::Usage("the standard input cannot be damaged; name a file".to_owned())),
+        file => Ok(String::from_utf8_lossy(&input::bytes(file)?.1).into_owned()),
+    });
+    read.collect()
+}
+
+/// Tries seeds, one a line, and answers with the outcome and the number of calls.
+fn work(mut campaign: Campaign) -> Done {
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let seed = line.parse().map_err(|_| Stop::Usage(format!("`{line}` is no seed")))?;
+        match campaign.run(seed)? {
+            Ok(Tried { outcome, calls }) => {
+                writeln!(io::stdout(), "{calls} {outcome}")?;
+                io::stdout().flush()?;
+            }
+            Err(failure) => return Err(Stop::No(failure.trouble.to_string())),
+        }
+    }
+    Ok(())
+}
+
+/// What all jobs share.
+struct Shared<'a> {
+    args: &'a Args,
+    progress: Progress,
+    end: u64,
+    deadline: Option<Instant>,
+    found: Mutex<Found>,
+}
+
+/// The results so far.
+#[derive(Default)]
+struct Found {
+    /// The next seed.
+    next: u64,
+    outcomes: BTreeMap<String, u64>,
+    calls: u64,
+    fault: Option<(u64, String)>,
+    broken: Option<io::Error>,
+}
+
+fn lead(args: &Args, campaign: &Campaign) -> Done {
+    let jobs = args.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, |count| count.get()));
+    let time = args.seconds.map(Duration::from_secs);
+    let count = args.count.unwrap_or(if time.is_some() { u64::MAX } else { COUNT });
+    let progress = match (args.count, time) {
+        (None, Some(time)) => args.bars.begin_timed("fuzz", time),
+        _ => args.bars.begin("fuzz", usize::try_from(count).unwrap_or(usize::MAX)),
+    };
+    let shared = Shared {
+        args,
+        progress,
+        end: args.seed.saturating_add(count),
+        // A time that no clock reaches is no limit.
+        deadline: time.and_then(|time| Instant::now().checked_add(time)),
+        found: Mutex::new(Found { next: args.seed, ..Found::default() }),
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, 256) {
+            scope.spawn(|| shared.job());
+        }
+    });
+    let Shared { progress, found, .. } = shared;
+    drop(progress);
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = found.broken {
+        return Err(error.into());
+    }
+    let tried: u64 = found.outcomes.values().sum();
+    let each: Vec<String> =
+        found.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+    let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
+    out(format_args!("{tried} inputs tried{each}, {} calls", found.calls))?;
+    let Some((seed, trouble)) = found.fault else { return Ok(()) };
+    let path = args.keep.join(format!("fuzz-{seed}.jlir"));
+    std::fs::write(&path, campaign.input(seed))
+        .map_err(|error| Stop::System(format!("cannot write `{}`: {error}", path.display())))?;
+    err(format_args!("seed {seed}, input in `{}`:\n{}", path.display(), trouble.trim_end()));
+    Err(Stop::No("an input shows a fault".to_owned()))
+}
+
+impl Shared<'_> {
+    /// Gives seeds to workers, one after another, until there are no more.
+    fn job(&self) {
+        let mut worker = None;
+        while let Some(seed) = self.take() {
+            self.progress.at(&format!("seed {seed}"));
+            let tried = match worker.take().map_or_else(|| Worker::new(self.args), Ok) {
+                Ok(fresh) => worker.insert(fresh).answer(seed, Duration::from_secs(self.args.timeout)),
+                Err(error) => return self.change(|found| found.broken = Some(error)),
+            };
+            let Some((calls, outcome)) = tried else {
+                let trouble = worker.map_or(String::new(), Worker::last_words);
+                return self.change(|found| {
+                    // Of several faults the first seed's is told.
+                    if found.fault.as_ref().is_none_or(|(known, _)| seed < *known) {
+                        found.fault = Some((seed, trouble));
+                    }
+                });
+            };
+            self.progress.step();
+            self.change(|found| {
+                *found.outcomes.entry(outcome).or_default() += 1;
+                found.calls += calls;
+            });
+        }
+        if let Some(worker) = worker {
+            worker.end();
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Found)) {
+        change(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The next seed; none when enough was tried, or something was found.
+    fn take(&self) -> Option<u64> {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return None;
+        }
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.next >= self.end || found.fault.is_some() || found.broken.is_some() {
+            return None;
+        }
+        found.next += 1;
+        Some(found.next - 1)
+    }
+}
+
+/// A process that tries inputs.
+struct Worker {
+    child: Child,
+    answers: mpsc::Receiver<String>,
+    stderr: thread::JoinHandle<Vec<u8>>,
+    is_late: bool,
+}
+
+impl Worker {
+    fn new(args: &Args) -> io::Result<Worker> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["fuzz", "--worker", "--"]).args(&args.files);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (send, answers) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
+            // The job has gone if nobody listens.
+            lines.map_while(Result::ok).try_for_each(|line| send.send(line))
+        });
+        let stderr = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // A broken pipe ends the stream like any other end.
+            let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut bytes));
+            bytes
+        });
+        Ok(Worker { child, answers, stderr, is_late: false })
+    }
+
+    /// The calls and the outcome of an input; none if the worker does not say.
+    fn answer(&mut self, seed: u64, timeout: Duration) -> Option<(u64, String)> {
+        // A worker that has ended does not answer.
+        let _ = self.child.stdin.as_mut().map(|stdin| writeln!(stdin, "{seed}"));
+        let answer = self.answers.recv_timeout(timeout);
+        self.is_late = answer == Err(mpsc::RecvTimeoutError::Timeout);
+        let answer = answer.ok()?;
+        let (calls, outcome) = answer.split_once(' ')?;
+        Some((calls.parse().ok()?, outcome.to_owned()))
+    }
+
+    /// There are no more inputs.
+    fn end(mut self) {
+        self.child.stdin = None;
+        // Every input has its answer already.
+        let _ = self.child.wait();
+    }
+
+    /// Why the worker said nothing.
+    fn last_words(mut self) -> String {
+        if self.is_late {
+            // It may have ended in this moment.
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait();
+        let said = self.stderr.join().unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        match status {
+            _ if self.is_late => format!("it does not end in time\n{said}"),
+            Ok(status) if status.code() == Some(1) => said.into_owned(),
+            Ok(status) => format!("the process ended with {status}\n{said}"),
+            Err(error) => format!("{error}\n{said}"),
+        }
+    }
+}

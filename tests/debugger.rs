@@ -1,0 +1,278 @@
+//! A toy language under gdb: a breakpoint by a line of its own source, its variables, and a backtrace through frames of compiled code. And under `perf`: a
+//! profile with its names and lines.
+//!
+//! The tests run this program again under the tool, with the ignored tests as what is watched. They are skipped, with the reason, where there is no such tool, or it may not
+//! do its work.
+#![cfg(all(feature = "gdb", target_os = "linux"))]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use brolga::ir::build::{BuildError, Builder, Variable};
+use brolga::ir::intrinsic::Intrinsic;
+use brolga::ir::{Context, Module, Type, Value};
+use brolga::{Engine, GdbInterface, JitDump, Mapping, OptLevel, Options, Program};
+
+/// A program of the toy language: assignments, one on a line, of sums and products of variables and numbers; `loop n` repeats the lines up to `end`.
+const SOURCE: &str = "total = 0
+step = start
+loop n
+  square = step * step
+  total = total + square
+  step = step + 1
+end
+return total
+";
+
+/// The folder of the source, which the tools read.
+fn folder() -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("brolga-toy-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The front end of the toy language.
+struct Toy<'b, 'c> {
+    b: &'b mut Builder<'c>,
+    variables: Vec<(String, Variable)>,
+}
+
+impl Toy<'_, '_> {
+    fn variable(&mut self, name: &str) -> Variable {
+        if let Some((_, known)) = self.variables.iter().find(|(known, _)| known == name) {
+            return *known;
+        }
+        let new = self.b.declare_named_var(name, Type::INT64);
+        self.variables.push((name.to_owned(), new));
+        new
+    }
+
+    fn operand(&mut self, text: &str) -> Result<Value, BuildError> {
+        match text.parse::<i64>() {
+            Ok(number) => self.b.int(Type::INT64, number.into()),
+            Err(_) => {
+                let variable = self.variable(text);
+                self.b.use_var(variable)
+            }
+        }
+    }
+
+    /// Compiles lines up to `end`; the rest is left.
+    fn lines<'l>(&mut self, mut lines: &'l [(usize, &'l str)]) -> Result<&'l [(usize, &'l str)], BuildError> {
+        while let [(number, line), rest @ ..] = lines {
+            lines = rest;
+            self.b.set_line(*number as u32);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["end"] => break,
+                ["return", value] => {
+                    let value = self.operand(value)?;
+                    self.b.ret(&[value])?;
+                }
+                ["loop", count] => {
+                    let count = self.operand(count)?;
+                    let (zero, one) = (self.b.int(Type::INT64, 0)?, self.b.int(Type::INT64, 1)?);
+                    let round = self.b.declare_var(Type::INT64);
+                    self.b.def_var(round, zero)?;
+                    let (head, inside, done) =
+                        (self.b.create_block(), self.b.create_block(), self.b.create_block());
+                    self.b.goto(head)?;
+                    self.b.switch_to_block(head)?;
+                    let at = self.b.use_var(round)?;
+                    let more = self.b.intrinsic(Intrinsic::SltInt, &[at, count])?;
+                    self.b.branch(more, inside, done)?;
+                    self.b.switch_to_block(inside)?;
+                    lines = self.lines(rest)?;
+                    let at = self.b.use_var(round)?;
+                    let next = self.b.intrinsic(Intrinsic::AddInt, &[at, one])?;
+                    self.b.def_var(round, next)?;
+                    self.b.goto(head)?;
+                    self.b.seal_block(head)?;
+                    self.b.switch_to_block(done)?;
+                }
+                [name, "=", value] => {
+                    let value = self.operand(value)?;
+                    let variable = self.variable(name);
+                    self.b.def_var(variable, value)?;
+                }
+                [name, "=", left, operator, right] => {
+                    let operands = [self.operand(left)?, self.operand(right)?];
+                    let operator = if operator == "*" { Intrinsic::MulInt } else { Intrinsic::AddInt };
+                    let value = self.b.intrinsic(operator, &operands)?;
+                    let variable = self.variable(name);
+                    self.b.def_var(variable, value)?;
+                }
+                _ => panic!("line {number}: `{line}`"),
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// The toy program as `toy(start, n)`, and `outer(start, n)`, which calls it.
+fn program(file: &Path) -> Program {
+    let build = |cx: &Context| -> Result<_, BuildError> {
+        let params = [("start", Type::INT64), ("n", Type::INT64)];
+        let mut b = Builder::high(cx, "toy", &params, Type::INT64);
+        b.set_file(&file.to_string_lossy());
+        b.set_inlining(brolga::ir::odds::Inlining::Never)?;
+        let mut toy = Toy { b: &mut b, variables: Vec::new() };
+        for (n, (name, _)) in params.iter().enumerate() {
+            let variable = toy.variable(name);
+            let value = toy.b.param(n)?;
+            toy.b.def_var(variable, value)?;
+        }
+        let lines: Vec<(usize, &str)> = SOURCE.lines().enumerate().map(|(at, line)| (at + 1, line)).collect();
+        toy.lines(&lines)?;
+        let toy = b.finish()?;
+        let mut b = Builder::high(cx, "outer", &params, Type::INT64);
+        let args = [b.param(0)?, b.param(1)?];
+        let value = b.invoke("toy", &args, Type::INT64)?;
+        let one = b.int(Type::INT64, 1)?;
+        let value = b.intrinsic(Intrinsic::AddInt, &[value, one])?;
+        b.ret(&[value])?;
+        Ok([toy, b.finish()?])
+    };
+    let cx = Context::new();
+    let mut module = Module::new(cx.clone());
+    for func in build(&cx).unwrap_or_else(|error| panic!("{error}")) {
+        module.add_func(func).unwrap();
+    }
+    Program::from_module(module).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// `1 + start² + (start + 1)² + …`, n numbers.
+fn expected(start: i64, n: i64) -> i64 {
+    1 + (start..start + n).map(|step| step.wrapping_mul(step)).sum::<i64>()
+}
+
+#[test]
+fn the_toy_language_computes() {
+    for level in OptLevel::ALL {
+        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let outer = engine.compile(&program(Path::new("toy.src"))).unwrap();
+        let outer = outer.func::<(i64, i64), i64>("outer").unwrap();
+        assert_eq!(outer.call((3, 4)), Ok(expected(3, 4)), "{level:?}");
+    }
+}
+
+/// The file of the source, by the environment.
+fn file() -> PathBuf {
+    PathBuf::from(std::env::var_os("BROLGA_TOY").unwrap())
+}
+
+#[test]
+#[ignore = "runs under gdb, started by the test below"]
+fn under_gdb() {
+    let engine = Engine::new(Options::new().opt_level(OptLevel::O0).code_mapping(Mapping::Private)).unwrap();
+    engine.listen(Arc::new(GdbInterface::new(1, "unknown.src")));
+    let unit = engine.compile(&program(&file())).unwrap();
+    assert_eq!(unit.func::<(i64, i64), i64>("outer").unwrap().call((3, 4)), Ok(expected(3, 4)));
+}
+
+/// Runs the ignored test of this program under a command; what it printed, or why it cannot.
+fn run_under(tool: &mut Command, test: &str, file: &Path) -> Result<String, String> {
+    tool.arg(std::env::current_exe().unwrap());
+    tool.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]).env("BROLGA_TOY", file);
+    let output = tool.output().map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        println!("skipped: there is no gdb on this machine");
+        return;
+    }
+    let folder = folder();
+    let file = folder.join("toy.src");
+    std::fs::write(&file, SOURCE).unwrap();
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-batch", "-nx"]);
+    for command in [
+        "set pagination off",
+        "set breakpoint pending on",
+        "set debuginfod enabled off",
+        "break toy.src:5",
+        "run",
+        "print step",
+        "print square",
+        "print total",
+        "print n",
+        "ptype step",
+        "backtrace 3",
+        "continue",
+        "print step",
+        "print total",
+        "kill",
+    ] {
+        gdb.args(["-ex", command]);
+    }
+    gdb.arg("--args");
+    let text = run_under(&mut gdb, "under_gdb", &file).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    if text.contains("ptrace: Operation not permitted") {
+        println!("skipped: debugging is not permitted here");
+        return;
+    }
+    let tells = |what: &str| assert!(text.contains(what), "no `{what}` in:\n{text}");
+    // The line of the source, with its text.
+    tells("toy.src:5");
+    tells("total = total + square");
+    for shown in ["$1 = 3", "$2 = 9", "$3 = 0", "$4 = 4", "type = Int64"] {
+        tells(shown);
+    }
+    tells("#0  toy(Int64, Int64) ()");
+    tells("in outer(Int64, Int64) ()");
+    tells("in entry ()");
+    // The next round.
+    for shown in ["$5 = 4", "$6 = 9"] {
+        tells(shown);
+    }
+}
+
+#[test]
+#[ignore = "runs under perf, started by the test below"]
+fn under_perf() {
+    let file = file();
+    let engine = Engine::new(Options::new()).unwrap();
+    engine.listen(Arc::new(JitDump::create_in(file.parent().unwrap(), "unknown.src").unwrap()));
+    let unit = engine.compile(&program(&file)).unwrap();
+    let outer = unit.func::<(i64, i64), i64>("outer").unwrap();
+    // Long enough for a few hundred samples.
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_millis(400) {
+        assert_eq!(outer.call((3, 100_000)), Ok(expected(3, 100_000)));
+    }
+}
+
+#[test]
+fn perf_knows_names_and_lines() {
+    if Command::new("perf").arg("--version").output().is_err() {
+        println!("skipped: there is no perf on this machine");
+        return;
+    }
+    let folder = folder().join("perf");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, data, jitted) = (folder.join("toy.src"), folder.join("perf.data"), folder.join("jitted.data"));
+    std::fs::write(&file, SOURCE).unwrap();
+    let mut record = Command::new("perf");
+    record.args(["record", "-k", "mono", "-e", "cpu-clock", "-o"]).arg(&data).arg("--");
+    let recorded = run_under(&mut record, "under_perf", &file).unwrap();
+    let perf = |args: &[&str], input: &Path| {
+        let output = Command::new("perf").args(args).arg("-i").arg(input).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    if !data.exists() || recorded.contains("No permission") || recorded.contains("not permitted") {
+        println!("skipped: recording is not permitted here:\n{recorded}");
+        return;
+    }
+    let injected = perf(&["inject", "--jit", "-o", jitted.to_str().unwrap()], &data);
+    assert!(jitted.exists(), "{injected}\n{recorded}");
+    let report = perf(&["report", "--stdio", "--sort", "symbol"], &jitted);
+    assert!(report.contains("toy(Int64, Int64)"), "{report}\n{recorded}");
+    let script = perf(&["script", "-F", "ip,sym,srcline"], &jitted);
+    std::fs::remove_dir_all(folder).unwrap();
+    assert!(script.contains("toy.src:"), "no line of the source in:\n{}", &script[..script.len().min(4000)]);
+}
