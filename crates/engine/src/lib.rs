@@ -10,6 +10,7 @@
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
+//! | `kept_run` | [`KeptRun`]: a call whose code a cache has, without reading the program |
 //! | `format` | the normal form of a text, with its comments |
 //! | `cached` | code that outlives the process: looked for in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
@@ -31,6 +32,7 @@ mod error;
 mod evaluate;
 mod format;
 pub mod image;
+mod kept_run;
 mod library;
 mod native_type;
 mod options;
@@ -43,12 +45,12 @@ mod sync;
 mod varargs;
 
 pub use brolga_codegen::isa::CpuTarget;
-pub use cached::KeptRun;
 pub use engine::{Engine, Unit, build};
 pub use error::{Broken, Error, Fault};
 pub use evaluate::{Counted, Evaluator, Failure, Verdict};
 pub use format::format;
 pub use image::Image;
+pub use kept_run::KeptRun;
 pub use options::{Options, tier};
 pub use program::{Program, read_unit};
 pub use session::{Session, SessionError, Workers};

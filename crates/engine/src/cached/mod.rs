@@ -55,8 +55,7 @@ pub(crate) use keys::{Keys, alone};
 pub(crate) use packages::{Collected, Packages};
 pub use packages::{Reason, Recompiled};
 pub(crate) use program::{How, compile_program};
-pub use run::KeptRun;
-pub(crate) use run::{facts_of_run, keep_run};
+pub(crate) use run::{FoundRun, facts_of_run, find_run, keep_run};
 pub(crate) use units::{Continuation, KeptLoop};
 
 /// A cache and packages, with the facts that all code of an engine or session depends on.

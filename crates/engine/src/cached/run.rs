@@ -11,113 +11,44 @@
 //! Bodies are not in it: all that the call may reach has code, and boxed entries, which are compiled when a call is first decided at run time, take declarations. So an entry is of one call only, and its
 //! program is not given out.
 //!
-//! **What may go wrong.** A call that cannot be read with these declarations, such as one that names a type of the program which no function with code does, is no hit; the program is read then. Functions
+//! **What may go wrong.** A call that cannot be read (`kept_run.rs` of the crate) with these declarations, such as one that names a type of the program which no function with code does, is no hit; the program is read then. Functions
 //! are missing that the call does not reach, so a call resolves to the same method: the one that it led to is there, and it was the most specific one among more.
 //!
 //! Cost of a hit: that of reading the entry, and of linking one unit.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brolga_aot::unit;
 use brolga_cache::Fingerprint;
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::text::Call;
 use brolga_ir::{Context, Func, FuncId, Module, Op, binary};
-use brolga_jit::{Compiled, Globals};
+use brolga_jit::Compiled;
 
 use super::{CodeCache, Kept};
-use crate::engine::{Engine, Unit};
-use crate::evaluate::Evaluator;
 use crate::native_type::type_of;
-use crate::program::Program;
 
 /// The function may be called by dispatch.
 const IS_METHOD: u32 = 1;
 
-/// The code of a call, from a cache.
-///
-/// ```
-/// # extern crate brolga_engine as brolga;
-/// use std::sync::Arc;
-/// use brolga::{Engine, Evaluator, Options, Program};
-/// use brolga_cache::{Cache, CacheKey, DirectoryStore};
-/// const HALF: &[u8] = "
-/// function half(n::Int64)::Int64
-/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
-/// └──      return %1
-/// end".as_bytes();
-///
-/// # let folder = std::env::temp_dir().join(format!("brolga-run-{}", std::process::id()));
-/// # let path = folder.as_path();
-/// let cache = Cache::new(DirectoryStore::open(path, 1 << 20)?, &CacheKey::new([7; 32]));
-/// let engine = Engine::new(Options::new().cache(Arc::new(cache)))?;
-/// assert!(engine.kept_run("half.jlir", HALF, "half(8)").is_none());
-/// let program = Program::read("half.jlir", HALF)?;
-/// let mut evaluator = Evaluator::native(&program, &engine).keeping_run("half(8)");
-/// assert_eq!(evaluator.call(&program.call("half(8)")?)?, "4");
-///
-/// let run = engine.kept_run("half.jlir", HALF, "half(8)").ok_or("it was kept")?;
-/// assert_eq!(run.evaluator().call(run.call())?, "4");
-/// # std::fs::remove_dir_all(path)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct KeptRun {
-    engine: Engine,
-    program: Program,
-    call: Call,
-    unit: Unit,
-    globals: Globals,
+/// What was kept of a run.
+pub(crate) struct FoundRun {
+    /// The functions with code, without their bodies.
+    pub(crate) module: Module,
+    /// Those that calls may go to which are decided at run time.
+    pub(crate) methods: Vec<FuncId>,
+    pub(crate) compiled: Compiled,
 }
 
-impl std::fmt::Debug for KeptRun {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeptRun").field("unit", &self.unit).finish_non_exhaustive()
-    }
-}
-
-impl KeptRun {
-    /// The call.
-    pub fn call(&self) -> &Call {
-        &self.call
-    }
-
-    /// What makes the call. Other calls of the program have no code.
-    pub fn evaluator(&self) -> Evaluator<'_> {
-        Evaluator::of_unit(&self.program, &self.unit, &self.globals, &self.engine)
-    }
-
-    /// The declarations of the functions with code, for messages.
-    pub fn program(&self) -> &Program {
-        &self.program
-    }
-}
-
-impl Engine {
-    /// The code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and somebody has [kept](Evaluator::keeping_run) the run. The text is not read.
-    pub fn kept_run(&self, name: &str, text: &[u8], call: &str) -> Option<KeptRun> {
-        let cache = self.cache()?;
-        let facts = facts_of_run(cache, name, text, call);
-        let (module, kept) = cache.found(&facts, |payload| read(payload, Context::new()))?;
-        let globals = Globals::new(self.runtime());
-        for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
-        }
-        let is_method =
-            |id: &FuncId| kept.words.get(id.as_u32() as usize).is_some_and(|word| word & IS_METHOD != 0);
-        let (mut methods, mut names): (Vec<FuncId>, BTreeMap<String, Vec<String>>) = Default::default();
-        for (id, func) in module.funcs() {
-            methods.extend(Some(id).filter(is_method));
-            names.entry(func.spelled_name(&module.cx)).or_default().push(func.symbol(&module.cx));
-        }
-        let program = Program::of_verified(module).ok()?;
-        let call = program.call(call).ok()?;
-        // What cannot be linked any more, because a symbol of C has gone, is an error of the compilation that follows.
-        let unit = self.link_kept(program.module(), &kept.compiled, methods, &globals)?;
-        let unit = Unit::new(unit, names);
-        Some(KeptRun { engine: self.clone(), program, call, unit, globals })
-    }
+/// The code of a run.
+pub(crate) fn find_run(cache: &CodeCache, facts: &Fingerprint) -> Option<FoundRun> {
+    let (module, kept) = cache.found(facts, |payload| read(payload, Context::new()))?;
+    let is_method = |id: &FuncId| {
+        let word = kept.words.get(id.as_u32() as usize);
+        word.is_some_and(|word| word & IS_METHOD != 0)
+    };
+    let methods = module.funcs().map(|(id, _)| id).filter(is_method).collect();
+    Some(FoundRun { module, methods, compiled: kept.compiled })
 }
 
 /// The facts of a run.
