@@ -28,7 +28,7 @@ const MOST: f64 = 2.5;
 const LEAST: u64 = 5_000_000;
 
 /// A cost is measured again until so much time has been spent on it, and a few times at most.
-const ENOUGH: u64 = 1_500_000_000;
+const ENOUGH: u64 = 400_000_000;
 const MOST_RUNS: usize = 5;
 
 /// What the running thread has used of a processor, in nanoseconds.

@@ -13,6 +13,8 @@
 //! | [`image`], [`Image`] | programs built ahead of time and opened by path |
 //! | [`cache`] | code that outlives the process, in a directory, Redis or an object store |
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
+//! | [`build`] | programs built from Rust, statement by statement |
+//! | [`Guests`] | calls as futures, which give way after each slice of time |
 //! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
 //! | `explore`, with the feature of that name | a program from its source to machine code, as a page for a browser |
 //! | [`events`] | one listener that is told of compiling, publishing, tiers and collections |
@@ -247,6 +249,66 @@ pub use brolga_engine::{
 pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
+
+/// Programs that are built from Rust: each statement is checked when it is added.
+///
+/// ```
+/// use brolga::build::{BuildError, Builder, Record};
+/// use brolga::ir::intrinsic::Intrinsic;
+/// use brolga::ir::{Context, Module, Type};
+/// use brolga::{Engine, Options, Program};
+///
+/// /// `total = 0; while 0 < n; try total += 100 ÷ n catch; total = -1 end; n -= 1 end; total`, on lines 1 to 3 of a file.
+/// fn quotients(cx: &Context) -> Result<brolga::ir::Func, BuildError> {
+///     let mut b = Builder::high(cx, "quotients", &[("n", Type::INT64)], Type::INT64);
+///     b.set_file("quotients.src");
+///     let (total, n) = (b.declare_named_var("total", Type::INT64), b.declare_named_var("n", Type::INT64));
+///     let (zero, one) = (b.int(Type::INT64, 0)?, b.int(Type::INT64, 1)?);
+///     let hundred = b.int(Type::INT64, 100)?;
+///     let given = b.param(0)?;
+///     b.set_line(1);
+///     b.def_var(total, zero)?;
+///     b.def_var(n, given)?;
+///     b.while_loop(
+///         |b| {
+///             let n = b.use_var(n)?;
+///             b.intrinsic(Intrinsic::SltInt, &[zero, n])
+///         },
+///         |b| {
+///             b.set_line(2);
+///             b.try_catch(
+///                 |b| {
+///                     let at = b.use_var(n)?;
+///                     let part = b.intrinsic(Intrinsic::CheckedSdivInt, &[hundred, at])?;
+///                     let sum = b.use_var(total)?;
+///                     let sum = b.intrinsic(Intrinsic::AddInt, &[sum, part])?;
+///                     b.def_var(total, sum)
+///                 },
+///                 |b, _exception| b.int(Type::INT64, -1).and_then(|failed| b.def_var(total, failed)),
+///             )?;
+///             b.set_line(3);
+///             let at = b.use_var(n)?;
+///             let next = b.intrinsic(Intrinsic::SubInt, &[at, one])?;
+///             b.def_var(n, next)
+///         },
+///     )?;
+///     let total = b.use_var(total)?;
+///     b.ret(&[total])?;
+///     b.finish()
+/// }
+///
+/// let cx = Context::new();
+/// let mut module = Module::new(cx.clone());
+/// module.add_func(quotients(&cx)?)?;
+/// // Types are declared beside functions.
+/// let point = Record::new("Point").field("x", Type::FLOAT64).field("y", Type::FLOAT64).declare(&cx)?;
+/// assert_eq!(cx.types.display(point).to_string(), "Point");
+/// let unit = Engine::new(Options::new())?.compile(&Program::from_module(module)?)?;
+/// assert_eq!(unit.func::<(i64,), i64>("quotients")?.call((3,))?, 33 + 50 + 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use brolga_ir::build;
 
 /// A function that is called with Rust values, on any thread.
 ///

@@ -288,7 +288,6 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "optimised",
         "passes",
         "placed",
-        "refine",
         "supersede",
         "symbol",
     ];

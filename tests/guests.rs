@@ -416,3 +416,70 @@ fn nothing_is_left_behind() {
     };
     assert_eq!(runtime.strong_count(), 0);
 }
+
+/// Threads end while the session and the run time that they have run code of are dropped by another one.
+#[test]
+fn threads_end_while_their_runtime_goes() {
+    for round in 0..20 {
+        let session = Session::new(Options::new(), Workers::Caller).unwrap();
+        let main = session.create_dylib("main").unwrap();
+        main.define_fn("next", |n: i64| n + 1).unwrap();
+        let text = "function f(n::Int64)::Int64
+1 ─ %1 = invoke Main.next(n::Int64)::Int64
+└──      return %1
+end";
+        main.define(main.read("f.jlir", text.as_bytes()).unwrap()).unwrap();
+        let f: Int = main.func("f").unwrap();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let result = f.call((round,));
+            drop(f);
+            let _received = done.send(result);
+        });
+        assert_eq!(is_done.recv().unwrap(), Ok(round + 1));
+        session.end();
+        drop((main, session));
+        thread.join().unwrap();
+    }
+}
+
+/// What a closure of the host owns stays while a call of it is under way, though the session is gone.
+#[test]
+fn closures_outlive_their_calls() {
+    struct Owned(Arc<AtomicUsize>);
+    impl Drop for Owned {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    for ends in [true, false] {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let session = Session::new(Options::new(), Workers::Caller).unwrap();
+        let main = session.create_dylib("main").unwrap();
+        let (waits, is_waiting) = std::sync::mpsc::channel::<()>();
+        let (send, receive) = std::sync::mpsc::channel::<i64>();
+        let (receive, owned) = (std::sync::Mutex::new(receive), Owned(dropped.clone()));
+        main.define_fn("receive", move |n: i64| -> Result<i64, String> {
+            waits.send(()).map_err(|error| error.to_string())?;
+            let received = receive.lock().map_err(|error| error.to_string())?.recv();
+            assert_eq!(owned.0.load(Ordering::SeqCst), 0, "it is in use");
+            received.map(|m| n + m).map_err(|error| error.to_string())
+        })
+        .unwrap();
+        let text = "function f(n::Int64)::Int64
+1 ─ %1 = invoke Main.receive(n::Int64)::Int64
+└──      return %1
+end";
+        main.define(main.read("f.jlir", text.as_bytes()).unwrap()).unwrap();
+        let f: Int = main.func("f").unwrap();
+        let thread = std::thread::spawn(move || f.call((1,)));
+        is_waiting.recv().unwrap();
+        if ends {
+            session.end();
+        }
+        drop((main, session));
+        send.send(41).unwrap();
+        assert_eq!(thread.join().unwrap(), Ok(42));
+        assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    }
+}

@@ -85,15 +85,3 @@ pub(crate) fn arenas() -> Option<Arenas> {
     #[allow(unreachable_code, reason = "of other systems")]
     None
 }
-
-/// Lets the allocator give the pages of free blocks back to the system.
-#[allow(dead_code, reason = "not all tests that count ask for it")]
-pub(crate) fn give_back() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        unsafe extern "C" {
-            safe fn malloc_trim(pad: usize) -> i32;
-        }
-        malloc_trim(0);
-    }
-}

@@ -122,6 +122,8 @@ pub struct Compiler {
     limits: Limits,
     /// The places of the last function's labels.
     labels: BTreeMap<u32, Vec<(u32, u32, VariablePlace)>>,
+    /// How far the stack slots of the last function with variables are from the canonical frame address, by number.
+    slots: BTreeMap<u32, i64>,
 }
 
 impl Default for Compiler {
@@ -134,7 +136,12 @@ impl Compiler {
     /// A compiler with the given limits.
     pub fn new(limits: Limits) -> Self {
         let (context, single_pass) = (Context::new(), SinglePass::default());
-        Compiler { context, single_pass, limits, labels: BTreeMap::new() }
+        Compiler { context, single_pass, limits, labels: BTreeMap::new(), slots: BTreeMap::new() }
+    }
+
+    /// How far the stack slots of the function with variables that was compiled last are from the canonical frame address, by number.
+    pub(crate) fn slots(&self) -> &BTreeMap<u32, i64> {
+        &self.slots
     }
 
     /// The places of the labels of the function that was compiled last.
@@ -281,6 +288,15 @@ impl Compiler {
             relocs.push(self.relocation(reloc, &mut symbols, &returns).map_err(unlinkable)?);
         }
         self.labels = places(&compiled.value_labels_ranges, target);
+        self.slots.clear();
+        if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some())
+        {
+            // The frame pointer lies two words below the canonical frame address.
+            let top = i64::from(layout.frame_to_fp_offset) + 16;
+            let slots =
+                layout.stackslots.iter().map(|(slot, at)| (slot.as_u32(), i64::from(at.offset) - top));
+            self.slots.extend(slots);
+        }
         let lines = buffer
             .get_srclocs_sorted()
             .iter()

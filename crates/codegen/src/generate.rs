@@ -16,7 +16,7 @@ use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
-use crate::variables::variables;
+use crate::variables::{kept, variables};
 use crate::ways::Ways;
 
 /// Why a function did not become machine code.
@@ -92,6 +92,7 @@ impl Generator {
         let translate = TranslateOptions {
             order_branches: is_optimised,
             share_unwind: !is_optimised,
+            keep_variables: !is_optimised,
             ..TranslateOptions::default()
         };
         let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;
@@ -100,7 +101,10 @@ impl Generator {
         let name = cx.names.text(func.name);
         let signature = self.clif.signature.clone();
         let mut function = self.compiler.compile(name, &mut self.clif, translated.symbols, isa, options)?;
-        function.variables = variables(cx, func, self.compiler.take_labels());
+        function.variables = match is_optimised {
+            true => variables(cx, func, self.compiler.take_labels()),
+            false => kept(cx, func, &translated.homes, self.compiler.slots(), function.code.len()),
+        };
         function.file = func.file().map(|file| cx.names.text(file).to_owned());
         let mut body = None;
         if function.frame_bytes > MAX_FRAME_BYTES {

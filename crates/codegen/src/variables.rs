@@ -4,13 +4,14 @@
 //!   Func::value_names ──► label n on each value of Cranelift's IR ──► ranges of code and places of label n ──► Variable, by name
 //! ```
 //!
-//! A variable is shown where a value of it is kept for the computation; elsewhere it is optimised out. Nothing is kept for debuggers.
+//! Optimised code shows a variable where a value of it is kept for the computation; elsewhere it is optimised out. Code of the first tier, and that of `O0`, stores each
+//! variable in the frame when it is assigned, so it is always shown, but for a constant that is assigned.
 //!
 //! Cost: nothing for a function without named values. One with such values is not compiled in a single pass, whose places nobody notes.
 
 use std::collections::BTreeMap;
 
-use brolga_ir::{Context, Func, Type};
+use brolga_ir::{Context, Func, Name, Type};
 use cranelift_codegen::ValueLabelsRanges;
 use cranelift_codegen::isa::TargetIsa;
 
@@ -61,6 +62,28 @@ pub(crate) fn variables(cx: &Context, func: &Func, mut places: BTreeMap<u32, Pla
         }
     }
     found.into_values().filter(|variable| !variable.places.is_empty()).collect()
+}
+
+/// The variables that a function keeps in its frame, in stack slots of these numbers and distances, by name.
+pub(crate) fn kept(
+    cx: &Context,
+    func: &Func,
+    homes: &[(Name, u32)],
+    slots: &BTreeMap<u32, i64>,
+    bytes: usize,
+) -> Vec<Variable> {
+    let variable = |(name, slot): &(Name, u32)| {
+        let named = func.value_names().iter().find(|known| known.name == *name)?;
+        let text = cx.names.text(*name);
+        let variable = Variable {
+            name: text.to_owned(),
+            ty: cx.types.display(named.ty).to_string(),
+            shown: shown(named.ty),
+            places: vec![(0, bytes as u32, VariablePlace::Frame(*slots.get(slot)?))],
+        };
+        Some((text, variable))
+    };
+    homes.iter().filter_map(variable).collect::<BTreeMap<&str, Variable>>().into_values().collect()
 }
 
 /// Adds a range, as far as it lies in none that is there.

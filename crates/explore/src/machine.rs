@@ -117,23 +117,56 @@ fn origin_at(lines: &[(u32, u32)], offset: usize) -> u32 {
     behind.checked_sub(1).map_or(0, |at| lines[at].1)
 }
 
-/// Offset, bytes and text of each machine instruction. On other processors than x86-64 every instruction is shown as its word.
+/// Offset, bytes and text of each machine instruction, and of each place of a table of jumps. On other processors than x86-64 every instruction is shown as its word.
 #[cfg(target_arch = "x86_64")]
 pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
-    use iced_x86::{Decoder, DecoderOptions, Formatter as _, GasFormatter};
+    use iced_x86::{Code, Decoder, DecoderOptions, Formatter as _, GasFormatter, Instruction, OpKind};
     let mut formatter = GasFormatter::new();
     let options = formatter.options_mut();
     options.set_space_after_operand_separator(true);
     options.set_branch_leading_zeros(false);
     options.set_uppercase_hex(false);
     let mut found = Vec::new();
-    for instruction in Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
+    let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    // The place whose address was taken last.
+    let mut addressed = None;
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
         let offset = instruction.ip() as usize;
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
         found.push((offset, &code[offset..offset + instruction.len()], text));
+        if instruction.code() == Code::Lea_r64_m && instruction.is_ip_rel_memory_operand() {
+            addressed = Some(instruction.ip_rel_memory_address());
+        }
+        let is_indirect = instruction.code() == Code::Jmp_rm64 && instruction.op0_kind() == OpKind::Register;
+        if is_indirect && addressed == Some(instruction.next_ip()) {
+            let end = table_rows(code, instruction.next_ip() as usize, &mut found);
+            // Both lie within the code.
+            let _ = decoder.set_position(end);
+            decoder.set_ip(end as u64);
+        }
     }
     found
+}
+
+/// The rows of the table of jumps that lies behind an indirect jump, and its end. A place is the distance from the table to where it leads. Nothing says how many
+/// there are: the table ends where its first target lies, or with the first word that leads out of the code.
+#[cfg(target_arch = "x86_64")]
+fn table_rows<'c>(code: &'c [u8], table: usize, rows: &mut Vec<(usize, &'c [u8], String)>) -> usize {
+    let (mut at, mut end) = (table, code.len());
+    while let Some(bytes) = code.get(at..at + 4).filter(|_| at + 4 <= end) {
+        let distance = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let target = table.checked_add_signed(distance as isize).filter(|&target| target < code.len());
+        let Some(target) = target else { break };
+        if target > at {
+            end = end.min(target);
+        }
+        rows.push((at, bytes, format!(".long {target:#x} - {table:#x}")));
+        at += 4;
+    }
+    at
 }
 
 /// Offset, bytes and text of each machine instruction. On other processors than x86-64 every instruction is shown as its word.
@@ -163,6 +196,26 @@ mod tests {
             (0, "}"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn tables_of_jumps_are_no_instructions() {
+        let code = [
+            0x48, 0x8d, 0x1d, 9, 0, 0, 0, // lea 16, %rbx
+            0x48, 0x63, 0x0c, 0xbb, // movslq (%rbx,%rdi,4), %rcx
+            0x48, 0x03, 0xd9, // add %rcx, %rbx
+            0xff, 0xe3, // jmp *%rbx
+            13, 0, 0, 0, 12, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, // to 29, 28 and 0
+            0xc3, 0x90,
+        ];
+        let rows = super::instructions(&code);
+        let texts: Vec<_> =
+            rows[4..].iter().map(|(offset, bytes, text)| (*offset, bytes.len(), &**text)).collect();
+        let table = [(16, 4, ".long 0x1d - 0x10"), (20, 4, ".long 0x1c - 0x10"), (24, 4, ".long 0x0 - 0x10")];
+        assert_eq!(texts, [&table[..], &[(28, 1, "ret"), (29, 1, "nop")]].concat());
+        // A jump to an address that was not taken here has no table.
+        assert!(super::instructions(&code[7..])[3].2.starts_with("or "));
     }
 
     #[test]

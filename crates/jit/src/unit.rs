@@ -79,6 +79,8 @@ pub(crate) struct Code {
     cells: Option<Cells>,
     /// The code that it may call by its address, which has edges of its own.
     visible: Vec<Arc<Code>>,
+    /// What the embedder lets it keep.
+    kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The owner of the code of methods, with the trampoline.
@@ -141,7 +143,8 @@ impl Unit {
             contents;
         let needs_heap = needs_heap || visible.iter().any(|unit| unit.inner.needs_heap);
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
-        let code = Arc::new(Code { maps, loaded, cx, globals, table, edges, held, cells, visible });
+        let kept = OnceLock::new();
+        let code = Arc::new(Code { maps, loaded, cx, globals, table, edges, held, cells, visible, kept });
         let inner = Inner { methods: OnceLock::new(), code, types, needs_heap, jit: jit.clone() };
         Unit { inner: Arc::new(inner) }
     }
@@ -155,6 +158,11 @@ impl Unit {
     /// Gives the unit methods, which are removed when its last handle is dropped. Once; any later ones are refused, and removed at once.
     pub fn keep_methods(&self, methods: Vec<Methods>) -> bool {
         self.inner.methods.set(methods).is_ok()
+    }
+
+    /// Lets the code keep what it names by address, for as long as a thread may run it. Once; any later one is refused.
+    pub fn keep(&self, kept: Arc<dyn Any + Send + Sync>) -> bool {
+        self.inner.code.kept.set(kept).is_ok()
     }
 
     /// The loaded unit.

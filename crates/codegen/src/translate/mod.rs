@@ -55,7 +55,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
-use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, RuntimeFn, Type, Value};
+use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
@@ -133,11 +133,18 @@ pub struct TranslateOptions {
     pub order_branches: bool,
     /// Have all throws that leave the function continue in one place: less to compile, and one jump more.
     pub share_unwind: bool,
+    /// Store the variables of the source in the frame at each assignment, so that debuggers always find them.
+    pub keep_variables: bool,
 }
 
 impl Default for TranslateOptions {
     fn default() -> Self {
-        TranslateOptions { stack_check: true, order_branches: true, share_unwind: false }
+        TranslateOptions {
+            stack_check: true,
+            order_branches: true,
+            share_unwind: false,
+            keep_variables: false,
+        }
     }
 }
 
@@ -148,6 +155,8 @@ pub struct Translated {
     pub symbols: Vec<Symbol>,
     /// Constant bytes that the function refers to, under their symbols.
     pub data: Vec<(Symbol, Box<[u8]>)>,
+    /// The variables that are kept in the frame, by the numbers of their stack slots.
+    pub homes: Vec<(Name, u32)>,
 }
 
 /// Translates functions one after the other. Scratch memory is kept between them; one translator per thread.
@@ -227,16 +236,22 @@ impl Translator {
             asked: None,
             answered: None,
             uses: None,
+            named: FxHashMap::default(),
+            homes: Vec::new(),
             in_ladder: EntitySet::new(),
             replaced: EntitySet::new(),
         };
+        if options.keep_variables {
+            func.value_names().iter().for_each(|name| t.named.entry(name.value).or_default().push(name.name));
+        }
         let done = t.function(rpo.blocks(), &signature, options);
-        let Translation { mut b, symbols, data, .. } = t;
+        let Translation { mut b, symbols, data, homes, .. } = t;
         match done {
             Ok(()) => {
                 b.seal_all_blocks();
                 b.finalize(isa.frontend_config());
-                Ok(Translated { symbols, data })
+                let homes = homes.into_iter().map(|(name, slot)| (name, slot.as_u32())).collect();
+                Ok(Translated { symbols, data, homes })
             }
             Err(error) => {
                 // The scratch memory is only cleared by finishing, which unfinished blocks forbid: a new one it is.
@@ -331,6 +346,10 @@ struct Translation<'a> {
     answered: Option<Inst>,
     /// Where values are used, if somebody has asked.
     uses: Option<SecondaryMap<Value, Uses>>,
+    /// The variables that are kept in the frame, by value.
+    named: FxHashMap<Value, Vec<Name>>,
+    /// Where they are kept.
+    homes: Vec<(Name, clif::StackSlot)>,
     /// Blocks of ladders that were looked at, but for their first.
     in_ladder: EntitySet<Block>,
     /// Those that a table of jumps takes the place of.
@@ -360,6 +379,9 @@ impl Translation<'_> {
         };
         self.collect_edges(rpo);
         self.entry(entry, signature, options)?;
+        if !self.named.is_empty() {
+            self.func.params().to_vec().into_iter().for_each(|param| self.keep(param));
+        }
         for &block in rpo {
             // A ladder's blocks come behind its first.
             if self.replaced.contains(block) {
@@ -377,8 +399,27 @@ impl Translation<'_> {
         self.pad_blocks()?;
         self.overflow_block();
         self.unwind_block();
-        self.label_values();
+        if !options.keep_variables {
+            self.label_values();
+        }
         Ok(())
+    }
+
+    /// Stores a value in the frame for each variable of the source that it is.
+    fn keep(&mut self, value: Value) {
+        let (Some(names), Some(made)) = (self.named.get(&value), self.values[value].expand()) else { return };
+        for name in names.clone() {
+            let home = match self.homes.iter().find(|(known, _)| *known == name) {
+                Some(&(_, home)) => home,
+                None => {
+                    let data = clif::StackSlotData::new(clif::StackSlotKind::ExplicitSlot, 16, 4);
+                    let home = self.b.create_sized_stack_slot(data);
+                    self.homes.push((name, home));
+                    home
+                }
+            };
+            self.b.ins().stack_store(types::I64, made, home, 0);
+        }
     }
 
     /// Labels the values that are variables of the source by their numbers (`variables.rs`).
@@ -436,12 +477,24 @@ impl Translation<'_> {
         if func.terminator(block).is_none() {
             return Err(TranslateError::Unterminated { name: self.name.clone() });
         }
+        let mut phis = Vec::new();
         for inst in func.block_insts(block) {
             let place = func.place(inst);
             let line =
                 if place.line != 0 { clif::SourceLoc::new(place.line) } else { clif::SourceLoc::default() };
             self.b.set_srcloc(line);
+            let is_phi = func.op(inst) == Op::Phi;
+            if !is_phi {
+                // Parameters of a block stand in front of its instructions.
+                phis.drain(..).for_each(|phi| self.keep(phi));
+            }
             self.inst(block, inst)?;
+            if !self.named.is_empty() && !func.op(inst).is_terminator() {
+                match is_phi {
+                    true => phis.extend(func.results(inst)),
+                    false => func.results(inst).for_each(|result| self.keep(result)),
+                }
+            }
         }
         Ok(())
     }

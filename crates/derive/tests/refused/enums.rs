@@ -1,3 +1,5 @@
+//! Programs have no enums.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

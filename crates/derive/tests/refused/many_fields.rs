@@ -1,3 +1,5 @@
+//! More fields than pass as one tuple.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

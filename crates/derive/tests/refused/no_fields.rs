@@ -1,3 +1,5 @@
+//! A struct without fields has nothing to pass.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

@@ -1,3 +1,5 @@
+//! Without `#[repr(C)]` fields lie as Rust likes.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

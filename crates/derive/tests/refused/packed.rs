@@ -1,3 +1,5 @@
+//! A packed struct is laid out as no struct of a program is.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

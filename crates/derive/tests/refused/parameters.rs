@@ -1,3 +1,5 @@
+//! A struct with parameters stands for no single struct of programs.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

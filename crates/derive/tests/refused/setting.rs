@@ -1,3 +1,5 @@
+//! A setting that there is not.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

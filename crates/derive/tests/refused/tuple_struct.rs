@@ -1,3 +1,5 @@
+//! Fields without names are not found in programs.
+
 use brolga_derive::Brolga;
 
 #[derive(Brolga)]

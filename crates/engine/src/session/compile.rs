@@ -278,7 +278,12 @@ pub(crate) fn link_unit(
         cells: input.profile.as_deref().map(Profile::cells),
         new,
     };
-    Ok(Some(shared.jit.link(&output.compiled, &linkage)?))
+    let unit = shared.jit.link(&output.compiled, &linkage)?;
+    if let Some(kept) = &input.facts.kept {
+        // The unit is new and keeps nothing yet.
+        let _ = unit.keep(kept.clone());
+    }
+    Ok(Some(unit))
 }
 
 /// The cells that a unit's code names.

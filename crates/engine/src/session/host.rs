@@ -10,7 +10,7 @@
 //! the closure, and checks the type of what it gives. The body of the second calls the closure by its address with arguments in registers, and asks
 //! the method only for what is no number (`brolga_runtime::HostFunction`).
 //!
-//! **Invariant.** Code that has the address of a closure keeps it (`ProgramFacts::kept`), so it can be removed at any time: the closure is
+//! **Invariant.** Code that has the address of a closure keeps it (`ProgramFacts::kept`, `Unit::keep`), behind the threads that may run the code as well; so it can be removed at any time: the closure is
 //! dropped with the code. The wrapper is not inlinable, so no other code has the address.
 //!
 //! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, what a C function costs. What is even cheaper

@@ -21,7 +21,7 @@ use brolga_linking::{Responsibility, Symbol, SymbolFlags, Target};
 
 use super::cells::Entered;
 pub(crate) use super::cells::Function;
-use super::input::{CompilationInput, Kept, Origin};
+use super::input::{CompilationInput, Origin};
 use super::linking;
 use super::sync::lock;
 
@@ -157,13 +157,12 @@ pub struct Code {
     cell: Option<Entered>,
     /// Whether a tombstone has removed it.
     is_removed: Mutex<bool>,
-    kept: Option<Kept>,
 }
 
 impl Code {
     fn new(placed: &Arc<Placed>, addresses: Vec<usize>) -> Code {
         let is_removed = Mutex::default();
-        Code { placed: placed.clone(), addresses, cell: None, is_removed, kept: None }
+        Code { placed: placed.clone(), addresses, cell: None, is_removed }
     }
 
     /// Enters the code of functions of a unit, each with a symbol and its name in the unit. Says where it is.
@@ -171,7 +170,6 @@ impl Code {
         placed: &Arc<Placed>,
         (unit, program, source): (&Unit, &Origin, Option<Source>),
         symbols: impl IntoIterator<Item = (Symbol, Arc<str>)>,
-        kept: Option<Kept>,
     ) -> (Code, Vec<(Symbol, usize)>) {
         let found = symbols.into_iter().filter_map(|(symbol, name)| {
             let address = unit.loaded().function(&name)?;
@@ -187,9 +185,7 @@ impl Code {
         drop(places);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();
         let addresses = found.iter().map(|(_, address)| *address).collect();
-        let mut code = Code::new(placed, addresses);
-        code.kept = kept;
-        (code, found)
+        (Code::new(placed, addresses), found)
     }
 
     /// Enters what an object file defines.

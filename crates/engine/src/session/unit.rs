@@ -169,7 +169,7 @@ fn link(
     let behind = behind.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
     let behind: Vec<(Arc<str>, Target)> = behind.collect();
     let compiled = (&unit, &input.facts.origin, source);
-    let (code, addresses) = Code::enter(&shared.placed, compiled, names, input.facts.kept.clone());
+    let (code, addresses) = Code::enter(&shared.placed, compiled, names);
     let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {

@@ -14,8 +14,9 @@ use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
 use crate::types::{Type, TypeKind, decl};
 
 /// The world in a `MethodError` of a call that several methods fit, none of which is the most specific. Julia looks for them again when it writes the
-/// text; here the exception says it, so the text stays true when methods are added.
-pub const AMBIGUOUS_WORLD: u64 = u64::MAX;
+/// text; here the exception says it, so the text stays true when methods are added. The greatest number is the world of a `MethodError` that a program makes
+/// without one, and no program has as many worlds as the number below.
+pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
 
 /// The text of an exception of Base that says its name and at most one text, which is its first field; `None` for any other.
 pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
@@ -85,10 +86,6 @@ fn is_builtin_exception(ty: TypeIn<'_>) -> bool {
     let builtin = ty.types.nominal_parts(ty.ty).is_some_and(|(decl, _)| decl.is_builtin());
     builtin && ty.types.nominal_parts(ty.types.supertype(ty.ty)).is_some_and(|(d, _)| d == decl::EXCEPTION)
 }
-
-/// The `world` of a `MethodError` for a call that several methods fit, none of which is more specific. The exception has no other field that could say so,
-/// and no program has as many worlds.
-pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
 
 /// The fields of an exception.
 struct Texts<'g, G, N> {
@@ -213,12 +210,12 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         Ok(format!("in {func}{context}, expected {expected}, got {got}"))
     }
 
-    /// The callee with the types of its arguments.
     fn is_ambiguous(&mut self) -> Result<bool, G::Error> {
         let Some(world) = self.field(2) else { return Ok(false) };
         Ok(matches!(self.graph.view(&world, 0)?, View::Bits(bits) if bits == u128::from(AMBIGUOUS_WORLD)))
     }
 
+    /// The callee with the types of its arguments.
     fn method_error(&mut self) -> Result<String, G::Error> {
         let callee = match self.field(0) {
             Some(node) => {

@@ -219,7 +219,12 @@ impl Handles {
     pub(crate) fn cell(&self) -> RootCell {
         let word = Arc::new(AtomicPtr::new(null_mut()));
         let mut cells = lock(&self.cells);
-        cells.retain(|cell| cell.strong_count() > 0);
+        // Dropped cells leave the list when it is full, which then has room for as many again: each is looked at a bounded number of times.
+        if cells.len() == cells.capacity() {
+            cells.retain(|cell| cell.strong_count() > 0);
+            let live = cells.len();
+            cells.reserve(live.max(8));
+        }
         cells.push(Arc::downgrade(&word));
         RootCell { word, of: self.persistent.clone() }
     }

@@ -12,7 +12,7 @@ const MAX_LENGTH: usize = 40;
 /// More candidates than these explain nothing.
 const MAX_SHOWN: usize = 4;
 /// For so many unknown names of a source similar ones are looked for. Who reads more of them has another problem than a misspelt name.
-pub(super) const SEARCHES: usize = 32;
+pub(super) const SEARCHES: usize = 8;
 
 /// The candidates nearest to `name`, in the order of the alphabet.
 pub(super) fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
