@@ -1,4 +1,4 @@
-//! A program for profilers and debuggers to look at: a loop that runs for a while, with the listener that is asked for.
+//! A program for profilers and debuggers to look at: a loop that runs for a while, with the requested listener.
 //!
 //! ```text
 //! $ cargo run --release --example profiled -- map        perf-PID.map, for `perf report`

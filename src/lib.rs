@@ -248,6 +248,7 @@ pub use brolga_engine::{
 #[cfg(feature = "explore")]
 pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
+pub use brolga_interp as interp;
 pub use brolga_ir as ir;
 
 /// Programs that are built from Rust: each statement is checked when it is added.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs cargo for aarch64 on another Linux machine, under qemu-user: `tests/aarch64.sh test -p brolga --test c_structs`,
 # `tests/aarch64.sh run -- test -O2 tests/corpus/*`. Needs of Debian gcc-aarch64-linux-gnu, qemu-user, and the standard library for
-# aarch64: libstd-rust-dev:arm64 beside Debian's own rustc, or `rustup target add aarch64-unknown-linux-gnu`.
+# aarch64: libstd-rust-web-dev:arm64 beside Debian's rustc-web, or `rustup target add aarch64-unknown-linux-gnu`.
 # Emulation shows wrong instructions and conventions. It does not show orders of memory that only weaker processors allow, nor caches.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -254,7 +254,7 @@ fn exports_are_followed() {
     assert_eq!(found, expected.into());
 }
 
-/// What takes a function's number, but for the pass that notes what it has inlined. Whoever adds to this list adds to the test
+/// Functions that take a function's number, but for the pass that notes what it has inlined. An addition to this list is one to the test
 /// of foreign ones in `tests/facade.rs` or to `crates/ir/tests/foreign_ids.rs`.
 #[test]
 fn all_that_takes_the_number_of_a_function_is_tested() {

@@ -225,7 +225,7 @@ fn a_store_that_goes_away_costs_time_alone() {
     }
 }
 
-/// What calls give in a session, and how many functions were compiled.
+/// The values of calls in a session, and how many functions were compiled.
 fn in_session(
     cache: &Arc<Cache>,
     define: impl Fn(brolga::session::Definitions<'_>) -> brolga::session::Definitions<'_>,

@@ -25,9 +25,9 @@ end
 return total
 ";
 
-/// The folder of the source, which the tools read.
-fn folder() -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("brolga-toy-{}", std::process::id()));
+/// The folder of a test's source, which the tools read.
+fn folder(tool: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("brolga-toy-{tool}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
@@ -185,7 +185,7 @@ fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
         println!("skipped: there is no gdb on this machine");
         return;
     }
-    let folder = folder();
+    let folder = folder("gdb");
     let file = folder.join("toy.src");
     std::fs::write(&file, SOURCE).unwrap();
     let mut gdb = Command::new("gdb");
@@ -253,8 +253,7 @@ fn perf_knows_names_and_lines() {
         println!("skipped: there is no perf on this machine");
         return;
     }
-    let folder = folder().join("perf");
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = folder("perf");
     let (file, data, jitted) = (folder.join("toy.src"), folder.join("perf.data"), folder.join("jitted.data"));
     std::fs::write(&file, SOURCE).unwrap();
     let mut record = Command::new("perf");

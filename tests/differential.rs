@@ -36,7 +36,7 @@ const MAX_STEPS: u64 = 100_000;
 const MAX_LOW_STEPS: u64 = 10_000_000;
 
 /// The seeds of this run.
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+#[expect(clippy::disallowed_methods, reason = "a long run is requested from outside")]
 fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let first = number("FIRST").unwrap_or(0);

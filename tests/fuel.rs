@@ -115,7 +115,7 @@ end",
 
 const PLENTY: u64 = 1 << 40;
 
-/// What a call takes, and its value or how it ended.
+/// The fuel that a call takes, and its value or how it ended.
 fn spent(
     evaluator: Evaluator<'_>,
     program: &Program,

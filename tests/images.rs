@@ -283,7 +283,7 @@ fn the_best_version_is_chosen_under_masked_features() {
         assert_eq!(caller.call((1000,)).unwrap(), expected);
         let fused = image.unit().func::<(f64, f64), f64>("fused").unwrap();
         assert_eq!(fused.call((0.1, 10.0)).unwrap(), 0.1f64.mul_add(10.0, 0.5));
-        // What is opened is tested as well.
+        // The opened image is tested as well.
         let program = program(VERSIONS);
         let by_image = Evaluator::of_image(&image, &engine).call(&image.program().call("plain(14)").unwrap());
         let expected = Evaluator::interpreted(&program).call(&program.call("plain(14)").unwrap());

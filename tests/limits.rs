@@ -72,7 +72,7 @@ fn every_hostile_program_ends_at_every_limit_at_every_level() {
     }
 }
 
-/// What a program does until its fuel is used up is the same at every level.
+/// The effects of a program until its fuel is used up are the same at every level.
 #[test]
 fn every_hostile_program_ends_without_fuel_at_every_level() {
     for (name, text) in hostile::HOSTILE {

@@ -1,4 +1,4 @@
-//! The prompt on a terminal: a pseudo-terminal, driven by a script. What it does with inputs is in `tests/filetests/cli/repl`.
+//! The prompt on a terminal: a pseudo-terminal, driven by a script. Its treatment of inputs is in `tests/filetests/cli/repl`.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
-use brolga_codegen::generate::MAX_GUARDED_FRAME_BYTES;
+use brolga_codegen::compiled::MAX_GUARDED_FRAME_BYTES;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_codegen::ways::{Route, Ways};

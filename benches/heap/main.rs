@@ -80,7 +80,7 @@ fn arguments(program: &str, size: i64, kilobytes: usize, generations: &str) -> V
     ]
 }
 
-/// Runs a program in a heap of its own, twice unless once is asked for, and prints what the last run took.
+/// Runs a program in a heap of its own, twice unless once is requested, and prints what the last run took.
 fn run(arguments: &[String]) -> ExitCode {
     let [program, size, kilobytes, generations] = arguments else { return ExitCode::FAILURE };
     let (Ok(size), Ok(kilobytes)) = (size.parse::<i64>(), kilobytes.parse::<usize>()) else {

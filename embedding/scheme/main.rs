@@ -20,7 +20,8 @@ use std::time::Instant;
 use brolga::Options;
 use brolga::ir::Func;
 use brolga::ir::text::show_func;
-use language::{Lowered, Repl, Tiers, is_complete, spelled};
+use language::globals::spelled;
+use language::{Lowered, Repl, Tiers, is_complete};
 
 /// Reads forms to the end, and writes what they show.
 fn serve(repl: &Repl, input: impl BufRead, mut out: impl Write) -> std::io::Result<()> {

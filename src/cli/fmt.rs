@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Done {
     if differing { Err(Stop::Failed) } else { Ok(()) }
 }
 
-/// Writes a file beside the old one and renames it, so that nobody ever sees half of it.
+/// Writes a file beside the old one and renames it, so no reader ever sees half of it.
 fn replace(path: &str, text: &str) -> Done {
     let cannot = |error| Stop::System(format!("cannot write `{path}`: {error}"));
     let temporary = format!("{path}.{}.tmp", std::process::id());

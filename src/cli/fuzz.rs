@@ -97,7 +97,7 @@ fn work(mut campaign: Campaign) -> Done {
     Ok(())
 }
 
-/// What all jobs share.
+/// The state that all jobs share.
 struct Shared<'a> {
     args: &'a Args,
     progress: Progress,

@@ -59,7 +59,7 @@ struct Build {
     /// Make an executable that runs `main()`, or the call of `--call`, by the system's C compiler
     #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library"])]
     executable: bool,
-    /// What an executable does instead of `main()`; the value is printed as Julia would
+    /// The call that an executable makes instead of `main()`; the value is printed as Julia would
     #[arg(long, value_name = "CALL", requires = "executable")]
     call: Option<String>,
     /// The C compiler that links executables: the variable `CC`, or `cc`, `gcc` or `clang` unless it is given

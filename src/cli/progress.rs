@@ -46,9 +46,9 @@ impl Bars {
     }
 }
 
-/// What a bar of so many steps shows.
+/// The line of a bar of so many steps.
 const STEPS: &str = "{prefix} [{bar:30}] {pos}/{len} {per_sec} {eta} left  {wide_msg}";
-/// What is shown of work that ends at a time; the prefix says when.
+/// The line of work that ends at a time; the prefix says when.
 const TIMED: &str = "{prefix} {elapsed}: {pos} done, {per_sec}  {wide_msg}";
 
 fn style(template: &str) -> ProgressStyle {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The functions here have the names of those of the C library, so the linker gives them to everything in the test's process, and no code that ships knows
-//! of them. What the C library calls for itself, as `malloc` does, does not come by here; nor do the alternative signal stacks of Rust's threads, which
+//! of them. Calls that the C library makes for itself, as `malloc` does, do not come by here; nor do the alternative signal stacks of Rust's threads, which
 //! `std` aborts without.
 //!
 //! **S1.** One test at a time arms the counter, because the process has one table of functions.

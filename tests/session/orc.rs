@@ -1,4 +1,4 @@
-//! What ORC's tests assert about lazy re-exports, redirection and compilation in tiers, of sessions with compiled code.
+//! The assertions of ORC's tests about lazy re-exports, redirection and compilation in tiers, of sessions with compiled code.
 //!
 //! Tests carry the identifiers of `docs/conformance-orc.md`. Those of `crates/linking/tests` assert the same of the linking model alone.
 

@@ -158,7 +158,7 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
     for n in 0..10 {
         assert_eq!(cold.call((n, 3.0, 3)), Ok((n / 3) as f64 + 1.5));
         if n == 3 {
-            assert_eq!(session.optimize_hot(), 0, "code is asked for behind half of the calls");
+            assert_eq!(session.optimize_hot(), 0, "code is requested behind half of the calls");
         }
     }
     assert_eq!(session.stats().compiled_functions, 0);

@@ -72,7 +72,7 @@ pub extern "C" fn brolga_engine_runtime(
     })
 }
 
-/// Frees an engine. What it has compiled stays as long as there are handles to it. Null is nothing.
+/// Frees an engine. Its compiled code stays as long as there are handles to it. Null is nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn brolga_engine_free(engine: Option<Box<BrolgaEngine>>) {
     drop(engine);

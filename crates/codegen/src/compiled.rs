@@ -269,6 +269,28 @@ pub struct CompiledFunction {
     pub listing: Option<String>,
 }
 
+impl CompiledFunction {
+    /// Whether its relocations lie in its code and name something; the fault if not.
+    ///
+    /// # Errors
+    /// The end of a sentence about the function.
+    pub fn check_relocations(&self) -> Result<(), &'static str> {
+        for reloc in &self.relocs {
+            if reloc.offset as usize + reloc.kind.size() > self.code.len() {
+                return Err("has a relocation outside of its code");
+            }
+            let inside = match reloc.target {
+                RelocTarget::Symbol(index) => (index as usize) < self.symbols.len(),
+                RelocTarget::Offset(offset) => offset as usize <= self.code.len(),
+            };
+            if !inside {
+                return Err("has a relocation to nothing");
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A variable of the source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variable {

@@ -68,7 +68,7 @@ pub fn can_be_interpreted(signature: &Signature) -> bool {
     fits && !signature.returns_through_memory() && all.all(|abi| !matches!(abi, Abi::Object | Abi::Ptr))
 }
 
-/// Builds and compiles the trampoline for functions of the given signature, which are interpreted first if that is asked for and
+/// Builds and compiles the trampoline for functions of the given signature, which are interpreted first if that is requested and
 /// [they can be](can_be_interpreted).
 pub fn compile_lazy(
     name: &str,

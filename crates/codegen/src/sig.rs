@@ -317,7 +317,7 @@ impl FunctionType {
             && self.params.iter().zip(&other.params).all(|(a, b)| a.is_like(b))
     }
 
-    /// What [`FunctionType::is_called_like`] looks at, of a function that is not called like another one, for messages.
+    /// The facts that [`FunctionType::is_called_like`] compares, of a function that is not called like another one, for messages.
     pub fn describe_beside(&self, other: &FunctionType) -> String {
         let mut values =
             self.params.iter().chain([&self.result]).zip(other.params.iter().chain([&other.result]));

@@ -26,7 +26,7 @@
 //!          +48  previous     the entry record that was innermost before
 //! ```
 //!
-//! **Where the stack of a thread is compiled code** can be told while the thread is anywhere else. Whoever leaves compiled code
+//! **Where the stack of a thread is compiled code** can be told while the thread is anywhere else. A thread that leaves compiled code
 //! notes the frame pointer and the return address: routines of the run time do it as they are called, calls of C functions in
 //! front of them ([`note_exit`]). An entry trampoline keeps the words of the exit above it and puts them back. From
 //! there the chain of saved frame pointers leads to the trampoline, and its record to the next stretch.

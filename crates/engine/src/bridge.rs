@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use brolga_codegen::sig::Abi;
 use brolga_codegen::translate::abi_of;
+use brolga_interp::{Interp, Val};
 use brolga_ir::abi::{Form, NativeSignature};
-use brolga_ir::interp::{Interp, Val};
 use brolga_ir::types::Repr;
 use brolga_ir::{FuncId, LowType, Type, TypeKind, Types};
 use brolga_jit::{CallError, Globals, UntypedFunc, Word};
@@ -114,7 +114,7 @@ pub fn call(
 /// While calls are measured, the results of so many are kept at most.
 const KEPT: u32 = 64;
 
-/// Calls a compiled function so often with the same arguments, made once, and says how long the calls took by a clock. What a call changes in its arguments stays changed
+/// Calls a compiled function so often with the same arguments, made once, and says how long the calls took by a clock. A change that a call makes to its arguments stays
 /// for the next one.
 ///
 /// # Errors

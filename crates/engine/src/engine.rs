@@ -16,7 +16,7 @@ use brolga_cache::Fingerprint;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
-use brolga_ir::interp::{self, Interp, SimMemory};
+use brolga_interp::{self as interp, Interp, SimMemory};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError,

@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brolga_cache::Fingerprint;
+use brolga_interp::{self as interp, Interp, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
-use brolga_ir::interp::{self, Interp, SimMemory, Val};
 use brolga_ir::text::{Call, Check, Outcome as Expected};
-use brolga_ir::{Block, FuncId, Level, Type};
+use brolga_ir::{Block, Context, FuncId, Level, Type};
 use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
 
@@ -217,7 +217,7 @@ impl<'p> Evaluator<'p> {
         Counted { value: val.and_then(|val| shown(&mut interp, &val)), blocks: counts }
     }
 
-    /// Makes a call so often, with arguments that are made once, and says how long that took by a clock. What a call changes in its arguments and in global variables
+    /// Makes a call so often, with arguments that are made once, and says how long that took by a clock. A change that a call makes to its arguments and to global variables
     /// stays changed for the next one. The function is compiled before.
     ///
     /// # Errors
@@ -405,15 +405,7 @@ impl<'p> Evaluator<'p> {
     }
 
     fn unbridged(&self, error: BridgeError) -> Failure {
-        match error {
-            BridgeError::Call(CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
-            BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
-                Failure::Refused(error.to_string())
-            }
-            other => Failure::Stopped(other.to_string()),
-        }
+        unbridged(&self.program.module().cx, error)
     }
 
     /// A low function takes and gives registers: scalars pass as their bits, several results as a tuple.
@@ -436,7 +428,7 @@ impl<'p> Evaluator<'p> {
                 let bits: Vec<u128> = given.iter().filter_map(Val::as_bits).collect();
                 let func = self.compiled(&engine, id, interp)?;
                 func.call(&bits).map_err(|error| match error {
-                    CallError::Exception(exception) => self.thrown(&exception),
+                    CallError::Exception(exception) => thrown(&self.program.module().cx, &exception),
                     CallError::Attach(error) => Failure::Refused(error.to_string()),
                     other => Failure::Stopped(other.to_string()),
                 })?
@@ -455,11 +447,21 @@ impl<'p> Evaluator<'p> {
             _ => interp.tuple(&vals).map_err(|outcome| stopped(interp, outcome)),
         }
     }
+}
 
-    fn thrown(&self, exception: &Exception) -> Failure {
-        let ty = exception.type_in(&self.program.module().cx);
-        Failure::Thrown { ty, text: exception.to_string() }
+/// Why a call of compiled code has no value, with types of a context.
+pub(crate) fn unbridged(cx: &Arc<Context>, error: BridgeError) -> Failure {
+    match error {
+        BridgeError::Call(CallError::Exception(exception)) => thrown(cx, &exception),
+        BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => thrown(cx, &exception),
+        BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
+        BridgeError::Object(brolga_runtime::CallError::Attach(error)) => Failure::Refused(error.to_string()),
+        other => Failure::Stopped(other.to_string()),
     }
+}
+
+fn thrown(cx: &Arc<Context>, exception: &Exception) -> Failure {
+    Failure::Thrown { ty: exception.type_in(cx), text: exception.to_string() }
 }
 
 /// Code of these functions and of what they call, through an image if that is wanted, or kept as a run under these facts.

@@ -148,7 +148,7 @@ impl Options {
     }
 
     /// Looks for code in a cache before it is compiled, and keeps there what is compiled: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes its store.
-    /// [`Cache::stats`] says what it was good for. What is found is run, so the cache's key says whose code that may be.
+    /// [`Cache::stats`] says what it was good for. Code that is found is run, so the cache's key says whose code that may be.
     #[must_use]
     pub fn cache(mut self, cache: Arc<Cache>) -> Options {
         self.cache = Some(cache);

@@ -30,7 +30,7 @@
 //! **Unions.** The selector counts the members in their printing order, from 0. A payload word holds the bytes of the
 //! member as they lie in memory, least significant first; bytes that the member does not use are unspecified.
 //!
-//! **Memory.** The address points at the value in its C layout (a union: payload, then selector). Whoever receives it
+//! **Memory.** The address points at the value in its C layout (a union: payload, then selector). The receiver
 //! may read it until the call returns and must not write.
 //!
 //! **Signatures.** Arguments in order, argument 0 being the function object: a ghost for plain functions, an ordinary

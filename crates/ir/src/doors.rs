@@ -148,7 +148,7 @@ pub enum Standing {
 /// Whether an intrinsic of high IR is a door.
 pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
     match intrinsic.shape() {
-        // What overflows wraps, a shift may be too far, a division by zero throws; a `Bool` keeps its lowest bit.
+        // Overflow wraps, a shift may be too far, a division by zero throws; a `Bool` keeps its lowest bit.
         Shape::IntUnary
         | Shape::IntBinary
         | Shape::IntDivide

@@ -1,6 +1,6 @@
 //! The heap as compiled code knows it: numbers that a run time gives.
 //!
-//! Whoever makes code for a heap takes them from here and from nowhere else. Two heaps with the same fingerprint run the same
+//! Code for a heap takes them from here and from nowhere else. Two heaps with the same fingerprint run the same
 //! code; an image stores the fingerprint that it was compiled for.
 //!
 //! ```text

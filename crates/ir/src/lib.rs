@@ -22,7 +22,6 @@ pub mod function_name;
 pub mod hashing;
 pub mod heap_abi;
 pub mod ident;
-pub mod interp;
 pub mod intrinsic;
 pub mod lanes;
 pub mod module;

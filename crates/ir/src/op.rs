@@ -10,7 +10,9 @@
 //! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, static parameters, notes on loops and coverage |
 //! | low | loads, stores, atomics, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects, vectors |
 //!
-//! The table is [`Op::level`]; the verifier checks functions against it.
+//! The table of their facts is `op/facts.rs`.
+
+mod facts;
 
 use crate::builtin::Builtin;
 use crate::entity::{Callee, Foreign, Meta, Slot};
@@ -344,85 +346,6 @@ impl RmwOp {
             RmwOp::Smin => "smin",
             RmwOp::Umax => "umax",
             RmwOp::Umin => "umin",
-        }
-    }
-}
-
-impl Op {
-    /// The only level that has the operation; `None` for operations of both.
-    pub fn level(self) -> Option<Level> {
-        match self {
-            Op::Intrinsic(_)
-            | Op::Phi
-            | Op::Copy
-            | Op::ForeignCall(_)
-            | Op::Goto
-            | Op::Branch
-            | Op::Return
-            | Op::Unreachable
-            | Op::Enter
-            | Op::Leave
-            | Op::CFunction(_)
-            | Op::GcPreserveBegin
-            | Op::GcPreserveEnd
-            | Op::Builtin(Builtin::Ifelse) => None,
-            Op::Builtin(_)
-            | Op::Call
-            | Op::Invoke(_)
-            | Op::New(_)
-            | Op::SplatNew(_)
-            | Op::Pi
-            | Op::Upsilon
-            | Op::PhiC
-            | Op::GetGlobal(_)
-            | Op::TheException
-            | Op::PopException
-            | Op::ThrowUndefIfNot(_)
-            | Op::BoundsCheck(_)
-            | Op::LoopInfo(_)
-            | Op::CodeCoverage
-            | Op::Spend(_)
-            | Op::StaticParameter(_)
-            | Op::StaticDefined(_) => Some(Level::High),
-            Op::Load(_)
-            | Op::Store(_)
-            | Op::AtomicLoad(_)
-            | Op::AtomicStore(_)
-            | Op::AtomicRmw(..)
-            | Op::AtomicCas(_)
-            | Op::SlotAddr(_)
-            | Op::MemCopy
-            | Op::CallSymbol(_)
-            | Op::CallRuntime(_)
-            | Op::Safepoint
-            | Op::Alloc(_)
-            | Op::AllocStack(_)
-            | Op::TypeOf
-            | Op::WriteBarrier
-            | Op::GcLoaded
-            | Op::PointerFromObjref
-            | Op::CallArgs(_)
-            | Op::ThreadAddr
-            | Op::Lanes(..)
-            | Op::Splat(_)
-            | Op::ExtractLane(..)
-            | Op::InsertLane(..)
-            | Op::LaneSelect => Some(Level::Low),
-        }
-    }
-
-    /// Whether the operation ends its block.
-    #[inline]
-    pub fn is_terminator(self) -> bool {
-        matches!(self, Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Enter)
-    }
-
-    /// How many blocks a terminator names; φ names one for each operand, all others none.
-    pub fn target_count(self) -> usize {
-        match self {
-            Op::Goto => 1,
-            Op::Branch | Op::Enter => 2,
-            _ => 0,
         }
     }
 }

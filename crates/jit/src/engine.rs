@@ -269,7 +269,7 @@ impl Jit {
         }
     }
 
-    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be evicted before this is dropped. Whoever is short
+    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be evicted before this is dropped. A thread that is short
     /// of room meanwhile has reason to wait.
     pub fn unmade(&self) -> Moving {
         self.shared.room.unmade()

@@ -64,7 +64,7 @@ pub struct Linkage<'a> {
     /// Where dynamic calls look that begin in the unit; the runtime's own table if it is not given. Calls further down look in the
     /// same table, whatever unit it is in.
     pub table: Option<&'a MethodTable>,
-    /// C symbols that are asked for without a library: they come before those that the runtime finds.
+    /// C symbols that are requested without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Whether a C symbol that is not found is looked for again by the call that reaches it, which throws if it is still missing. So it is in any case where
     /// [`foreign`](Linkage::foreign) is not given.

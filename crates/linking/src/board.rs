@@ -18,7 +18,7 @@
 //! | B3 | set: store of the generation | Relaxed | | nothing: B1 comes behind it |
 //! | B4 | get: load of the generation | Relaxed | | nothing: B2 comes before it |
 //!
-//! Nothing else is ordered: an address that is read may be taken back in the next moment. Whoever calls it holds what keeps
+//! Nothing else is ordered: an address that is read may be taken back in the next moment. The caller holds what keeps
 //! code alive (an epoch pin, a handle) from before the read.
 //!
 //! Cost: one step for each six bits of the index; 16 bytes for a symbol where all of a page are used, 1 KiB for the first of a page. Memory follows the

@@ -142,7 +142,7 @@ impl<T: Target> Dylib<T> {
         Link { dylib: self.id, sees: Sees::All }
     }
 
-    /// The address of a symbol that is exported and ready. Takes no lock and starts nothing. Whoever uses the address holds
+    /// The address of a symbol that is exported and ready. Takes no lock and starts nothing. The user of the address holds
     /// what keeps code alive from before this call.
     #[must_use]
     pub fn ready(&self, symbol: Symbol) -> Option<T::Address> {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use brolga_engine::Program;
 use brolga_explore as explore;
-use brolga_ir::interp::{Interp, Options, Output, SimMemory};
+use brolga_interp::{Interp, Options, Output, SimMemory};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 

@@ -21,7 +21,7 @@
 //! The elements of a `Memory` that the function makes are an object, too: their address never changes, so all loads of it from the new `Memory` are
 //! one root. Whether it stays here is not asked, because whoever has the `Memory` reaches them.
 //!
-//! An address *stays here* if all that is done with it is adding offsets and reading and writing there. What then touches memory
+//! An address *stays here* if all that is done with it is adding offsets and reading and writing there. An instruction that then touches memory
 //! in another way, a call for example, does not touch the object.
 //!
 //! Cost: one sweep over the function; a question takes constant time. Not done: two indices, of which nothing is known but that they are the same in the same address; addresses that come together in

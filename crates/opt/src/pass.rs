@@ -136,8 +136,8 @@ impl<'a> PassCx<'a> {
         given
     }
 
-    /// Rewrites, in the order of the text, the instructions for which `find` gives something, while there is fuel. What `rewrite`
-    /// puts in front of an instruction is not looked at.
+    /// Rewrites, in the order of the text, the instructions for which `find` gives something, while there is fuel. Statements that `rewrite`
+    /// puts in front of an instruction are not looked at.
     pub(crate) fn rewrite_each<T>(
         &mut self,
         func: &mut Func,

@@ -7,6 +7,8 @@
 //!
 //! Reports of several functions add up with [`Report::merge`]. Nothing here prints: the command makes tables of it.
 
+use std::collections::BTreeSet;
+
 use brolga_ir::FuncId;
 
 /// The rows of all steps.
@@ -14,9 +16,9 @@ use brolga_ir::FuncId;
 pub struct Report {
     /// One row for each step that ran, in order of the first run.
     pub steps: Vec<StepReport>,
-    /// The functions whose bodies were copied into the optimised ones, or whose summaries were relied on, ascending: the code is
+    /// The functions whose bodies were copied into the optimised ones, or whose summaries were relied on: the code is
     /// wrong when one of them is redefined.
-    pub inlined: Vec<FuncId>,
+    pub inlined: BTreeSet<FuncId>,
 }
 
 /// The row of one step.
@@ -93,13 +95,7 @@ impl Report {
         for step in other.steps {
             self.add(step);
         }
-        self.add_inlined(&other.inlined);
-    }
-
-    pub(crate) fn add_inlined(&mut self, funcs: &[FuncId]) {
-        self.inlined.extend(funcs);
-        self.inlined.sort_unstable();
-        self.inlined.dedup();
+        self.inlined.extend(other.inlined);
     }
 
     /// How many units of fuel all steps spent.

@@ -32,7 +32,7 @@ pub fn optimize(
     Ok((func, report))
 }
 
-/// As [`optimize`], for a function that may be replaced while callers stay: it leaves without a summary, so that nobody relies on what
+/// As [`optimize`], for a function that may be replaced while callers stay: it leaves without a summary, so no caller relies on what
 /// its body does.
 pub fn optimize_replaceable(
     module: &Module,

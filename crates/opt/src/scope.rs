@@ -297,7 +297,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }
         let shown = self.options.print_after.has(pass.name).then(|| row.clone());
         self.report.add(row);
-        self.report.add_inlined(&inlined);
+        self.report.inlined.extend(inlined);
         if self.options.verify_each && changed == Changed::Yes {
             self.verify(func, Some(self.note(func, step, number)))?;
         }
@@ -468,7 +468,7 @@ mod tests {
             step("changed", &LOOKS, Visit::Always),
             step("changes again", &CHANGES, Visit::Always),
             step("without loops", &LOOKS, Visit::Loops),
-            step("without what is asked for", &LOOKS, Visit::Asks(|_| false)),
+            step("without what is requested", &LOOKS, Visit::Asks(|_| false)),
         ];
         let (options, mut cx) = (Options::default(), Cx::default());
         let (report, _) = PassScope::run(&module, &mut func, &steps, &options, &mut cx).unwrap();

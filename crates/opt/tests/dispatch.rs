@@ -1,8 +1,8 @@
 //! Methods and calls that dispatch at run time from a seed, before and after `union-split` and `narrow`: the same value or exception.
 
+use brolga_interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::build::{BuildError, Builder};
 use brolga_ir::builtin::Builtin;
-use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, FuncId, Module, Op, Type, Value};
 use brolga_opt::{Cx, Options, parse_passes, run_passes};

@@ -9,8 +9,8 @@
 //! Every such function runs on starts, bounds and lengths around 0 and the ends of the range of an `Int64`, also with constants
 //! in their place. A loop that does not end within the steps is only required not to become wrong before.
 
+use brolga_interp::{Interp, Options as Limits, Outcome, SimMemory, Val};
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{Interp, Options as Limits, Outcome, SimMemory, Val};
 use brolga_ir::text::read;
 use brolga_ir::{Context, Module};
 use brolga_opt::{Cx, Options, Pass, parse_passes, run_passes};

@@ -3,9 +3,9 @@
 //! Three variables hold objects with an integer, a field that may be undefined, and two hold integers. Objects are made, written,
 //! read, given to each other's fields and to other variables, in branches and loops; some get out at the end.
 
+use brolga_interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::build::{BuildError, Builder, Variable};
 use brolga_ir::builtin::Builtin;
-use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::{DeclKind, FieldDecl};
 use brolga_ir::{Context, Func, FuncId, Module, Op, Type, Value};

@@ -1,7 +1,7 @@
 //! The result of `blackbox` is known to no pass on low IR, and the operand of `donotdelete` is computed.
 
+use brolga_interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::text::{read, show_func};
 use brolga_ir::verify::verify_func;
 use brolga_ir::{Context, Level, Module};

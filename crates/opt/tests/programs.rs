@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use brolga_interp::{Interp, Options as Limits, SimMemory, Verdict};
 use brolga_ir::Context;
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Verdict};
 use brolga_ir::text::{Unit, read, show_unit};
 use brolga_ir::verify::verify_module;
 use brolga_opt::callgraph::bottom_up;

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use brolga_interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::text::read;
 use brolga_ir::{Context, FuncId, Module, Type};
 use brolga_opt::{Cx, Options, parse_passes, run_passes};

@@ -108,7 +108,7 @@ impl<'l> Foreign<'l> {
         }
     }
 
-    /// What an argument names. No argument means all functions.
+    /// The functions that an argument names. No argument means all functions.
     fn wanted<'a>(&self, name: &'a str) -> Wanted<'a> {
         let ir_name = if name.is_empty() { String::new() } else { self.language.ir_name(name) };
         Wanted { name, ir_name: ir_name.into() }

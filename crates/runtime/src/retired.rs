@@ -4,7 +4,7 @@
 //! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
 //! right behind the change.
 //!
-//! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that. Whoever retires code, or waits
+//! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that. A thread that retires code, or waits
 //! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it says so at once, for itself. It has noted
 //! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then. A thread that is in
 //! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there for ever: others find its frames by what it noted, and it

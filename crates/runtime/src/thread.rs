@@ -19,7 +19,7 @@
 //! Entries nest: a callback from compiled code that calls compiled code again is on the same `Thread`.
 //!
 //! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
-//! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
+//! (`retired.rs`). A thread that retires code asks the threads that it waits for to say, at their next safepoint, which code their
 //! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
 //! **Guards.** An entry is several guards on the stack, but for that of a thread at rest (`outermost`). Their constructors and destructors are always inlined: a guard that is returned through memory and
@@ -35,7 +35,7 @@
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 //! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read behind it |
-//! | T5  | set bit 3, clear bit 5 | Relaxed | T2         | nothing: the thread does it for itself                       |
+//! | T5  | set bit 3; look at bit 5 and clear it | Relaxed | T1, T2 | nothing: the thread does it for itself, and a request for a pause only has to arrive |
 
 mod asked;
 mod attached;
@@ -580,7 +580,8 @@ impl Thread {
 
     /// The body of `brolga_safepoint`: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
-        if self.poll.load(Ordering::Relaxed) & POLL_PAUSE != 0 {
+        let asked = self.poll.load(Ordering::Relaxed); // T5
+        if asked & POLL_PAUSE != 0 {
             // First: what is asked meanwhile is answered below.
             self.pause();
         }

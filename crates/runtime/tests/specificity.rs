@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use brolga_interp::{Interp, Options, SimMemory};
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{Interp, Options, SimMemory};
 use brolga_ir::text::{Unit, read, read_call};
 use brolga_ir::{Context, Module};
 use brolga_runtime::Runtime;

@@ -1,6 +1,6 @@
 //! Kaleidoscope: a small language on a session.
 //!
-//! What a line defines is a promise with its syntax tree in it, which becomes IR and code when something that is evaluated calls it. A line that defines a
+//! A definition is a promise with its syntax tree in it, which becomes IR and code when something that is evaluated calls it. A line that defines a
 //! function again replaces it, also for code that is compiled. `brolga repl --lang kaleidoscope` is a prompt for it.
 
 mod lower;

@@ -13,7 +13,7 @@
 //! is defined again is found by the next form, and a frame that runs meanwhile continues with the old one. `brolga repl --lang scheme` is a prompt
 //! for it.
 
-mod globals;
+pub(crate) mod globals;
 mod library;
 mod lower;
 mod reader;
@@ -30,7 +30,6 @@ use brolga::session::{Definitions, Dylib};
 use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
 
 use globals::{Global, Globals, variable};
-pub(crate) use globals::{spelled, symbol};
 use library::Output;
 pub(crate) use lower::Lowered;
 use lower::Lowering;

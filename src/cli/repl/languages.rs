@@ -123,7 +123,7 @@ impl Language for Scheme {
         let done = self.0.forms(text);
         let mut shown = self.0.written();
         for value in done {
-            // What was shown before an error comes with it.
+            // Output before an error comes with it.
             let value =
                 value.map_err(|error| if shown.is_empty() { error } else { format!("{error}\n{shown}") })?;
             if !value.is_empty() {
@@ -135,7 +135,7 @@ impl Language for Scheme {
     }
 
     fn names(&self) -> BTreeSet<String> {
-        let mut names = names(self.dylib(), scheme::spelled);
+        let mut names = names(self.dylib(), scheme::globals::spelled);
         let forms =
             ["begin", "cond", "define", "if", "lambda", "let", "letrec", "quote", "set!", "unless", "when"];
         names.extend(forms.map(str::to_owned));
@@ -143,11 +143,11 @@ impl Language for Scheme {
     }
 
     fn ir_name(&self, name: &str) -> String {
-        scheme::symbol(name)
+        scheme::globals::symbol(name)
     }
 
     fn own_name(&self, ir_name: &str) -> Option<String> {
-        scheme::spelled(ir_name)
+        scheme::globals::spelled(ir_name)
     }
 
     fn own_functions(&self) -> Option<BTreeSet<String>> {

@@ -223,19 +223,7 @@ fn check(function: &CompiledFunction) -> Result<(), ImageError> {
     if !function.align.is_power_of_two() || function.align as usize > PAGE {
         return fault("has an alignment that pages cannot give");
     }
-    for reloc in &function.relocs {
-        if reloc.offset as usize + reloc.kind.size() > function.code.len() {
-            return fault("has a relocation outside of its code");
-        }
-        let inside = match reloc.target {
-            RelocTarget::Symbol(index) => (index as usize) < function.symbols.len(),
-            RelocTarget::Offset(offset) => offset as usize <= function.code.len(),
-        };
-        if !inside {
-            return fault("has a relocation to nothing");
-        }
-    }
-    Ok(())
+    function.check_relocations().or_else(fault)
 }
 
 fn malformed(name: &str, fault: &'static str) -> ImageError {

@@ -60,7 +60,7 @@ impl Translation<'_> {
         Compiled::Loaded(self.b.import_signature(signature.clif()), address)
     }
 
-    /// Counts an entry if that is asked for.
+    /// Counts an entry if that is requested.
     pub(super) fn count_entry(&mut self) {
         let Some(name) = self.ways.counter else { return };
         let Counted { word, is_out } = self.count_down(name.to_owned());

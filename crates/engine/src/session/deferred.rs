@@ -5,7 +5,7 @@
 //!                                                                     next call of top ── recompiled ──► its new body
 //! ```
 //!
-//! What is redefined is in force before anybody else is looked at, so there is no way back; and to wait for such a function would be to
+//! The redefinition is in force before any dependant is looked at, so there is no way back; and to wait for such a function would be to
 //! wait for oneself. So its cell gets a version instead, with a source that recompiles the function at its next call, from what is true
 //! then. A compilation under way meanwhile is not published: that version does not take it. If the function cannot be recompiled, the
 //! call throws the reason, and the next one asks again.

@@ -21,13 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brolga_interp::{self as interp, Interp, Outcome, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::diag::SourceFile;
-use brolga_ir::interp::{self, Interp, Outcome, SimMemory, Val};
 use brolga_ir::text::{self, Expression};
 use brolga_ir::{Level, Module, Type};
-use brolga_jit::{CallError, UntypedFunc};
-use brolga_runtime::{Exception, Runtime};
+use brolga_jit::UntypedFunc;
+use brolga_runtime::Runtime;
 
 use super::dylib::Dylib;
 use super::error::SessionError;
@@ -102,7 +102,7 @@ impl<'m> Evaluator<'m> {
         read.map_err(|findings| Failure::NotCompiled(Box::new(Broken { source, findings }).into()))
     }
 
-    /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took by a clock. What a call changes in its
+    /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took by a clock. A change that a call makes to its
     /// arguments stays changed for the next one. The function is compiled before.
     ///
     /// # Errors
@@ -206,15 +206,7 @@ impl<'m> Evaluator<'m> {
     }
 
     fn unbridged(&self, error: BridgeError) -> Failure {
-        match error {
-            BridgeError::Call(CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
-            BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
-            BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
-                Failure::Refused(error.to_string())
-            }
-            other => Failure::Stopped(other.to_string()),
-        }
+        crate::evaluate::unbridged(&self.interp.module().cx, error)
     }
 
     fn no_method(&self, declared: &Module, function: Type, given: &[Type]) -> Failure {
@@ -232,11 +224,6 @@ impl<'m> Evaluator<'m> {
             types.join(", "),
             methods.join(", ")
         ))
-    }
-
-    fn thrown(&self, exception: &Exception) -> Failure {
-        let ty = exception.type_in(&self.interp.module().cx);
-        Failure::Thrown { ty, text: exception.to_string() }
     }
 
     fn stopped(&mut self, outcome: Outcome) -> Failure {

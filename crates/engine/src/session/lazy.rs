@@ -67,7 +67,7 @@ impl SecondTier {
     }
 }
 
-/// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. Whoever is there later, the body
+/// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. The later of the two, the body
 /// or the cell, does so.
 pub(crate) fn provide(
     shared: &Shared,

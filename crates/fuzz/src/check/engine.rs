@@ -9,7 +9,7 @@
 use super::outcome::Outcome;
 use super::verify;
 use brolga_engine::Stages;
-use brolga_ir::interp::{Interp, Options, Outcome as End, SimMemory, Val};
+use brolga_interp::{Interp, Options, Outcome as End, SimMemory, Val};
 use brolga_ir::module::Literal;
 use brolga_ir::{Const, Context, FuncId, Level, Module, Type};
 use brolga_opt::{Cx, OptLevel};

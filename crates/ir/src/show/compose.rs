@@ -1,6 +1,6 @@
 //! Composite values as Julia's `show` and `print` write them.
 //!
-//! Whoever holds values says through [`Graph`] what each is made of; the interpreter and the run time do, so that a value
+//! A holder of values says through [`Graph`] what each is made of; the interpreter and the run time do, so that a value
 //! looks the same wherever it lives. Inside a container whose element type says what an element is, the element is written
 //! without its own mark, so each part is written knowing the type that its surroundings announce:
 //!

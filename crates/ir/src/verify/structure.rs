@@ -1,9 +1,8 @@
 //! Structure: blocks and their ends, and what has a fixed place or a fixed number of parts.
 
 use super::{Checker, Site};
-use crate::builtin::Builtin;
 use crate::entity::{Block, Inst};
-use crate::intrinsic::{Arity, Intrinsic, Shape};
+use crate::intrinsic::Arity;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
@@ -161,128 +160,18 @@ impl Checker<'_> {
     pub(super) fn counts(&mut self, inst: Inst) -> bool {
         let func = self.func;
         let given = func.args(inst).len();
-        let wanted = self.operand_arity(inst);
+        let wanted = func.op(inst).operands(func.level);
         if !wanted.allows(given) {
             self.at(inst, StructureRule::OperandCount { given, wanted });
             return false;
         }
-        let (least, most) = self.result_arity(inst);
         let given = func.results(inst).len();
-        if !(least..=most).contains(&given) {
+        let wanted = func.op(inst).results(func.level);
+        if !wanted.allows(given) {
+            let (least, most) = (usize::from(wanted.min), wanted.max.map_or(usize::MAX, usize::from));
             self.at(inst, StructureRule::ResultCount { given, least, most });
             return false;
         }
         true
-    }
-
-    fn operand_arity(&self, inst: Inst) -> Arity {
-        let func = self.func;
-        let exactly = |n: usize| Arity::exactly(n.min(255) as u8);
-        match func.op(inst) {
-            // The order is gone when a fence is lowered.
-            Op::Intrinsic(Intrinsic::AtomicFence) if func.level == Level::Low => Arity::between(0, 2),
-            Op::Intrinsic(op) => op.arity(),
-            Op::Builtin(op) => op.arity(),
-            Op::Phi | Op::PhiC | Op::GcPreserveBegin | Op::Return => Arity::at_least(0),
-            Op::Copy
-            | Op::Branch
-            | Op::Pi
-            | Op::PopException
-            | Op::ThrowUndefIfNot(_)
-            | Op::GcPreserveEnd
-            | Op::SplatNew(_)
-            | Op::Load(_)
-            | Op::AtomicLoad(_)
-            | Op::TypeOf
-            | Op::PointerFromObjref => Arity::exactly(1),
-            // Calls say more about a wrong number than a number can.
-            Op::ForeignCall(_) | Op::New(_) | Op::CallSymbol(_) | Op::CallArgs(_) => Arity::at_least(0),
-            Op::Call | Op::Invoke(_) | Op::Leave | Op::WriteBarrier => Arity::at_least(1),
-            Op::Upsilon => Arity::between(0, 1),
-            Op::Goto
-            | Op::Unreachable
-            | Op::Enter
-            | Op::GetGlobal(_)
-            | Op::TheException
-            | Op::BoundsCheck(_)
-            | Op::LoopInfo(_)
-            | Op::CodeCoverage
-            | Op::Spend(_)
-            | Op::StaticParameter(_)
-            | Op::StaticDefined(_)
-            | Op::SlotAddr(_)
-            | Op::Safepoint
-            | Op::Alloc(_)
-            | Op::AllocStack(_)
-            | Op::ThreadAddr => Arity::exactly(0),
-            Op::CFunction(_) => Arity::exactly(if self.func.level == Level::High { 1 } else { 0 }),
-            Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::GcLoaded => Arity::exactly(2),
-            Op::AtomicCas(_) | Op::MemCopy => Arity::exactly(3),
-            Op::CallRuntime(f) => exactly(f.params().len()),
-            Op::Lanes(op, _) => op.arity(),
-            Op::Splat(_) | Op::ExtractLane(..) => Arity::exactly(1),
-            Op::InsertLane(..) => Arity::exactly(2),
-            Op::LaneSelect => Arity::exactly(3),
-        }
-    }
-
-    fn result_arity(&self, inst: Inst) -> (usize, usize) {
-        let func = self.func;
-        match func.op(inst) {
-            Op::Goto | Op::Branch | Op::Return | Op::Unreachable => (0, 0),
-            // Statements for their effect: text may give them a type.
-            Op::Enter
-            | Op::Leave
-            | Op::PopException
-            | Op::ThrowUndefIfNot(_)
-            | Op::GcPreserveEnd
-            | Op::LoopInfo(_)
-            | Op::CodeCoverage
-            | Op::Spend(_) => (0, 1),
-            Op::Builtin(Builtin::Ifelse) => (1, 1),
-            // A struct may come back in several registers; how many is part of the types (`calls.rs`).
-            Op::ForeignCall(_) if func.level == Level::Low => (0, usize::from(u16::MAX)),
-            Op::Builtin(_) | Op::Call | Op::Invoke(_) | Op::ForeignCall(_) => (0, 1),
-            Op::Intrinsic(op) => match (op.shape(), func.level) {
-                (Shape::CheckedPair, Level::Low) => (2, 2),
-                (Shape::AtomicFence, Level::Low) => (0, 0),
-                (Shape::AtomicFence | Shape::PtrStore | Shape::AtomicStore | Shape::Foreign, _) => (0, 1),
-                _ => (1, 1),
-            },
-            Op::Phi
-            | Op::Copy
-            | Op::New(_)
-            | Op::SplatNew(_)
-            | Op::Pi
-            | Op::Upsilon
-            | Op::PhiC
-            | Op::GetGlobal(_)
-            | Op::TheException
-            | Op::GcPreserveBegin
-            | Op::BoundsCheck(_)
-            | Op::StaticParameter(_)
-            | Op::StaticDefined(_)
-            | Op::CFunction(_)
-            | Op::Load(_)
-            | Op::AtomicLoad(_)
-            | Op::AtomicRmw(..)
-            | Op::AtomicCas(_)
-            | Op::SlotAddr(_)
-            | Op::Alloc(_)
-            | Op::AllocStack(_)
-            | Op::TypeOf
-            | Op::GcLoaded
-            | Op::PointerFromObjref
-            | Op::CallArgs(_)
-            | Op::ThreadAddr
-            | Op::Lanes(..)
-            | Op::Splat(_)
-            | Op::ExtractLane(..)
-            | Op::InsertLane(..)
-            | Op::LaneSelect => (1, 1),
-            Op::Store(_) | Op::AtomicStore(_) | Op::MemCopy | Op::Safepoint | Op::WriteBarrier => (0, 0),
-            Op::CallSymbol(_) => (0, usize::from(u16::MAX)),
-            Op::CallRuntime(f) => (f.results().len(), f.results().len()),
-        }
     }
 }

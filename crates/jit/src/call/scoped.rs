@@ -86,6 +86,7 @@ use brolga_runtime::Limits;
 use brolga_runtime::heap::{Bits, Root, Scope};
 
 use crate::call::func::{CallError, Callable, LookupError, UntypedFunc, Word};
+use crate::call::typed::check_types;
 use crate::call::value::{Handle, Value, ValueError};
 use crate::cell::IndirectCell;
 use crate::unit::Unit;
@@ -427,21 +428,8 @@ fn scoped<A: ScopedParams, R: Scoped>(
     name: &str,
     ty: &FunctionType,
 ) -> Result<ScopedFunc<A, R>, LookupError> {
-    if A::COUNT != ty.params.len() {
-        let (expected, given) = (ty.params.len(), A::COUNT);
-        return Err(LookupError::Count { name: name.into(), expected, given });
-    }
-    for (at, param) in ty.params.iter().enumerate() {
-        let (rust, fits) = A::stands_for(at, param);
-        if !fits {
-            let (index, julia) = (at + 1, param.name.clone());
-            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-        }
-    }
-    if !R::stands_for(&ty.result) {
-        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-        return Err(LookupError::Result { name: name.into(), julia, rust });
-    }
+    let result = (std::any::type_name::<R>(), R::stands_for(&ty.result));
+    check_types(name, ty, A::COUNT, &A::stands_for, result)?;
     let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
     let fits =
         (leaves, ty.result.leaves.len()) == (func.signature().params.len(), func.signature().results.len());

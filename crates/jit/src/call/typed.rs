@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_codegen::sig::{FunctionType, Signature, ValueType};
 use brolga_runtime::Limits;
 
 use super::by_memory::ByMemory;
@@ -94,6 +94,30 @@ impl IndirectCell {
     }
 }
 
+/// Whether Rust types stand for those of a function. A Rust type comes with its name and whether it stands for the Julia type.
+pub(super) fn check_types(
+    name: &str,
+    ty: &FunctionType,
+    given: usize,
+    param: &dyn Fn(usize, &ValueType) -> (&'static str, bool),
+    (rust, fits): (&'static str, bool),
+) -> Result<(), LookupError> {
+    if given != ty.params.len() {
+        return Err(LookupError::Count { name: name.into(), expected: ty.params.len(), given });
+    }
+    for (at, wanted) in ty.params.iter().enumerate() {
+        let (rust, fits) = param(at, wanted);
+        if !fits {
+            let (index, julia) = (at + 1, wanted.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    match fits {
+        true => Ok(()),
+        false => Err(LookupError::Result { name: name.into(), julia: ty.result.name.clone(), rust }),
+    }
+}
+
 /// The function as one of Rust types, if they stand for its own.
 fn typed<A: Params, R: Value>(
     callable: Callable,
@@ -102,21 +126,8 @@ fn typed<A: Params, R: Value>(
     untyped: impl FnOnce() -> Result<UntypedFunc, LookupError>,
 ) -> Result<TypedFunc<A, R>, LookupError> {
     let name = ty.name.as_str();
-    if A::COUNT != ty.params.len() {
-        let (expected, given) = (ty.params.len(), A::COUNT);
-        return Err(LookupError::Count { name: name.into(), expected, given });
-    }
-    for (at, param) in ty.params.iter().enumerate() {
-        let (rust, fits) = A::stands_for(at, param);
-        if !fits {
-            let (index, julia) = (at + 1, param.name.clone());
-            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-        }
-    }
-    if !R::stands_for(&ty.result) {
-        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-        return Err(LookupError::Result { name: name.into(), julia, rust });
-    }
+    let result = (std::any::type_name::<R>(), R::stands_for(&ty.result));
+    check_types(name, ty, A::COUNT, &A::stands_for, result)?;
     if ty.params.iter().chain([&ty.result]).any(|value| value.memory.is_some()) {
         let by_memory = Some(Arc::new(ByMemory::new(untyped()?, ty)));
         return Ok(TypedFunc { callable, by_memory, signature: PhantomData });

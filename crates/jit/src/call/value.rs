@@ -37,7 +37,7 @@ pub enum ValueError {
         /// How many bytes are.
         valid: usize,
     },
-    /// An undefined reference stands where an object is asked for.
+    /// An undefined reference stands where an object is expected.
     #[error("the result is an undefined reference")]
     Undefined,
 }

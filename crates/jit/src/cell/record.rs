@@ -148,7 +148,7 @@ impl Record {
 
     /// The same, under the lock, which is free afterwards.
     pub(super) fn replace_locked(&self, mut content: MutexGuard<'_, Content>, beginning: Beginning) {
-        // Whoever is short of room waits for the code from the moment on in which nothing leads to it.
+        // A thread that is short of room waits for the code from the moment on in which nothing leads to it.
         let moving = self.jit.moving();
         let (before, selectors) = content.instances.replace_all(beginning);
         self.lead(&mut content);

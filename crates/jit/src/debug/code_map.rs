@@ -11,7 +11,7 @@
 //! loading is known to anybody until just before its memory is returned, so whatever address a thread executes is found;
 //! X3, a unit's number is never used twice.
 //!
-//! **Who may ask.** The index has a lock, held for one insertion, removal or look-up. Whoever holds it neither waits for
+//! **Who may ask.** The index has a lock, held for one insertion, removal or look-up. Its holder neither waits for
 //! another lock nor for the world, so a collector that has stopped the world may ask. A signal handler may not.
 //!
 //! **Listeners** ([`CodeListener`]) are told about units as they come and go: files for profilers, debuggers, unwinders. Of a unit

@@ -73,7 +73,7 @@ impl Entries {
         })
     }
 
-    /// The trampoline of functions that are not compiled, and are interpreted first if that is asked for.
+    /// The trampoline of functions that are not compiled, and are interpreted first if that is requested.
     pub(crate) fn lazy(
         &self,
         signature: &Signature,

@@ -443,19 +443,7 @@ fn check_function(function: &CompiledFunction) -> Result<(), LinkError> {
     if patched.windows(2).any(|pair| pair[0] == pair[1]) {
         return fault("has two relocations in one place");
     }
-    for reloc in &function.relocs {
-        if reloc.offset as usize + reloc.kind.size() > function.code.len() {
-            return fault("has a relocation outside of its code");
-        }
-        let inside = match reloc.target {
-            RelocTarget::Symbol(index) => (index as usize) < function.symbols.len(),
-            RelocTarget::Offset(offset) => offset as usize <= function.code.len(),
-        };
-        if !inside {
-            return fault("has a relocation to nothing");
-        }
-    }
-    Ok(())
+    function.check_relocations().or_else(fault)
 }
 
 fn check_data(object: &DataObject) -> Result<(), LinkError> {

@@ -466,7 +466,7 @@ fn code(name: String, code: Vec<u8>, align: u32) -> CompiledFunction {
     }
 }
 
-/// A static archive. Members are read when they are asked for.
+/// A static archive. Members are read on request.
 #[derive(Clone, Debug)]
 pub struct Archive {
     bytes: Arc<[u8]>,

@@ -1,4 +1,4 @@
-//! Functions that are interpreted until their code is there, so that nobody waits for code that is called once.
+//! Functions that are interpreted until their code is there, so no call waits for code that is called once.
 //!
 //! ```text
 //!   call ──► stub ──► trampoline ──► brolga_interpret ── interprets ──► results
@@ -10,8 +10,8 @@
 //! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
 //! numbers alone. Exceptions are such a reason: code throws them.
 //!
-//! **When code is asked for.** Calls are counted, and what they take (statements: so rounds of loops count, and what is called does). When half of the
-//! calls are used up that may be interpreted, or they have taken as much as is said, code is asked for, once; calls continue being interpreted until it is
+//! **When code is requested.** Calls are counted, and what they take (statements: so rounds of loops count, and what is called does). When half of the
+//! calls are used up that may be interpreted, or they have taken as much as is said, code is requested, once; calls continue being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!
 //! **When what interprets goes.** It is dropped when code is behind the cell, unless that may be evicted (`cell/evict.rs`): then it serves the calls

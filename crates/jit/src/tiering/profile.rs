@@ -12,7 +12,7 @@
 //! less than the number of calls: that is how one sees that there are others.
 //!
 //! **Orderings.** All accesses are relaxed; those of code are plain moves. A cell is one word, so what is read was written, but by
-//! whom and when nobody knows: counts may be lost, and the tags of a line may be those of two threads' calls. Whoever uses a profile
+//! whom and when nobody knows: counts may be lost, and the tags of a line may be those of two threads' calls. The user of a profile
 //! must be right for any content of it. That all sites of code lie in the cells is checked when it is linked.
 //!
 //! | row | operation | order | pairs with | without it |

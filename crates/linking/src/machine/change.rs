@@ -1,6 +1,6 @@
 //! Definitions, and what comes into force in the same step.
 //!
-//! Whoever replaces functions behind slots has several things to say: new bodies, which of the slots that stay belong to another tracker
+//! A replacement of functions behind slots has several parts: new bodies, which of the slots that stay belong to another tracker
 //! now, whose tracker removes what is defined on behalf of others, and which hidden symbols have gone out of use. In steps of their own they
 //! would be seen by halves, and a later one could be refused when the first is in force.
 //!

@@ -1,7 +1,7 @@
 //! Lookups: from names to definitions.
 //!
 //! A search is one pass over the tables, made again whenever a generator has answered: names are matched, dylib by dylib
-//! in the order of the lookup, and only when every name is matched or given up are all of them lodged, in the same step.
+//! in the order of the lookup, and only when every name is matched or abandoned are all of them lodged, in the same step.
 //! So nothing can vanish between matching and lodging, and a lookup that fails has started nothing.
 //!
 //! ```text

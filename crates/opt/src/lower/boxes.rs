@@ -156,7 +156,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What `typeof` gives for a type.
+    /// The value of `typeof` for a type.
     pub(super) fn kind_of_type(&self, ty: Type) -> Type {
         let generic = matches!(self.types.kind(ty), TypeKind::Generic(_));
         let union_all = || self.types.find_builtin(self.cx.names.intern("UnionAll"));

@@ -89,7 +89,7 @@ pub(super) struct Target {
     pub(super) sig: Rc<NativeSignature>,
 }
 
-/// Whether a summary says all that the low form of a function does. What it reads or writes may be other memory there, and
+/// Whether a summary says all that the low form of a function does. The memory that it reads or writes may be other memory there, and
 /// arguments and results in memory are memory that it touches.
 fn holds_in_low_ir(effects: &Effects, data: &CalleeData) -> bool {
     let CalleeData::Symbol { params, results, .. } = data else { return false };

@@ -229,7 +229,7 @@ impl Lowering<'_> {
         if inside.is_empty() || inside.len() == members.len() {
             return Ok(self.truth(!inside.is_empty()));
         }
-        // The shorter list of selectors is asked for.
+        // The shorter list of selectors is tested for.
         let outside: Vec<usize> = (0..members.len()).filter(|n| !inside.contains(n)).collect();
         let negate = outside.len() < inside.len();
         let mut any: Option<Value> = None;

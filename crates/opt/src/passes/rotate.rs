@@ -36,6 +36,7 @@ mod carried_loads;
 
 use crate::facts::Fact;
 use crate::heads::head_phis;
+use crate::loop_copy::jump_block;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
@@ -230,18 +231,6 @@ fn copy_head(
         copies.extend(func.results(inst).zip(func.results(copy)));
     }
     (copies, starts)
-}
-
-/// A new block behind `after` that jumps to `target`.
-fn jump_block(func: &mut Func, after: Block, target: Block) -> Block {
-    let block = func.make_block();
-    func.insert_block_after(block, after);
-    let jump = func.make_inst(Op::Goto, &[], &[target], &[]);
-    if let Some(first) = func.first_inst(target) {
-        func.set_place(jump, func.place(first));
-    }
-    func.append_inst(jump, block);
-    block
 }
 
 fn redirect(func: &mut Func, end: Inst, from: Block, to: Block) {

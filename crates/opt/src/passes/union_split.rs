@@ -18,8 +18,8 @@
 //! **Which types.** A call that may reach more methods than that has a *hint* perhaps: types with which it was made so far
 //! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others continue to the
 //! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
-//! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), where they have methods for these and nothing more frequent was seen. What the results are
-//! carried in, `lower/mixed.rs` decides.
+//! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), where they have methods for these and nothing more frequent was seen. The form in which the results are
+//! carried is decided by `lower/mixed.rs`.
 //!
 //! An inlining hint of the call holds for all calls that it becomes.
 //!

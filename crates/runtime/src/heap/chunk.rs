@@ -14,7 +14,7 @@
 //!
 //! **C1.** A mark bit is written only by the collector while the world is stopped, and read by it and by the one mutator that
 //! owns the block.
-//! **C2.** An address whose chunk is asked for lies in a chunk that is mapped: it is the address of a cell of this heap.
+//! **C2.** An address whose chunk is looked up lies in a chunk that is mapped: it is the address of a cell of this heap.
 
 use std::ptr::NonNull;
 

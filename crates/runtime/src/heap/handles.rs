@@ -36,7 +36,7 @@ use crate::fence::fenced;
 
 use super::object::Object;
 
-/// What is kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file reads no more than its kind.
+/// The record kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file reads no more than its kind.
 pub(crate) enum AtDeath {
     /// The object comes back, with this: the closure that is called with it, which `finalize.rs` knows.
     Visit(Box<dyn Any + Send>),

@@ -149,7 +149,7 @@ mod tests {
     fn the_chunk_of_a_dead_object_serves_the_next_and_is_clear() {
         let mut huge = HugeObjects::default();
         let first = huge.take(CHUNK).unwrap();
-        // SAFETY: nobody else knows the objects; each has the bytes that are asked for.
+        // SAFETY: nobody else knows the objects; each has the bytes that are requested.
         unsafe {
             MarkBit::of(first).set();
             assert_eq!(huge.sweep(None).live_bytes, CHUNK);

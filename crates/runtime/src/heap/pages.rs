@@ -1,7 +1,7 @@
 //! Address space for the heap: aligned mappings of zeroed pages.
 //!
 //! On Unix a mapping costs address space only, until a page is written; elsewhere it comes from the allocator.
-//! Nothing is reserved beyond what is asked for, so a limit on the process's address space is only felt when it is reached.
+//! Nothing is reserved beyond what is requested, so a limit on the process's address space is only felt when it is reached.
 
 use std::ptr::NonNull;
 

@@ -17,7 +17,7 @@
 //! - in adaptive mode, when the last minor one did not *pay*: it visited more objects for a byte that it freed than the last
 //!   full one. A FIFO list does that, whose dead old cells keep the young alive, and a large array of references that is
 //!   written all over, which is looked at as a whole. Then the next `penalty` collections are full, and the penalty doubles until
-//!   a minor one pays again. A minor one that has visited more than twice what the last full one did is *given up* at
+//!   a minor one pays again. A minor one that has visited more than twice what the last full one did is *abandoned* at
 //!   once, and a full one is made instead: so trying costs at most twice as much again.
 
 use super::options::{Generations, HeapOptions};
@@ -48,7 +48,7 @@ pub(crate) struct Outcome {
     pub(crate) freed: usize,
     /// How often it looked at an object.
     pub(crate) visited: usize,
-    /// Whether it is a full one in place of a minor one that was given up.
+    /// Whether it is a full one in place of a minor one that was abandoned.
     pub(crate) gave_up: bool,
 }
 
@@ -93,7 +93,7 @@ impl Policy {
         }
     }
 
-    /// How many objects a minor collection may visit before it is given up.
+    /// How many objects a minor collection may visit before it is abandoned.
     pub(crate) fn most_visits(&self, options: &HeapOptions) -> usize {
         match (options.generations, self.last_full) {
             (Generations::Adaptive, Some((_, visited))) => visited.saturating_mul(2).max(MIN_VISITS),

@@ -9,7 +9,7 @@
 //! | a number of at most 64 bits | likewise, as compiled code does it |
 //! | anything else | under one lock of the runtime; compiled code leaves all of these to us |
 //!
-//! Whoever waits for the lock does not keep collections waiting, so that its holder may allocate. No function of the program is
+//! A thread that waits for the lock does not keep collections waiting, so that its holder may allocate. No function of the program is
 //! called under it: a change that depends on one is tried again when another thread came in between.
 
 use std::sync::TryLockError;

@@ -14,8 +14,8 @@
 
 use std::sync::Arc;
 
+use brolga_interp::{Interp, ObjId, Outcome, Struct, Val};
 use brolga_ir::Context;
-use brolga_ir::interp::{Interp, ObjId, Outcome, Struct, Val};
 use brolga_ir::show::View;
 use brolga_ir::types::Type;
 use rustc_hash::FxHashMap;

@@ -11,7 +11,7 @@
 //! | calls of what is replaceable, of the host, or found at run time | code that is called must be seen to be called |
 //! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
 //!
-//! Code is asked for behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
+//! Code is requested behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
 //! (`crates/jit/src/tiering/interpret.rs`).
 //!
 //! A call that throws, or does not end within [`MAX_STEPS`] statements, is repeated as code: it has had no effect yet.
@@ -23,10 +23,10 @@ use std::sync::Arc;
 
 use brolga_codegen::sig::Abi;
 use brolga_codegen::translate::abi_of;
+use brolga_interp::{Interp, Options, SimMemory};
 use brolga_ir::abi::{NativeSignature, form};
 use brolga_ir::effects::effects;
 use brolga_ir::func::CalleeData;
-use brolga_ir::interp::{Interp, Options, SimMemory};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Value};
 use brolga_jit::{Interpret, Interpreter};
@@ -36,7 +36,7 @@ use crate::session::input::BodySource;
 
 /// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
 const MAX_STEPS: u64 = 2_000;
-/// After how many statements of all calls together code is asked for: they take longer than making it.
+/// After how many statements of all calls together code is requested: they take longer than making it.
 const WORK: u64 = 10_000;
 /// How deep calls may nest.
 const MAX_DEPTH: usize = 64;

@@ -13,7 +13,7 @@
 //!
 //! The source holds the session weakly, as those of cells do. If the session has ended, loops continue as they are.
 //!
-//! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is asked for.
+//! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is requested.
 
 use std::error::Error as AnyError;
 use std::sync::{Arc, Weak};

@@ -57,9 +57,7 @@ impl FuncText<'_> {
                 let ty = self.func.result(inst).map_or(Type::ANY, |v| self.func.ty(v));
                 return write!(w, ", {})", self.cx.types.display(ty));
             }
-            Op::Leave => return self.head(w, "leave", inst),
-            Op::GcPreserveBegin => return self.head(w, "gc_preserve_begin", inst),
-            Op::GcPreserveEnd => return self.head(w, "gc_preserve_end", inst),
+            Op::Leave | Op::GcPreserveBegin | Op::GcPreserveEnd => return self.head(w, op.name(), inst),
             Op::PopException => {
                 self.head(w, "pop_exception", inst)?;
                 return w.write_str("::Nothing");
@@ -91,8 +89,7 @@ impl FuncText<'_> {
             Op::Call => self.dynamic_call(w, inst)?,
             Op::Invoke(callee) | Op::CallSymbol(callee) => self.invoke(w, self.func.callee(callee), inst)?,
             Op::New(ty) | Op::SplatNew(ty) => {
-                let word = if matches!(op, Op::New(_)) { "new" } else { "splatnew" };
-                write!(w, "%{word}({}", self.cx.types.display(ty))?;
+                write!(w, "{}({}", op.name(), self.cx.types.display(ty))?;
                 w.write_str(if args.is_empty() { "" } else { ", " })?;
                 self.list(w, "", inst)?;
             }
@@ -146,11 +143,12 @@ impl FuncText<'_> {
                 }
                 w.write_str("))")?;
             }
-            Op::Load(access) => self.access(w, "load(", inst, access)?,
-            Op::Store(access) => self.access(w, "store(", inst, access)?,
-            Op::AtomicLoad(order) => self.ordered(w, "atomic_load(", inst, order.name())?,
-            Op::AtomicStore(order) => self.ordered(w, "atomic_store(", inst, order.name())?,
-            Op::AtomicCas(order) => self.ordered(w, "atomic_cas(", inst, order.name())?,
+            Op::Load(access) | Op::Store(access) => {
+                self.access(w, &format!("{}(", op.name()), inst, access)?;
+            }
+            Op::AtomicLoad(order) | Op::AtomicStore(order) | Op::AtomicCas(order) => {
+                self.ordered(w, &format!("{}(", op.name()), inst, order.name())?;
+            }
             Op::AtomicRmw(what, order) => {
                 self.ordered(w, &format!("atomic_rmw(:{}, ", what.name()), inst, order.name())?;
             }
@@ -160,20 +158,20 @@ impl FuncText<'_> {
                 let tracked = if data.tracked { ", tracked = true" } else { "" };
                 write!(w, "slot_addr({}; size = {}, align = {align}{tracked})", slot.as_u32(), data.size)?;
             }
-            Op::MemCopy => self.list(w, "mem_copy(", inst)?,
+            Op::MemCopy
+            | Op::Safepoint
+            | Op::TypeOf
+            | Op::WriteBarrier
+            | Op::GcLoaded
+            | Op::PointerFromObjref
+            | Op::ThreadAddr
+            | Op::LaneSelect => self.list(w, &format!("{}(", op.name()), inst)?,
             Op::CallRuntime(entry) => self.list(w, &format!("{entry}("), inst)?,
-            Op::Safepoint => w.write_str("safepoint()")?,
-            Op::Alloc(ty) => write!(w, "alloc({})", self.cx.types.display(ty))?,
-            Op::AllocStack(ty) => write!(w, "alloc_stack({})", self.cx.types.display(ty))?,
-            Op::TypeOf => self.list(w, "type_of(", inst)?,
-            Op::WriteBarrier => self.list(w, "write_barrier(", inst)?,
-            Op::GcLoaded => self.list(w, "gc_loaded(", inst)?,
-            Op::PointerFromObjref => self.list(w, "pointer_from_objref(", inst)?,
+            Op::Alloc(ty) | Op::AllocStack(ty) => write!(w, "{}({})", op.name(), self.cx.types.display(ty))?,
             Op::CallArgs(entry) => {
                 let comma = if args.is_empty() { "" } else { ", " };
                 self.list(w, &format!("call_args({entry}{comma}"), inst)?;
             }
-            Op::ThreadAddr => w.write_str("thread_addr()")?,
             Op::Lanes(what, lanes) => self.list(w, &format!("lanes({what}, {}, ", lanes.name()), inst)?,
             Op::Splat(lanes) => self.list(w, &format!("splat({}, ", lanes.name()), inst)?,
             Op::ExtractLane(lanes, n) => {
@@ -182,7 +180,6 @@ impl FuncText<'_> {
             Op::InsertLane(lanes, n) => {
                 self.list(w, &format!("insert_lane({}, {n}, ", lanes.name()), inst)?
             }
-            Op::LaneSelect => self.list(w, "lane_select(", inst)?,
         }
         self.result_types(w, inst)?;
         match self.func.call_inlining(inst) {

@@ -38,12 +38,12 @@ use crate::entity::{Inst, Value};
 use crate::func::SlotData;
 use crate::intrinsic::{Arity, Intrinsic};
 use crate::lanes::Lanes;
-use crate::op::{Access, Op, Ordering, Region, RmwOp};
+use crate::op::{Access, Level, Op, Ordering, Region, RmwOp};
 use crate::runtime_fn::RuntimeFn;
 use crate::types::Type;
 
-/// The operations with a name of their own.
-const NAMES: [&str; 23] = [
+/// The operations that are read here, beside those of [`Op::PLAIN_LOW`].
+const NAMES: [&str; 15] = [
     "load",
     "store",
     "atomic_load",
@@ -51,22 +51,14 @@ const NAMES: [&str; 23] = [
     "atomic_rmw",
     "atomic_cas",
     "slot_addr",
-    "mem_copy",
-    "safepoint",
     "ifelse",
     "alloc",
     "alloc_stack",
-    "type_of",
-    "write_barrier",
-    "gc_loaded",
-    "pointer_from_objref",
     "call_args",
-    "thread_addr",
     "lanes",
     "splat",
     "extract_lane",
     "insert_lane",
-    "lane_select",
 ];
 
 impl<'a> Body<'_, 'a> {
@@ -126,6 +118,13 @@ impl<'a> Body<'_, 'a> {
             self.count(name, &operands, op.params().len(), at)?;
             return self.set(inst, Op::CallRuntime(op), results, &operands);
         }
+        if let Some(op) = Op::PLAIN_LOW.into_iter().find(|op| op.name() == name) {
+            let Arity { min, max } = op.operands(Level::Low);
+            if max == Some(min) {
+                self.count(name, &operands, usize::from(min), at)?;
+            }
+            return self.set(inst, op, results, &operands);
+        }
         match name {
             "ifelse" => {
                 self.count(name, &operands, 3, at)?;
@@ -167,29 +166,11 @@ impl<'a> Body<'_, 'a> {
                 self.count(name, &operands, 1, at)?;
                 self.slot_addr(inst, operands[0], attributes, at)
             }
-            "mem_copy" => {
-                self.count(name, &operands, 3, at)?;
-                self.set(inst, Op::MemCopy, results, &operands)
-            }
-            "safepoint" => {
-                self.count(name, &operands, 0, at)?;
-                self.set(inst, Op::Safepoint, results, &[])
-            }
             "alloc" | "alloc_stack" => {
                 self.count(name, &operands, 1, at)?;
                 let ty = self.r.ty(operands[0])?;
                 let op = if name == "alloc" { Op::Alloc(ty) } else { Op::AllocStack(ty) };
                 self.set(inst, op, results, &[])
-            }
-            "type_of" | "pointer_from_objref" => {
-                self.count(name, &operands, 1, at)?;
-                let op = if name == "type_of" { Op::TypeOf } else { Op::PointerFromObjref };
-                self.set(inst, op, results, &operands)
-            }
-            "write_barrier" => self.set(inst, Op::WriteBarrier, results, &operands),
-            "gc_loaded" => {
-                self.count(name, &operands, 2, at)?;
-                self.set(inst, Op::GcLoaded, results, &operands)
             }
             "call_args" => {
                 let entry = match operands.first().map(|e| &e.kind) {
@@ -201,20 +182,16 @@ impl<'a> Body<'_, 'a> {
                     None => self.bad(name, "an entry point such as `brolga_apply` first", at),
                 }
             }
-            "lanes" | "splat" | "extract_lane" | "insert_lane" | "lane_select" => {
+            "lanes" | "splat" | "extract_lane" | "insert_lane" => {
                 self.vector(inst, name, &operands, results, at)
-            }
-            "thread_addr" => {
-                self.count(name, &operands, 0, at)?;
-                self.set(inst, Op::ThreadAddr, results, &[])
             }
             _ => {
                 let unknown = ResolveError::UnknownOperation { name: name.to_owned() };
                 let diagnostic = Diagnostic::error(&unknown, at);
                 let known =
                     Intrinsic::ALL.iter().map(|i| i.name()).chain(RuntimeFn::ALL.iter().map(|f| f.symbol()));
-                let near =
-                    if self.r.looks_for_similar() { near(name, known.chain(NAMES)) } else { Vec::new() };
+                let known = known.chain(NAMES).chain(Op::PLAIN_LOW.map(Op::name));
+                let near = if self.r.looks_for_similar() { near(name, known) } else { Vec::new() };
                 self.r.push_near(diagnostic, &near);
                 None
             }
@@ -237,7 +214,6 @@ impl<'a> Body<'_, 'a> {
         let lanes = |n: usize| word(n).and_then(Lanes::from_name);
         let lane = |n: usize| operands.get(n).and_then(|e| integer(e)).and_then(|v| u8::try_from(v).ok());
         let (op, first, count) = match name {
-            "lane_select" => (Some(Op::LaneSelect), 0, 3),
             "splat" => (lanes(0).map(Op::Splat), 1, 1),
             "extract_lane" => (lanes(0).zip(lane(1)).map(|(l, n)| Op::ExtractLane(l, n)), 2, 1),
             "insert_lane" => (lanes(0).zip(lane(1)).map(|(l, n)| Op::InsertLane(l, n)), 2, 2),

@@ -179,7 +179,7 @@ fn low_types() {
         "low-constant: constant memory is written",
         "type-operand: operand 1 of `brolga_print_int` has the type `f64`, not `i64`",
         "low-order: `release` is no order for this access",
-        "type-operand: operand 3 of `memcopy` has the type `f64`, not `i64`",
+        "type-operand: operand 3 of `mem_copy` has the type `f64`, not `i64`",
         "low-align: an alignment of 2^13 bytes does not exist",
         "type-result: `checked_sadd_int` gives `i8`, not `i64`",
         "type-operand: operand 1 of `return` has the type `f64`, not `i64`",

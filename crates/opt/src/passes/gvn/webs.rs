@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All φ are taken to be one value until an operand says otherwise: a φ is the value that those of its operands are about which anything is known,
-//! or itself if they differ. What is left when nothing changes any more is true, and the value dominates the φ: the last edge by which it came
+//! or itself if they differ. The facts that remain when nothing changes any more are true, and the value dominates the φ: the last edge by which it came
 //! into the web lies on every way to it.
 //!
 //! Cost: a few sweeps over the φ; nothing is found where they do not settle within [`MAX_SWEEPS`].

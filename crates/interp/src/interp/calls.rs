@@ -1,0 +1,366 @@
+//! Calls: methods chosen at compile time and at run time, builtins that call, the functions of Base without a body.
+//!
+//! The kind of the callee decides the call, in this order:
+//!
+//! | callee | call |
+//! |---|---|
+//! | has a method in the module for these arguments | a frame |
+//! | the name of a builtin or intrinsic | that operation |
+//! | the name of a function of [`BaseFn`] | its action |
+//! | the name of an operator on numbers | `generic.rs` |
+//! | a type | its constructor: conversion of a number, or the fields in order |
+//! | anything else | `MethodError` |
+//!
+//! An `invoke` names its method by the argument types in the IR. If the module has none for them, the arguments' own types
+//! are tried, and then the rest of the list.
+
+use super::Interp;
+use super::error::{Eval, Fault, Stop};
+use super::exec::{Flow, Then};
+use super::heap::Object;
+use super::value::Val;
+use brolga_ir::base_fn::{BaseAction, BaseFn};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::entity::{Callee, FuncId};
+use brolga_ir::func::{CalleeData, Func};
+use brolga_ir::function_name::bare_name;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::types::{Type, TypeKind};
+
+/// The world of the interpreter's program: later ones are the same, in earlier ones its methods are not there. Natively the first program of
+/// a runtime has this world.
+const FIRST_WORLD: u64 = 2;
+
+impl<'m> Interp<'m> {
+    /// `invoke`: `args` start with the function object.
+    pub(super) fn invoke(&mut self, func: &'m Func, callee: Callee, mut args: Vec<Val>) -> Eval<Flow> {
+        let CalleeData::Method { function, args: types, .. } = func.callee(callee) else {
+            return Err(Fault::Unsupported("an invoke of a symbol in high IR".to_owned()).into());
+        };
+        if args.is_empty() {
+            return Err(Fault::OperandCount { op: "invoke".to_owned(), given: 0 }.into());
+        }
+        let key = (self.frame()?.id, callee);
+        if let Some(&id) = self.invokes.get(&key) {
+            return self.push_call(id, args, Then::Assign);
+        }
+        if let Some(id) = self.module.find_method(*function, types) {
+            self.invokes.insert(key, id);
+            return self.push_call(id, args, Then::Assign);
+        }
+        let object = args.remove(0);
+        self.apply(object, args, Then::Assign)
+    }
+
+    /// Calls a value.
+    pub(super) fn apply(&mut self, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        let types = self.types();
+        let key = callee.ty(types);
+        let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
+        if let Some(id) = self.visible_method(key, &given) {
+            let mut all = Vec::with_capacity(args.len() + 1);
+            all.push(callee);
+            all.extend(args);
+            return self.push_call(id, all, then);
+        }
+        if !self.is_before_program && self.module.is_ambiguous(key, &given) {
+            return Err(self.ambiguous_call(&callee, args));
+        }
+        self.apply_base(callee, args, then)
+    }
+
+    /// The method that a call decided at run time goes to.
+    fn visible_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
+        if self.is_before_program { None } else { self.module.find_method(function, args) }
+    }
+
+    /// Makes a call in another world. A world before the program has none of its methods, so no frame runs in it: it ends with this look-up.
+    fn apply_in_world(
+        &mut self,
+        is_before_program: bool,
+        callee: Val,
+        args: Vec<Val>,
+        then: Then,
+    ) -> Eval<Flow> {
+        let outside = std::mem::replace(&mut self.is_before_program, is_before_program);
+        let flow = self.apply(callee, args, then);
+        self.is_before_program = outside;
+        flow
+    }
+
+    /// Does what a value does that has no method for its arguments.
+    fn apply_base(&mut self, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        let types = self.types();
+        let key = callee.ty(types);
+        match *types.kind(key) {
+            TypeKind::Function(name) => {
+                let text = self.module.cx.names.text(name.name);
+                let bare = bare_name(text);
+                if let Some(builtin) = Builtin::from_name(bare) {
+                    return self.builtin(builtin, args, then);
+                }
+                if let Some(intrinsic) = Intrinsic::from_name(bare) {
+                    return self.intrinsic_function(intrinsic, args, then);
+                }
+                if let Some(function) = BaseFn::from_name(text) {
+                    return self.base_fn(function, args, then);
+                }
+                match self.generic(bare, &args)? {
+                    Some(val) => self.returned(val, then),
+                    None => Err(self.method_error(&callee, args)),
+                }
+            }
+            TypeKind::TypeOf(of) => match self.construct(of, &args)? {
+                Some(val) => self.returned(val, then),
+                None => Err(self.method_error(&callee, args)),
+            },
+            _ => Err(self.method_error(&callee, args)),
+        }
+    }
+
+    /// An intrinsic called as a function: a conversion gets its target as first argument.
+    fn intrinsic_function(&mut self, op: Intrinsic, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
+        if op.shape() == Shape::AtomicModify && !matches!(then, Then::Assign) {
+            return Err(Fault::Unsupported(format!("`{op}` as the function of another")).into());
+        }
+        let mut target = None;
+        if op.takes_type() && !args.is_empty() {
+            let ty = args.remove(0);
+            target = Some(self.type_operand(op.name(), &ty)?);
+        }
+        match self.intrinsic(op, target, args)? {
+            Flow::Value(val) => self.returned(val, then),
+            other => Ok(other),
+        }
+    }
+
+    /// The default constructors: a number converted, or a struct from all its fields.
+    pub(super) fn construct(&mut self, ty: Type, args: &[Val]) -> Eval<Option<Val>> {
+        let types = self.types();
+        if let ([arg], Some(_)) = (args, types.primitive(ty)) {
+            return self.convert_number(ty, arg);
+        }
+        let Some(fields) = types.fields(ty) else { return Ok(None) };
+        if !types.is_concrete(ty) || fields.len() != args.len() {
+            return Ok(None);
+        }
+        let mut vals = Vec::with_capacity(args.len());
+        for (field, arg) in fields.iter().zip(args) {
+            if self.is_a(arg, field.ty) {
+                vals.push(arg.clone());
+                continue;
+            }
+            // The default constructor converts, and only numbers convert here.
+            match self.convert_number(field.ty, arg)? {
+                Some(val) => vals.push(val),
+                None => return Ok(None),
+            }
+        }
+        self.new_struct(ty, vals).map(Some)
+    }
+
+    /// The builtins that call a function.
+    pub(super) fn calling_builtin(&mut self, builtin: Builtin, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
+        match builtin {
+            Builtin::Invokelatest => {
+                let callee = args.remove(0);
+                self.apply_in_world(false, callee, args, then)
+            }
+            Builtin::InvokeInWorld => {
+                // A world is a `UInt64`, or an `Int64` that is not negative.
+                let world = match &args[0] {
+                    Val::Bits { ty: Type::UINT64, bits } => u64::try_from(*bits).ok(),
+                    other => other.as_int64().and_then(|world| u64::try_from(world).ok()),
+                };
+                let Some(world) = world else {
+                    return Err(self.type_error(builtin.name(), Type::UINT64, args[0].clone()));
+                };
+                let callee = args.remove(1);
+                let rest = args.split_off(1);
+                self.apply_in_world(world < FIRST_WORLD, callee, rest, then)
+            }
+            Builtin::Invoke => {
+                let rest = args.split_off(2);
+                let (callee, signature) = (args[0].clone(), args[1].clone());
+                let signature = self.type_operand("invoke", &signature)?;
+                let found = match self.types().tuple_elements(signature) {
+                    Some(types) => self.visible_method(callee.ty(self.types()), types),
+                    None => None,
+                };
+                match found {
+                    Some(id) => {
+                        let mut all = vec![callee];
+                        all.extend(rest);
+                        self.push_call(id, all, then)
+                    }
+                    // Base has methods that no text gives a body for.
+                    None => {
+                        let declared = self.types().tuple_elements(signature).unwrap_or_default();
+                        let fits = declared.len() == rest.len()
+                            && rest.iter().zip(declared).all(|(arg, &ty)| self.is_a(arg, ty));
+                        match fits {
+                            true => self.apply_base(callee, rest, then),
+                            false => Err(self.method_error(&callee, rest)),
+                        }
+                    }
+                }
+            }
+            Builtin::Applicable => {
+                let callee = args.remove(0);
+                let types = self.types();
+                let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
+                let found = self.visible_method(callee.ty(types), &given).is_some();
+                self.returned(Val::bool(found), then)
+            }
+            _ => {
+                // `_apply_iterate(iterate, f, containers...)`
+                let containers = args.split_off(2);
+                let callee = args.remove(1);
+                let mut all = Vec::new();
+                for container in containers {
+                    self.collect(&container, &mut all)?;
+                }
+                self.apply(callee, all, then)
+            }
+        }
+    }
+
+    /// The elements that iterating over a container gives.
+    fn collect(&mut self, container: &Val, into: &mut Vec<Val>) -> Eval<()> {
+        if let Some(elements) = self.tuple_elements(container) {
+            into.extend(elements);
+            return Ok(());
+        }
+        if let &Val::Object { id, .. } = container {
+            let range = match self.heap.get(id) {
+                Some(Object::Array(array)) => Some((array.memory, array.offset, array.length())),
+                Some(Object::Memory(memory)) => Some((id, 0, memory.length)),
+                _ => None,
+            };
+            if let Some((memory, offset, length)) = range {
+                self.reserve(length)?;
+                for n in 0..length as i64 {
+                    match self.element(memory, offset.wrapping_add(n))? {
+                        Some(val) => into.push(val),
+                        None => return Err(self.exception("UndefRefError", Vec::new())),
+                    }
+                }
+                return Ok(());
+            }
+        }
+        let ty = self.type_text(container.ty(self.types()));
+        Err(Fault::Unsupported(format!("iterating over a `{ty}`: only tuples and arrays are known")).into())
+    }
+
+    // ----- functions of Base without a body -----
+
+    fn base_fn(&mut self, function: BaseFn, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        if !function.arity().allows(args.len()) {
+            let callee = Val::Singleton(self.types().base_function(function.name()));
+            return Err(self.method_error(&callee, args));
+        }
+        match function.action() {
+            BaseAction::Rethrow => Err(self.rethrown(args.first())),
+            BaseAction::Print { .. } if args.first().is_some_and(|io| self.is_io(io)) => {
+                let callee = Val::Singleton(self.types().function(self.name(function.name())));
+                Err(self.method_error(&callee, args))
+            }
+            BaseAction::Print { newline } => {
+                for arg in &args {
+                    let bytes = self.print_bytes(arg)?;
+                    self.output.write(&bytes);
+                }
+                if newline {
+                    self.output.write(b"\n");
+                }
+                self.returned(Val::NOTHING, then)
+            }
+            BaseAction::Text | BaseAction::Shown
+                if args.iter().any(|arg| self.types().has_own_text(arg.ty(self.types()))) =>
+            {
+                let callee = Val::Singleton(self.types().function(self.name(function.name())));
+                Err(self.method_error(&callee, args))
+            }
+            BaseAction::Text => {
+                let mut bytes = Vec::new();
+                for arg in &args {
+                    bytes.extend(self.print_bytes(arg)?);
+                }
+                let text = self.new_string(bytes)?;
+                self.returned(text, then)
+            }
+            BaseAction::Shown => {
+                let bytes = self.shown_bytes(&args[0])?;
+                let text = self.new_string(bytes)?;
+                self.returned(text, then)
+            }
+            BaseAction::Throw(_) => Err(self.base_exception(function, &args)?),
+        }
+    }
+
+    /// An exception, or the one that is being handled, as it is thrown again.
+    pub(super) fn rethrown(&mut self, exception: Option<&Val>) -> Stop {
+        match exception.or(self.exceptions.last()) {
+            Some(exception) => Stop::Throw(exception.clone()),
+            None => self.message("ErrorException", "rethrow() not allowed outside a catch block"),
+        }
+    }
+
+    /// Whether a value is something to print into.
+    fn is_io(&self, val: &Val) -> bool {
+        self.find_type("IO").is_some_and(|io| self.is_a(val, io))
+    }
+
+    /// The exception that a throwing function of the table makes of its arguments.
+    pub(super) fn base_exception(&mut self, function: BaseFn, args: &[Val]) -> Eval<Stop> {
+        let name = match function.action() {
+            BaseAction::Throw(name) => name,
+            _ => "ErrorException",
+        };
+        Ok(match (function, args) {
+            (BaseFn::ThrowBoundserror, [array, index @ ..]) => match index {
+                [index] => self.bounds_error(array.clone(), index.clone()),
+                _ => match self.find_type(name) {
+                    Some(ty) => Stop::Throw(self.new_struct(ty, vec![array.clone()])?),
+                    None => self.exception(name, Vec::new()),
+                },
+            },
+            (BaseFn::ThrowInexacterror, [func, ..]) if !matches!(func, Val::Symbol(_)) => {
+                self.type_error("InexactError", Type::SYMBOL, func.clone())
+            }
+            (BaseFn::ThrowInexacterror, [func, ty, val]) => {
+                let rest = self.new_tuple(vec![ty.clone(), val.clone()])?;
+                self.exception(name, vec![func.clone(), rest])
+            }
+            (function, args) if function.throws_numbers() => {
+                let (symbol, numbers) = args.split_at(usize::from(function.takes_symbol()).min(args.len()));
+                let symbol = symbol.first().map(|symbol| self.printed(symbol)).transpose()?;
+                let texts = numbers.iter().map(|x| self.printed(x)).collect::<Eval<Vec<String>>>()?;
+                let first = numbers.first().cloned().unwrap_or(Val::NOTHING);
+                let ty = self.type_text(first.ty(self.types()));
+                let text = function.thrown_text(&symbol.unwrap_or_default(), &texts, &ty);
+                match (name, text.unwrap_or_default()) {
+                    ("DomainError", text) => self.domain_error(&first, &text)?,
+                    (_, text) => self.message(name, &text),
+                }
+            }
+            _ => {
+                let mut text = Vec::new();
+                for arg in args {
+                    text.extend(self.print_bytes(arg)?);
+                }
+                let text = self.new_string(text)?;
+                self.exception(name, vec![text])
+            }
+        })
+    }
+
+    fn domain_error(&mut self, val: &Val, text: &str) -> Eval<Stop> {
+        let text = self.new_string(text.as_bytes().to_vec())?;
+        Ok(self.exception("DomainError", vec![val.clone(), text]))
+    }
+
+    fn printed(&mut self, val: &Val) -> Eval<String> {
+        Ok(String::from_utf8_lossy(&self.print_bytes(val)?).into_owned())
+    }
+}
