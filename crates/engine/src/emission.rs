@@ -15,7 +15,6 @@
 //! **Errors.** All functions of a wave are tried; the error is that of the first one in the order of the program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -24,36 +23,10 @@ use brolga_ir::{Func, FuncId, Level};
 use brolga_opt::Cx;
 
 use crate::error::Error;
-use crate::options::Progress;
+use crate::options::{BuildReport, Progress};
 use crate::pipeline::{Pipeline, Run};
 use crate::stages::dispatches;
 use crate::sync::lock;
-
-/// How an image was made.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct BuildReport {
-    /// How many functions have code.
-    pub functions: usize,
-    /// How long passes took.
-    pub optimise: Duration,
-    /// How long code generation took.
-    pub generate: Duration,
-    /// How long each thread was at work.
-    pub threads: Vec<Duration>,
-}
-
-impl fmt::Display for BuildReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
-        let (optimise, generate) = (ms(&self.optimise), ms(&self.generate));
-        write!(f, "{} functions, passes {optimise:.1} ms, code {generate:.1} ms", self.functions)?;
-        self.threads
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, time)| write!(f, ", thread {at} {:.1} ms", ms(time)))
-    }
-}
 
 type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
 type ToldReport = dyn Fn(&BuildReport) + Send + Sync;

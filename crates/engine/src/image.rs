@@ -52,9 +52,8 @@ use crate::options::{Options, tier};
 use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
 
-pub use crate::emission::BuildReport;
 pub use crate::library::{Library, LibraryImage};
-pub use crate::options::Progress;
+pub use crate::options::{BuildReport, Progress};
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;

@@ -1,5 +1,6 @@
 //! Options of an [`Engine`](crate::Engine).
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Doors, Output, RuntimeOptions, Traces};
 
-use crate::emission::BuildReport;
 use crate::error::Error;
 
 /// Objects and frames that a collection under stress may look at without being rarer afterwards.
@@ -53,6 +53,32 @@ pub struct Options {
     pub(crate) report: Option<Box<dyn Fn(&BuildReport) + Send + Sync>>,
     /// Hears how far the build of an image is.
     pub(crate) progress: Option<Box<dyn Fn(Progress<'_>) + Send + Sync>>,
+}
+
+/// How an image was made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct BuildReport {
+    /// How many functions have code.
+    pub functions: usize,
+    /// How long passes took.
+    pub optimise: Duration,
+    /// How long code generation took.
+    pub generate: Duration,
+    /// How long each thread was at work.
+    pub threads: Vec<Duration>,
+}
+
+impl fmt::Display for BuildReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        let (optimise, generate) = (ms(&self.optimise), ms(&self.generate));
+        write!(f, "{} functions, passes {optimise:.1} ms, code {generate:.1} ms", self.functions)?;
+        self.threads
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, time)| write!(f, ", thread {at} {:.1} ms", ms(time)))
+    }
 }
 
 /// A step of the build of an image is done: a function has its low form, or machine code for one of the targets.
