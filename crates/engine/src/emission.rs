@@ -23,13 +23,10 @@ use brolga_ir::{Func, FuncId, Level};
 use brolga_opt::Cx;
 
 use crate::error::Error;
-use crate::options::{BuildReport, Progress};
+use crate::options::{BuildReport, Progress, ToldProgress, ToldReport};
 use crate::pipeline::{Pipeline, Run};
 use crate::stages::dispatches;
 use crate::sync::lock;
-
-type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
-type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
 
 /// The threads that make an image, and those who hear of it.
 pub(crate) struct Emission<'a> {

@@ -50,10 +50,14 @@ pub struct Options {
     /// By how many threads images are made; none are one.
     pub(crate) image_threads: usize,
     /// Hears how an image was made.
-    pub(crate) report: Option<Box<dyn Fn(&BuildReport) + Send + Sync>>,
+    pub(crate) report: Option<Box<ToldReport>>,
     /// Hears how far the build of an image is.
-    pub(crate) progress: Option<Box<dyn Fn(Progress<'_>) + Send + Sync>>,
+    pub(crate) progress: Option<Box<ToldProgress>>,
 }
+
+/// Who hears how far the build of an image is, and how it went.
+pub(crate) type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
+pub(crate) type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
 
 /// How an image was made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
