@@ -243,7 +243,7 @@ pub use brolga_engine::Workers;
 #[doc(inline)]
 pub use brolga_cache as cache;
 pub use brolga_engine::{
-    Broken, Counted, CpuTarget, Failure, Fault, Verdict, emit, image, read_unit, session,
+    Broken, Counted, CpuTarget, Failure, Fault, KeptRun, Verdict, emit, image, read_unit, session,
 };
 #[cfg(feature = "explore")]
 pub use brolga_explore as explore;

@@ -378,3 +378,56 @@ fn a_redis_server_is_shared_and_may_go_away() {
     assert_eq!(seen(&program, options(&alone), &CALLS), expected);
     assert!(stats(&alone).hits == 0 && stats(&alone).errors > 0, "{}", stats(&alone));
 }
+
+#[test]
+fn a_run_is_found_by_its_text_and_nothing_is_read() {
+    let calls = ["total(4)", "guarded(5)", "area(Square(7))", "chain(1000)", "inverse(0)", "step(2)"];
+    for level in [OptLevel::O0, OptLevel::O2] {
+        for call in calls {
+            let (store, program) = (InMemory::new(), program(SOURCE));
+            let how = |cache: &Arc<Cache>| options(cache).opt_level(level);
+            let text = |outcome: Result<String, brolga::Failure>| match outcome {
+                Ok(value) => value,
+                Err(failure) => failure.to_string(),
+            };
+            let first = cache_of(&store);
+            let engine = Engine::new(how(&first)).unwrap();
+            assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).is_none());
+            let read = program.call(call).unwrap();
+            let mut evaluator = Evaluator::native(&program, &engine).keeping_run(call);
+            let expected = text(evaluator.call(&read));
+            first.flush();
+            let second = cache_of(&store);
+            let engine = Engine::new(how(&second)).unwrap();
+            let run = engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).expect(call);
+            assert_eq!(text(run.evaluator().call(run.call())), expected, "{call}");
+            assert_eq!(text(run.evaluator().call(run.call())), expected, "each call starts afresh: {call}");
+            // Another text, name, call or level is another run.
+            let other = SOURCE.replace("STEPS::Int64 = 40", "STEPS::Int64 = 41");
+            assert!(engine.kept_run("cache.jlir", other.as_bytes(), call).is_none());
+            assert!(engine.kept_run("other.jlir", SOURCE.as_bytes(), call).is_none());
+            assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), "chain(7)").is_none());
+            let engine = Engine::new(options(&second).opt_level(OptLevel::O1)).unwrap();
+            assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).is_none());
+        }
+    }
+}
+
+#[test]
+fn a_damaged_run_is_none() {
+    let (store, program, call) = (InMemory::new(), program(SOURCE), "total(4)");
+    let first = cache_of(&store);
+    let engine = Engine::new(options(&first)).unwrap();
+    let mut evaluator = Evaluator::native(&program, &engine).keeping_run(call);
+    let expected = evaluator.call(&program.call(call).unwrap()).unwrap();
+    first.flush();
+    for seed in 0..60 {
+        *store.damage.lock().unwrap() = Some(Rng::new(seed));
+        let engine = Engine::new(options(&cache_of(&store))).unwrap();
+        assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).is_none());
+    }
+    *store.damage.lock().unwrap() = None;
+    let engine = Engine::new(options(&cache_of(&store))).unwrap();
+    let run = engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).unwrap();
+    assert_eq!(run.evaluator().call(run.call()).unwrap(), expected);
+}

@@ -348,3 +348,36 @@ fn functions_that_gain_and_their_callers_have_versions() {
 
 #[path = "support/doors.rs"]
 mod doors;
+
+#[test]
+fn an_image_is_the_same_by_any_number_of_threads() {
+    for targets in ["native", "generic;x86-64-v2,clone_all"] {
+        let by = |threads| {
+            let options = crate::doors::open(Options::new()).cpu_targets(targets).unwrap();
+            built(SOURCE, &options.image_threads(threads))
+        };
+        let one = by(1);
+        for threads in [0, 2, 3, 8] {
+            assert!(by(threads) == one, "{threads} threads for {targets}");
+        }
+    }
+}
+
+#[test]
+fn all_functions_are_steps_of_a_build_by_several_threads() {
+    use std::sync::{Arc, Mutex};
+    let (steps, report) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(None)));
+    let (told, reported) = (steps.clone(), report.clone());
+    let options = crate::doors::open(Options::new()).image_threads(2);
+    let options = options.progress(move |step| told.lock().unwrap().push((step.done, step.of)));
+    let options = options.image_report(move |made| *reported.lock().unwrap() = Some(made.clone()));
+    built(SOURCE, &options);
+    let report: image::BuildReport = report.lock().unwrap().take().unwrap();
+    let functions = program(SOURCE).module().func_count();
+    assert_eq!((report.functions, report.threads.len()), (functions, 2));
+    let mut steps = std::mem::take(&mut *steps.lock().unwrap());
+    steps.sort_unstable();
+    // A low form and machine code for each.
+    let expected: Vec<(usize, usize)> = (1..=2 * functions).map(|done| (done, 2 * functions)).collect();
+    assert_eq!(steps, expected);
+}

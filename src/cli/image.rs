@@ -1,14 +1,16 @@
 //! `brolga image build FILE -o app.so`: a program compiled ahead of time, into a file that `brolga run --image` opens, a library that C
-//! programs link with, or an executable.
+//! programs link with, or an executable; or programs as a package for sessions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use brolga::image::{self, Library, Linker, Run};
+use brolga::image::{self, BuildReport, Library, Linker, Run};
+use brolga::session::PackageBuild;
 
 use super::progress::Bars;
-use super::report::{Stop, out};
-use super::{Done, Level, input, roots};
+use super::report::{Stop, err, out};
+use super::{Done, Level, doors, input, roots, statements};
 
 /// The file with the run time of executables.
 const RUNTIME: &str = "libbrolga_capi.a";
@@ -32,8 +34,9 @@ enum Command {
                   brolga image build examples/fib.jlir -o libfib.so --export fib --header fib.h"
 )]
 struct Build {
-    /// The program; `-` reads the standard input
-    file: String,
+    /// The program; `-` reads the standard input. Several make a package, in this order: each sees those before it
+    #[arg(required = true)]
+    files: Vec<String>,
     /// Where to write the image. An image that is there stays whole until the new one is
     #[arg(short, long, value_name = "FILE")]
     output: String,
@@ -65,13 +68,37 @@ struct Build {
     /// The run time of executables, `libbrolga_capi.a`: the one beside this program unless it is given
     #[arg(long, value_name = "FILE", requires = "executable")]
     runtime: Option<PathBuf>,
+    /// Make a package: code that a session links when it is first needed, and that is redefined, tiered up and removed like code that was compiled there
+    #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library", "executable", "target"])]
+    package: bool,
+    /// The package has code of both tiers; functions go to the second after so many calls
+    #[arg(long, value_name = "CALLS", requires = "package")]
+    tiered: Option<u32>,
+    /// Build on another package, which has to be open wherever this one is
+    #[arg(long = "needs", value_name = "PACKAGE", requires = "package")]
+    needs: Vec<PathBuf>,
+    /// Build against a program that will be there where the package is opened, of which it has nothing itself
+    #[arg(long, value_name = "PROGRAM", requires = "package")]
+    against: Vec<String>,
+    /// Compile only the functions that the statements of this file name: one `precompile f(Int64)` a line, as `brolga run --trace-compile` writes them
+    #[arg(long, value_name = "FILE", requires = "package")]
+    statements: Option<String>,
     /// How the roots of objects are found while functions run: `linked` frames, or tables for each call (`maps`)
     #[arg(long, value_name = "HOW", value_parser = roots)]
     roots: Option<brolga::Roots>,
+    /// Say afterwards how long passes and code generation took, by thread, and the most memory that the process had
+    #[arg(long, conflicts_with = "package")]
+    timings: bool,
     #[command(flatten)]
     level: Level,
     #[command(flatten)]
     bars: Bars,
+}
+
+/// The most memory that the process had at once, where the system says it.
+fn peak() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    Some(status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned())
 }
 
 /// The targets that the command or the environment names.
@@ -83,6 +110,19 @@ fn targets(build: &Build) -> String {
 
 pub(crate) fn run(args: &Args) -> Done {
     let Command::Build(build) = &args.command;
+    let report: Arc<Mutex<Option<BuildReport>>> = Arc::default();
+    let done = make(build, &report);
+    let report = report.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(report) = report.as_ref().filter(|_| build.timings) {
+        err(match peak() {
+            Some(bytes) => format!("{report}, peak memory {bytes}"),
+            None => report.to_string(),
+        });
+    }
+    done
+}
+
+fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
     let targets = targets(build);
     if targets.trim() == "help" {
         let help = image::targets_help().map_err(|error| Stop::System(error.to_string()))?;
@@ -90,9 +130,17 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
     let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
-    let program = input::program(&build.file)?;
+    let options = options.roots(build.roots.unwrap_or_default()).image_threads(threads());
+    let shown = report.clone();
+    let options = options.image_report(move |made| {
+        *shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+    });
+    let file = match build.files.as_slice() {
+        [file] if !build.package => file,
+        _ => return package(build),
+    };
+    let program = input::program(file)?;
     let progress = build.bars.begin("image", 2 * program.module().func_count());
-    let options = options.roots(build.roots.unwrap_or_default());
     let options = options.progress(move |step| progress.stand(step.symbol, step.done, step.of));
     let refused = |error| match error {
         brolga::Error::NotNative(reasons) => Stop::not_native(&program, &[reasons]),
@@ -113,6 +161,53 @@ pub(crate) fn run(args: &Args) -> Done {
         image::write(path, made.header.as_bytes())?;
     }
     Ok(image::write(&build.output, &made.image)?)
+}
+
+/// Builds a package, with the options of `brolga run`.
+fn package(build: &Build) -> Done {
+    if build.executable || build.header.is_some() || !build.exports.is_empty() || build.export_all {
+        let text = "executables and libraries for C are made of one program; several make a package";
+        return Err(Stop::Usage(text.to_owned()));
+    }
+    let name = Path::new(&build.output).file_stem().unwrap_or_default().to_string_lossy();
+    let mut made = PackageBuild::new(name.into_owned()).threads(threads());
+    if let Some(calls) = build.tiered {
+        made = made.tiered(calls);
+    }
+    for path in &build.needs {
+        made = made.needs(path);
+    }
+    for file in &build.against {
+        let (name, bytes) = input::bytes(file)?;
+        made = made.against(name, bytes);
+    }
+    if let Some(path) = &build.statements {
+        let (name, bytes) = input::bytes(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        made = made.only(statements::read(&text).map_err(|line| {
+            Stop::Input(format!("{name}:{line}: this is no statement such as `precompile f(Int64)`"))
+        })?);
+    }
+    let mut programs = Vec::with_capacity(build.files.len());
+    for file in &build.files {
+        programs.push(input::bytes(file)?);
+    }
+    let programs: Vec<(&str, &[u8])> =
+        programs.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    let options = doors::options(false).opt_level(build.level.level).roots(build.roots.unwrap_or_default());
+    let package = made.build(&programs, options).map_err(Stop::session)?;
+    for (function, reason) in &package.left_out {
+        err(format!("no code for {function}: {reason}"));
+    }
+    Ok(image::write(&build.output, &package.bytes)?)
+}
+
+/// Half of the processors, or as many as the variable `BROLGA_IMAGE_THREADS` says.
+#[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
+fn threads() -> usize {
+    let told = std::env::var("BROLGA_IMAGE_THREADS").ok().and_then(|text| text.trim().parse().ok());
+    let half = || std::thread::available_parallelism().map_or(1, |processors| processors.get() / 2);
+    told.unwrap_or_else(half).max(1)
 }
 
 /// The C compiler, and the run time beside this program or in `lib` beside its folder.

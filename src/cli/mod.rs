@@ -31,6 +31,7 @@ mod reduce;
 mod repl;
 mod report;
 mod run;
+mod statements;
 mod test;
 mod top;
 mod verify;

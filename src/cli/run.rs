@@ -1,19 +1,22 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brolga::cache::Cache;
 use brolga::events::EventListener;
+use brolga::image;
 use brolga::ir::Module;
+use brolga::ir::text::Call;
 use brolga::observe::{self, Live, Several, Trace};
 use brolga::session::{self, Session, Workers};
 use brolga::{Engine, Evaluator, Failure, Fuel, Limits, Program, Runtime};
 
 use super::caching::Caching;
 use super::report::{Stop, err, out};
-use super::{Done, How, cached, evaluator, input};
+use super::statements::Statements;
+use super::{Done, How, cached, evaluator, input, limited};
 
 /// Runs a program: its `main()`, or a call whose value is printed.
 #[derive(Debug, clap::Args)]
@@ -26,7 +29,7 @@ pub(crate) struct Args {
     /// The program, in the text form or as a dump of Julia's typed IR; `-` reads the standard input
     #[arg(required_unless_present = "image")]
     file: Option<String>,
-    /// Run the code of an image that `brolga image build` has written
+    /// Run the code of an image or package that `brolga image build` has written
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "interp"])]
     image: Option<String>,
     /// Make this call instead of `main()` and print its value as Julia would
@@ -39,6 +42,15 @@ pub(crate) struct Args {
     /// Write what was compiled and collected, with times and threads, in the trace-event format, which Perfetto opens
     #[arg(long, value_name = "FILE", conflicts_with = "interp")]
     trace: Option<String>,
+    /// Write a precompile statement for each function that is compiled, for `brolga image build --statements`; `-` is the standard error
+    #[arg(long, value_name = "FILE", conflicts_with = "interp")]
+    trace_compile: Option<String>,
+    /// Add to the statements how long each took
+    #[arg(long, requires = "trace_compile")]
+    trace_compile_timing: bool,
+    /// Say afterwards which functions were compiled although the package has code for them, and why
+    #[arg(long, requires = "image")]
+    recompiled: bool,
     /// Show a table of stages and events afterwards
     #[arg(long, conflicts_with = "interp")]
     stats: bool,
@@ -54,54 +66,128 @@ pub(crate) struct Args {
     caching: Caching,
 }
 
+/// The call of a program for which none is named.
+const MAIN: &str = "main()";
+
+/// What a run tells about itself.
+#[derive(Default)]
+struct Listeners {
+    trace: Option<Arc<Trace>>,
+    statements: Option<Arc<Statements>>,
+}
+
+impl Listeners {
+    fn new(args: &Args) -> Listeners {
+        let trace = (args.stats || args.trace.is_some()).then(|| Arc::new(Trace::new()));
+        let statements = args.trace_compile.as_ref().map(|_| Statements::new(args.trace_compile_timing));
+        Listeners { trace, statements: statements.map(Arc::new) }
+    }
+
+    /// Tells them, and another one, what happens in a run time.
+    fn listen(&self, runtime: &Runtime, another: Option<Arc<dyn EventListener>>) {
+        let mut all: Vec<Arc<dyn EventListener>> = another.into_iter().collect();
+        all.extend(self.trace.clone().map(|trace| trace as Arc<dyn EventListener>));
+        all.extend(self.statements.clone().map(|statements| statements as Arc<dyn EventListener>));
+        // The run time is new: nobody listens yet.
+        let _is_first = match all.len() {
+            0 => true,
+            1 => runtime.events().listen(all.remove(0)),
+            _ => runtime.events().listen(Arc::new(Several::new(all))),
+        };
+    }
+
+    /// Shows and writes what was asked for.
+    fn report(&self, args: &Args) -> Done {
+        if let Some(trace) = &self.trace {
+            if args.stats {
+                err(trace.table());
+            }
+            if let Some(path) = &args.trace {
+                write(path, trace.chrome_json())?;
+            }
+        }
+        if let (Some(statements), Some(path)) = (&self.statements, &args.trace_compile) {
+            match path.as_str() {
+                input::STDIN => err(statements.text().trim_end()),
+                path => write(path, statements.text())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &str, text: String) -> Done {
+    let written = fs::write(path, text);
+    written.map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
+}
+
 pub(crate) fn run(args: &Args) -> Done {
-    let trace = (args.stats || args.trace.is_some()).then(|| Arc::new(Trace::new()));
+    let listeners = Listeners::new(args);
     let cache = args.caching.open()?;
-    let done = match args.tiered {
-        Some(calls) => run_tiered(args, calls, trace.as_ref(), cache.as_ref()),
-        None => run_engine(args, trace.as_ref(), cache.as_ref()),
+    let image = args.image.as_deref().map(|path| image::read_file(Path::new(path)));
+    let image = image.transpose().map_err(brolga::Error::from)?;
+    let done = match (args.tiered, image) {
+        (Some(calls), _) => {
+            let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
+            run_session(args, Source::Text { name, bytes, calls }, &listeners, cache.as_ref())
+        }
+        (None, Some(bytes)) if session::is_package(&bytes) => {
+            run_session(args, Source::Package(bytes), &listeners, cache.as_ref())
+        }
+        (None, image) => run_engine(args, image, &listeners, cache.as_ref()),
     };
     args.caching.report(cache.as_ref());
-    if let Some(trace) = trace {
-        if args.stats {
-            err(trace.table());
-        }
-        if let Some(path) = &args.trace {
-            let written = fs::write(path, trace.chrome_json());
-            written.map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))?;
-        }
-    }
+    listeners.report(args)?;
     done
 }
 
-/// Tells the trace, if there is one, what happens in a run time.
-fn listen(runtime: &Runtime, trace: Option<&Arc<Trace>>) {
-    if let Some(trace) = trace {
-        // The run time is new: nobody listens yet.
-        let _is_first = runtime.events().listen(trace.clone());
-    }
-}
-
-fn run_engine(args: &Args, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>>) -> Done {
+fn run_engine(
+    args: &Args,
+    image: Option<Vec<u8>>,
+    listeners: &Listeners,
+    cache: Option<&Arc<Cache>>,
+) -> Done {
     let engine = match args.how.interp {
         true => None,
         false => Some(Engine::new(cached(args.how.options().fuel(args.fuel.is_some()), cache))?),
     };
     if let Some(engine) = &engine {
-        listen(engine.runtime(), trace);
+        listeners.listen(engine.runtime(), None);
     }
-    if let (Some(path), Some(engine)) = (&args.image, &engine) {
-        let image = engine.open(path)?;
+    if let (Some(bytes), Some(engine)) = (&image, &engine) {
+        let image = engine.open_bytes(bytes)?;
         return run_by(args, image.program(), || Evaluator::of_image(&image, engine));
     }
-    let program = input::program(args.file.as_deref().unwrap_or(input::STDIN))?;
-    let Some(units) = args.fuel else {
-        return run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how));
+    let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
+    let call = args.call.as_deref().unwrap_or(MAIN);
+    let fuel = args.fuel.map(Fuel::new);
+    let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, call)) {
+        Some(run) => make_call(
+            args,
+            run.program(),
+            run.call(),
+            fuelled(limited(run.evaluator(), &args.how), fuel.as_ref()),
+        ),
+        None => {
+            let program = Program::read(name, &bytes)?;
+            let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };
+            run_by(args, &program, || {
+                fuelled(evaluator(&program, engine.as_ref(), &args.how).keeping_run(call), fuel.as_ref())
+            })
+        }
     };
-    let (program, fuel) = (if engine.is_none() { program.priced() } else { program }, Fuel::new(units));
-    let done = run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how).with_fuel(&fuel));
-    say_fuel(units, &fuel);
+    if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
+        say_fuel(units, fuel);
+    }
     done
+}
+
+/// The same evaluator, with fuel if there is some.
+fn fuelled<'p>(evaluator: Evaluator<'p>, fuel: Option<&Fuel>) -> Evaluator<'p> {
+    match fuel {
+        Some(fuel) => evaluator.with_fuel(fuel),
+        None => evaluator,
+    }
 }
 
 /// Says how much fuel was taken.
@@ -109,30 +195,39 @@ fn say_fuel(units: u64, fuel: &Fuel) {
     err(format!("fuel: {} of {units} units", units - fuel.left()));
 }
 
-/// Runs the program in a session.
-fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>, cache: Option<&Arc<Cache>>) -> Done {
-    let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
+/// What is run in a session.
+enum Source<'a> {
+    /// A program, whose functions go to the second tier after so many calls.
+    Text { name: &'a str, bytes: Vec<u8>, calls: u32 },
+    /// The bytes of a package.
+    Package(Vec<u8>),
+}
+
+/// Runs a program or package in a session.
+fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Option<&Arc<Cache>>) -> Done {
     let session =
         Session::new(cached(args.how.options().fuel(args.fuel.is_some()), cache), Workers::Pool(1))?;
     let served = match &args.top {
         Some(path) => {
             let live = Arc::new(Live::new());
-            let mut listeners: Vec<Arc<dyn EventListener>> = vec![live.clone()];
-            listeners.extend(trace.map(|trace| trace.clone() as Arc<dyn EventListener>));
-            // The run time is new: nobody listens yet.
-            let _is_first = session.runtime().events().listen(Arc::new(Several::new(listeners)));
+            listeners.listen(session.runtime(), Some(live.clone()));
             let served = observe::serve_with(&session, Some(live), path);
             let cannot = |error| Stop::System(format!("cannot open `{}`: {error}", path.display()));
             Some(served.map_err(cannot)?)
         }
         None => {
-            listen(session.runtime(), trace);
+            listeners.listen(session.runtime(), None);
             None
         }
     };
     let dylib = session.create_dylib("main").map_err(Stop::session)?;
-    let program = dylib.read(name, &bytes).map_err(Stop::session)?;
-    dylib.define(program.tiered(calls)).map_err(Stop::session)?;
+    match source {
+        Source::Text { name, bytes, calls } => {
+            let program = dylib.read(name, &bytes).map_err(Stop::session)?;
+            dylib.define(program.tiered(calls)).map_err(Stop::session)?;
+        }
+        Source::Package(bytes) => drop(dylib.open_package_bytes(bytes).map_err(Stop::session)?),
+    }
     let has_main = dylib.methods().map_err(Stop::session)?.iter().any(|method| method.name == "main");
     if args.call.is_none() && !has_main {
         return Err(no_main());
@@ -141,7 +236,7 @@ fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>, cache: Option
     let mut evaluator = session::Evaluator::new(&dylib, &module);
     let fuel = args.fuel.map(Fuel::new);
     let limits = fuel.as_ref().map_or_else(Limits::new, |fuel| Limits::new().fuelled_by(fuel));
-    let call = args.call.as_deref().unwrap_or("main()");
+    let call = args.call.as_deref().unwrap_or(MAIN);
     let value = session.runtime().limited(&limits, || evaluator.evaluate("call", call));
     let value = value.unwrap_or_else(|ended| Err(Failure::Stopped(ended.to_string())));
     if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
@@ -152,6 +247,9 @@ fn run_tiered(args: &Args, calls: u32, trace: Option<&Arc<Trace>>, cache: Option
     let unwritten = session.runtime().sink().take_error();
     drop(evaluator);
     drop(served);
+    if args.recompiled {
+        session.recompiled().iter().for_each(|recompiled| err(recompiled.to_string()));
+    }
     let thrown = session.end();
     let value = shown.map_err(|failure| match failure {
         Failure::NotCompiled(error) => error.into(),
@@ -176,9 +274,12 @@ fn run_by<'p>(args: &Args, program: &'p Program, evaluator: impl FnOnce() -> Eva
     if args.call.is_none() && program.module().methods(main).is_empty() {
         return Err(no_main());
     }
-    let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
-    let mut evaluator = evaluator();
-    let value = evaluator.call(&call);
+    let call = program.call(args.call.as_deref().unwrap_or(MAIN))?;
+    make_call(args, program, &call, evaluator())
+}
+
+fn make_call(args: &Args, program: &Program, call: &Call, mut evaluator: Evaluator<'_>) -> Done {
+    let value = evaluator.call(call);
     let unwritten = evaluator.take_output_error();
     let value = value.map_err(|failure| Stop::failure(program, failure))?;
     if let Some(error) = unwritten {

@@ -54,7 +54,8 @@ impl fmt::Debug for Digest {
 }
 
 impl Fingerprint {
-    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }

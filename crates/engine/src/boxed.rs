@@ -72,7 +72,7 @@ impl Declared {
         let mut module = Module::new(self.cx.clone());
         let func = Func::new(self.name, Level::High, self.sig.clone());
         let symbol = boxed_symbol(&func.symbol(&self.cx));
-        let facts = recipe.cache.as_ref().map(|cache| {
+        let facts = recipe.cache.as_ref().filter(|cache| cache.is_used()).map(|cache| {
             let mut facts = cache.facts("boxed entry");
             facts.text(&format!("{route:?} {:?} {:?}", recipe.level, recipe.opt));
             facts.bytes(&alone(&module, &func));
@@ -142,7 +142,7 @@ pub(crate) fn rows(
     recipe: Recipe,
 ) -> NewMethods {
     let (mut rows, recipe) = (NewMethods::default(), Arc::new(recipe));
-    for id in ids.into_iter().filter(|&id| module[id].entry().is_some()) {
+    for id in ids {
         let entry = |declared| {
             MethodEntry::deferred(UnitEntry { unit: unit.downgrade(), declared, recipe: recipe.clone() })
         };

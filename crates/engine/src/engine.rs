@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brolga_cache::Fingerprint;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
@@ -26,7 +27,7 @@ use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
 use crate::bridge;
-use crate::cached::{CodeCache, How, compile_program};
+use crate::cached::{CodeCache, How, Packages, compile_program, keep_run};
 use crate::error::Error;
 use crate::native_type::function_type;
 use crate::options::{Options, tier};
@@ -76,7 +77,10 @@ impl Engine {
             options;
         let opt = Options::passes(opt, doors)?;
         let jit = Jit::new(runtime, options)?;
-        let cache = cache.map(|cache| CodeCache::new(cache, &jit, &options, level, &opt, roots));
+        let cache = cache.map(|cache| {
+            let how = (level, &opt, roots);
+            CodeCache::new(Some(cache), Packages::default(), (&jit, &options), how, fuel)
+        });
         Ok(Engine {
             shared: Arc::new(Shared {
                 jit,
@@ -172,17 +176,18 @@ impl Engine {
         roots: impl IntoIterator<Item = FuncId>,
     ) -> Result<Unit, Error> {
         let globals = Globals::new(self.runtime());
-        let unit = self.compile_with(program, roots, &globals)?;
+        let unit = self.compile_with(program, roots, &globals, None)?;
         set_globals(program.module(), &globals, self.runtime())?;
         Ok(unit)
     }
 
-    /// As [`Engine::compile_only`], with global variables that are given and not set.
+    /// As [`Engine::compile_only`], with global variables that are given and not set. With a cache, the code is kept under the facts of a run, if there are some.
     pub(crate) fn compile_with(
         &self,
         program: &Program,
         roots: impl IntoIterator<Item = FuncId>,
         globals: &Globals,
+        run: Option<&Fingerprint>,
     ) -> Result<Unit, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
@@ -195,7 +200,7 @@ impl Engine {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
         let (unit, ids) = match self.cache() {
-            Some(cache) => self.build_cached(cache, module, roots, globals, &stop)?,
+            Some(cache) => self.build_cached(cache, module, roots, globals, (&stop, run))?,
             None => {
                 let cx = watched(events).with_stop(stop);
                 let stages = Stages::new(module, self.shared.level, &self.shared.opt, cx);
@@ -221,22 +226,39 @@ impl Engine {
         Ok(Unit::new(unit, names))
     }
 
-    /// Links functions and what they call, from the cache as far as it has them, and says which they are.
+    /// Links functions and what they call, from the cache as far as it has them, and says which they are. All of it is kept as a run under these facts.
     fn build_cached(
         &self,
         cache: &CodeCache,
         module: &Module,
         roots: impl IntoIterator<Item = FuncId>,
         globals: &Globals,
-        stop: &(dyn Fn() -> bool + Sync),
+        (stop, run): (&(dyn Fn() -> bool + Sync), Option<&Fingerprint>),
     ) -> Result<(brolga_jit::Unit, Vec<FuncId>), Error> {
+        let begun = Instant::now();
         let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
         let heap = self.runtime().heap().abi();
         let how = How { jit, level: *level, opt, roots: *lowering, heap };
         let (compiled, ids) = compile_program(cache, &how, module, roots, stop)?;
         let recipe = recipe_of(tier(*level), *lowering, Some(cache.clone()));
-        let unit = link(jit, module, &compiled, &ids, recipe, Some(globals))?;
+        let unit = link(jit, module, &compiled, with_bodies(module, &ids), recipe, Some(globals))?;
+        if let Some(run) = run {
+            keep_run(cache, run, module, (&compiled, &ids), begun.elapsed());
+        }
         Ok((unit, ids))
+    }
+
+    /// Links code from the cache as one unit, with a method for each of these functions; nothing if it cannot be linked.
+    pub(crate) fn link_kept(
+        &self,
+        module: &Module,
+        compiled: &Compiled,
+        methods: Vec<FuncId>,
+        globals: &Globals,
+    ) -> Option<brolga_jit::Unit> {
+        let Shared { jit, level, roots, cache, .. } = &*self.shared;
+        let recipe = recipe_of(tier(*level), *roots, cache.clone());
+        link(jit, module, compiled, methods, recipe, Some(globals)).ok()
     }
 }
 
@@ -308,7 +330,7 @@ pub fn build(
     }
     let compiled = jit.compile(&module.cx, &sources, tier)?;
     let ids: Vec<FuncId> = linked.funcs.keys().copied().collect();
-    link(jit, module, &compiled, &ids, recipe_of(tier, linked.roots, None), globals)
+    link(jit, module, &compiled, with_bodies(module, &ids), recipe_of(tier, linked.roots, None), globals)
 }
 
 /// How boxed entries are compiled beside code of a tier.
@@ -317,12 +339,17 @@ fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
-/// Links the code of these functions as one unit, with a method for each.
+/// Those of the functions that have bodies: calls may go to them that are decided at run time.
+fn with_bodies(module: &Module, ids: &[FuncId]) -> Vec<FuncId> {
+    ids.iter().copied().filter(|&id| module[id].entry().is_some()).collect()
+}
+
+/// Links code as one unit, with a method for each of these functions.
 fn link(
     jit: &Jit,
     module: &Module,
     compiled: &Compiled,
-    ids: &[FuncId],
+    methods: Vec<FuncId>,
     recipe: Recipe,
     globals: Option<&Globals>,
 ) -> Result<brolga_jit::Unit, BuildError> {
@@ -331,7 +358,7 @@ fn link(
     let table = runtime.method_table();
     let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };
     let unit = jit.link(compiled, &linkage)?;
-    let rows = boxed::rows(&unit, module, ids.iter().copied(), recipe);
+    let rows = boxed::rows(&unit, module, methods, recipe);
     // The table is one of this runtime's.
     unit.keep_methods(runtime.change_methods_of(&table, rows).unwrap_or_default());
     Ok(unit)

@@ -159,6 +159,7 @@ impl Error {
             Error::Image(error) => match error {
                 ImageError::Reference { .. } | ImageError::TooLarge { .. } => Fault::Program,
                 ImageError::Malformed { .. } => Fault::Brolga,
+                ImageError::Settings { .. } | ImageError::Needs { .. } => Fault::Caller,
                 ImageError::File { .. }
                 | ImageError::NotAnImage { .. }
                 | ImageError::Version { .. }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use brolga_cache::Fingerprint;
 use brolga_interp::{self as interp, Interp, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
@@ -30,6 +31,7 @@ use brolga_opt::lower::LowerErrors;
 use brolga_runtime::{Ended, Exception, Fuel, Limits};
 
 use crate::bridge::{self, BridgeError, julia_type};
+use crate::cached::facts_of_run;
 use crate::engine::{Engine, Unit};
 use crate::error::Error;
 use crate::image::{self, Image};
@@ -111,6 +113,8 @@ pub struct Evaluator<'p> {
     image: Option<PathBuf>,
     /// The fuel of its calls.
     fuel: Option<Fuel>,
+    /// The call whose code is kept as a run.
+    kept: Option<String>,
 }
 
 impl<'p> Evaluator<'p> {
@@ -126,6 +130,7 @@ impl<'p> Evaluator<'p> {
             heap_limit: interp::Options::default().max_heap_bytes,
             image: None,
             fuel: None,
+            kept: None,
         }
     }
 
@@ -147,6 +152,18 @@ impl<'p> Evaluator<'p> {
         let units = module.funcs().map(|(id, _)| id).filter(has_code).map(|id| (id, image.unit().clone()));
         let (units, globals) = (units.collect(), Some(image.globals().clone()));
         Evaluator { units, globals, ..Evaluator::native(image.program(), engine) }
+    }
+
+    /// Runs functions of a program in a unit.
+    pub(crate) fn of_unit(program: &'p Program, unit: &Unit, globals: &Globals, engine: &Engine) -> Self {
+        let units = program.module().funcs().map(|(id, _)| (id, unit.clone())).collect();
+        Evaluator { units, globals: Some(globals.clone()), ..Evaluator::native(program, engine) }
+    }
+
+    /// The same, and if the engine has a cache, what the first call compiles is kept there as the run of this call of the program's text ([`Engine::kept_run`]).
+    #[must_use]
+    pub fn keeping_run(self, call: &str) -> Self {
+        Evaluator { kept: Some(call.to_owned()), ..self }
     }
 
     /// The same with a limit of the interpreter's heap, in bytes. That of native code is the engine's
@@ -290,7 +307,9 @@ impl<'p> Evaluator<'p> {
         let ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
         let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         // A function without a native form is found again, and reported, when it is called.
-        if let Ok(unit) = make(&engine, self.program, ids.iter().copied(), globals, self.image.as_deref()) {
+        if let Ok(unit) =
+            make(&engine, self.program, ids.iter().copied(), globals, (self.image.as_deref(), None))
+        {
             self.units.extend(ids.into_iter().map(|id| (id, unit.clone())));
         }
     }
@@ -347,7 +366,13 @@ impl<'p> Evaluator<'p> {
         let unit = match self.units.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let made = make(engine, self.program, [id], globals, self.image.as_deref());
+                let kept = self.kept.take();
+                let run = engine.cache().zip(kept).map(|(cache, call)| {
+                    let source = self.program.source();
+                    facts_of_run(cache, source.name(), source.text().as_bytes(), &call)
+                });
+                let how = (self.image.as_deref(), run.as_ref());
+                let made = make(engine, self.program, [id], globals, how);
                 new.insert(made.map_err(Failure::NotCompiled)?)
             }
         };
@@ -439,15 +464,15 @@ fn thrown(cx: &Arc<Context>, exception: &Exception) -> Failure {
     Failure::Thrown { ty: exception.type_in(cx), text: exception.to_string() }
 }
 
-/// Code of these functions and of what they call, through an image if that is wanted.
+/// Code of these functions and of what they call, through an image if that is wanted, or kept as a run under these facts.
 fn make(
     engine: &Engine,
     program: &Program,
     ids: impl IntoIterator<Item = FuncId>,
     globals: &Globals,
-    image: Option<&Path>,
+    (image, run): (Option<&Path>, Option<&Fingerprint>),
 ) -> Result<Unit, Error> {
-    let Some(path) = image else { return engine.compile_with(program, ids, globals) };
+    let Some(path) = image else { return engine.compile_with(program, ids, globals, run) };
     engine.need_open_doors()?;
     let module = program.module();
     image::write(path, &engine.making().image(module, ids, None)?)?;

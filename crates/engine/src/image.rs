@@ -12,14 +12,16 @@
 //! permanent objects of the run time; methods go into a table of their own; global variables get the values that the module says. Types of
 //! functions are computed from the module and compared with those that the code was compiled with.
 //!
-//! Cost: building is compiling. Opening is reading the module and the tables; nothing is compiled.
+//! Cost: building is compiling, by as many threads as the options say (`emission.rs`). Opening is reading the module and the tables; nothing is compiled.
 //!
 //! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
 //! worlds, so images are closed sets.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use brolga_aot::executable::executable_object;
 use brolga_aot::image::{self, Expected, ImageParts};
@@ -30,27 +32,28 @@ use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::{Context, FuncId, Level, Module};
+use brolga_ir::{Context, Func, FuncId, Level, Module};
 use brolga_jit::{
     Compiled, Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, Style,
     compile_for,
 };
-use brolga_opt::{Cx, OptLevel};
+use brolga_opt::OptLevel;
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::abi::abi_of;
 use crate::boxed::{self, Recipe};
 use crate::clones::Clones;
+use crate::emission::{Emission, weight};
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
 use crate::library::Resolved;
 use crate::native_type::{declared_type, function_type};
 use crate::options::{Options, tier};
+use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
-use crate::stages::{Linked, Stages};
 
 pub use crate::library::{Library, LibraryImage};
-pub use crate::options::Progress;
+pub use crate::options::{BuildReport, Progress};
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;
@@ -64,27 +67,7 @@ pub(crate) struct Making<'a> {
     pub(crate) heap: &'a HeapAbi,
     /// The targets; that of the options of the JIT if there is none.
     pub(crate) targets: &'a [Target],
-    /// Hears how far the build is.
-    pub(crate) progress: Option<&'a Told>,
-}
-
-type Told = dyn Fn(Progress<'_>) + Send + Sync;
-
-/// The steps of a build so far.
-struct Steps<'a> {
-    told: Option<&'a Told>,
-    done: usize,
-    of: usize,
-}
-
-impl Steps<'_> {
-    fn step(&mut self, symbol: &str) {
-        self.done += 1;
-        self.of = self.of.max(self.done);
-        if let Some(told) = self.told {
-            told(Progress { symbol, done: self.done, of: self.of });
-        }
-    }
+    pub(crate) emission: Emission<'a>,
 }
 
 /// The bytes of an image of a whole program, for the default heap. The options choose level, passes, roots and the processors
@@ -153,9 +136,9 @@ pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
 impl<'a> Making<'a> {
     /// As options say, for the default heap.
     fn new(options: &'a Options) -> Making<'a> {
-        let Options { level, roots, opt, jit, targets, progress, .. } = options;
-        let progress = progress.as_deref();
-        Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets, progress }
+        let Options { level, roots, opt, jit, targets, image_threads, progress, report, .. } = options;
+        let emission = Emission::new(*image_threads, progress.as_deref(), report.as_deref());
+        Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets, emission }
     }
 
     /// The image of a module in which these functions, and what they call, have code.
@@ -165,33 +148,48 @@ impl<'a> Making<'a> {
         roots: impl IntoIterator<Item = FuncId>,
         library: Option<&Resolved>,
     ) -> Result<Vec<u8>, Error> {
-        let roots: Vec<FuncId> = roots.into_iter().collect();
-        // Each function has its low form once, and code for each target that has a version of it.
-        let mut steps =
-            Steps { told: self.progress, done: 0, of: roots.len() * (1 + self.targets.len().max(1)) };
-        let stages = Stages::new(module, self.level, self.opt, Cx::default());
-        let mut stages = stages.with_roots(self.roots).on_heap(self.heap);
-        let linked = stages.linked_telling(roots, &mut |symbol| steps.step(symbol))?;
-        let low = linked.funcs.iter();
+        let options = Cow::Borrowed(self.opt);
+        let settings =
+            Settings { level: self.level, options, roots: self.roots, heap: *self.heap, advice: None };
+        let pipeline = Pipeline::new(module.clone(), settings, BTreeSet::new());
+        let mut report = BuildReport::default();
+        let versions = self.targets.len().max(1);
+        let linked = self.emission.linked(&pipeline, roots, versions, &mut report)?;
+        let low = linked.iter();
         let sources: Vec<Source<'_>> = low
             .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })
             .collect();
         let versions = self.versions(module, &linked)?;
-        let funcs: BTreeSet<&str> =
-            linked.funcs.values().map(|func| module.cx.names.text(func.name)).collect();
+        let begun = Instant::now();
+        let symbol = |func: &Func| module.cx.names.text(func.name);
+        let funcs: BTreeSet<&str> = linked.values().map(symbol).collect();
         // A function that a version does not have is that of its base, in the same text.
         let others = |name: &str| if funcs.contains(name) { Route::Near } else { Route::Far };
-        let style = Style { others: &others, ..Style::from(tier(self.level)) };
-        let of_version = |version: &Version| version.funcs.as_ref().map_or(sources.len(), BTreeSet::len);
-        steps.of = steps.done + versions.iter().map(of_version).sum::<usize>();
-        let mut compiled = Vec::with_capacity(versions.len());
-        for Version { isa, funcs, .. } in &versions {
-            let own = |source: &&Source<'_>| {
-                funcs.as_ref().is_none_or(|funcs| funcs.contains(module.cx.names.text(source.func.name)))
-            };
-            let sources: Vec<Source<'_>> = sources.iter().filter(own).cloned().collect();
-            let tell = &mut |symbol: &str| steps.step(symbol);
-            compiled.push(compile_for(isa, self.jit.limits, &module.cx, &sources, style, tell)?);
+        let mut shards: Vec<(usize, usize)> = Vec::new();
+        for (version, Version { funcs, .. }) in versions.iter().enumerate() {
+            let own = |at: &usize| funcs.as_ref().is_none_or(|own| own.contains(symbol(sources[*at].func)));
+            shards.extend((0..sources.len()).filter(own).map(|at| (version, at)));
+        }
+        shards.sort_by_key(|&(version, at)| (std::cmp::Reverse(weight(sources[at].func)), version, at));
+        self.emission.left(shards.len());
+        let made = self.emission.all(&shards, &mut report, |&(version, at)| {
+            let style = Style { others: &others, ..Style::from(tier(self.level)) };
+            let source = std::slice::from_ref(&sources[at]);
+            let compiled = compile_for(&versions[version].isa, self.jit.limits, &module.cx, source, style);
+            self.emission.step(symbol(sources[at].func));
+            compiled
+        });
+        // In the order of the versions, and of the program.
+        let made: BTreeMap<(usize, usize), _> = shards.into_iter().zip(made).collect();
+        let mut units: Vec<Vec<Compiled>> = versions.iter().map(|_| Vec::new()).collect();
+        for ((version, _), compiled) in made {
+            units[version].push(compiled?);
+        }
+        let compiled: Vec<Compiled> =
+            units.into_iter().map(|units| Compiled::joined(&module.cx, units)).collect();
+        report.generate = begun.elapsed();
+        if let Some(told) = self.emission.report {
+            told(&report);
         }
         let (mut functions, mut constants) = (Vec::new(), Vec::new());
         for (version, compiled) in compiled.iter().enumerate() {
@@ -220,14 +218,14 @@ impl<'a> Making<'a> {
     }
 
     /// The versions of an image, the first one with all functions.
-    fn versions(&self, module: &Module, linked: &Linked) -> Result<Vec<Version>, Error> {
+    fn versions(&self, module: &Module, linked: &BTreeMap<FuncId, Func>) -> Result<Vec<Version>, Error> {
         if self.targets.is_empty() {
             let isa = HostIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
             let name = self.jit.isa.target.name().to_owned();
             let target = image::ImageTarget { name, features: isa.features(), base: 0 };
             return Ok(vec![Version { isa, target, funcs: None }]);
         }
-        let clones = Clones::new(&module.cx, &linked.funcs);
+        let clones = Clones::new(&module.cx, linked);
         let mut versions: Vec<Version> = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             let features = target::resolve(target)?;
@@ -237,7 +235,7 @@ impl<'a> Making<'a> {
                 let cloned = clones.of_target(target.clone_all, is_richer);
                 cloned
                     .iter()
-                    .filter_map(|id| linked.funcs.get(id))
+                    .filter_map(|id| linked.get(id))
                     .map(|func| module.cx.names.text(func.name).to_owned())
                     .collect()
             });
@@ -302,7 +300,8 @@ impl Engine {
     /// How images are made whose code is as the engine's own.
     pub(crate) fn making(&self) -> Making<'_> {
         let (level, opt, roots, jit) = self.settings();
-        Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[], progress: None }
+        let emission = Emission::new(1, None, None);
+        Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[], emission }
     }
 
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
@@ -393,6 +392,7 @@ impl Engine {
         let Making { level, roots, opt, .. } = self.making();
         let recipe =
             Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
+        compiled.retain(|&id| module[id].entry().is_some());
         let rows = boxed::rows(&unit, &module, compiled, recipe);
         // The table is one of this runtime's.
         unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());

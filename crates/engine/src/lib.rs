@@ -10,10 +10,11 @@
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
+//! | `kept_run` | [`KeptRun`]: a call whose code a cache has, without reading the program |
 //! | `format` | the normal form of a text, with its comments |
 //! | `cached` | code that outlives the process: looked for in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
-//! | [`image`], `library`, `clones` | programs built ahead of time and opened by path; their functions for C; which of them have several versions |
+//! | [`image`], `emission`, `library`, `clones` | programs built ahead of time and opened by path; their code by several threads; their functions for C; which of them have several versions |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 
@@ -24,12 +25,14 @@ mod boxed;
 pub mod bridge;
 mod cached;
 mod clones;
+mod emission;
 pub mod emit;
 mod engine;
 mod error;
 mod evaluate;
 mod format;
 pub mod image;
+mod kept_run;
 mod library;
 mod native_type;
 mod options;
@@ -47,6 +50,7 @@ pub use error::{Broken, Error, Fault};
 pub use evaluate::{Counted, Evaluator, Failure, Verdict};
 pub use format::format;
 pub use image::Image;
+pub use kept_run::KeptRun;
 pub use options::{Options, tier};
 pub use program::{Program, read_unit};
 pub use session::{Session, SessionError, Workers};

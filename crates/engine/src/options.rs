@@ -1,5 +1,6 @@
 //! Options of an [`Engine`](crate::Engine).
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +47,42 @@ pub struct Options {
     pub(crate) fuel: bool,
     /// How long a program may be compiled.
     pub(crate) compile_limit: Option<Duration>,
+    /// By how many threads images are made; none are one.
+    pub(crate) image_threads: usize,
+    /// Hears how an image was made.
+    pub(crate) report: Option<Box<ToldReport>>,
     /// Hears how far the build of an image is.
-    pub(crate) progress: Option<Box<dyn Fn(Progress<'_>) + Send + Sync>>,
+    pub(crate) progress: Option<Box<ToldProgress>>,
+}
+
+/// Who hears how far the build of an image is, and how it went.
+pub(crate) type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
+pub(crate) type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
+
+/// How an image was made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct BuildReport {
+    /// How many functions have code.
+    pub functions: usize,
+    /// How long passes took.
+    pub optimise: Duration,
+    /// How long code generation took.
+    pub generate: Duration,
+    /// How long each thread was at work.
+    pub threads: Vec<Duration>,
+}
+
+impl fmt::Display for BuildReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        let (optimise, generate) = (ms(&self.optimise), ms(&self.generate));
+        write!(f, "{} functions, passes {optimise:.1} ms, code {generate:.1} ms", self.functions)?;
+        self.threads
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, time)| write!(f, ", thread {at} {:.1} ms", ms(time)))
+    }
 }
 
 /// A step of the build of an image is done: a function has its low form, or machine code for one of the targets.
@@ -126,6 +161,20 @@ impl Options {
             self.masked.extend(target.features);
         }
         Ok(self)
+    }
+
+    /// By how many threads images are made, one unless it is said. The image is the same for any number.
+    #[must_use]
+    pub fn image_threads(mut self, threads: usize) -> Options {
+        self.image_threads = threads;
+        self
+    }
+
+    /// Called when the code of an image is made.
+    #[must_use]
+    pub fn image_report(mut self, told: impl Fn(&BuildReport) + Send + Sync + 'static) -> Options {
+        self.report = Some(Box::new(told));
+        self
     }
 
     /// Looks for code in a cache before it is compiled, and keeps there what is compiled: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes its store.
@@ -267,7 +316,7 @@ impl Options {
         if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
     }
 
-    /// Called for each step of the build of an image (`image::build` and its like), for a bar of progress.
+    /// Called for each step of the build of an image (`image::build` and its like), for a bar of progress; by several threads if there are several.
     #[must_use]
     pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Options {
         self.progress = Some(Box::new(told));

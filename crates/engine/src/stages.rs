@@ -128,15 +128,6 @@ impl<'o, 'c> Stages<'o, 'c> {
     /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may
     /// go to any method of the module, so all of them belong to it then.
     pub fn linked(&mut self, roots: impl IntoIterator<Item = FuncId>) -> Result<Linked, Error> {
-        self.linked_telling(roots, &mut |_| {})
-    }
-
-    /// The same; `placed` hears of each function that is done, by its symbol.
-    pub(crate) fn linked_telling(
-        &mut self,
-        roots: impl IntoIterator<Item = FuncId>,
-        placed: &mut dyn FnMut(&str),
-    ) -> Result<Linked, Error> {
         let module = self.pipeline.module();
         let cx = module.cx.clone();
         let symbols: BTreeMap<String, FuncId> =
@@ -150,7 +141,6 @@ impl<'o, 'c> Stages<'o, 'c> {
             }
             self.check_time()?;
             let low = self.placed(id)?;
-            placed(cx.names.text(low.name));
             for (_, callee) in low.callees() {
                 if let CalleeData::Symbol { symbol, .. } = callee {
                     pending.extend(symbols.get(cx.names.text(*symbol)));

@@ -323,22 +323,19 @@ impl Jit {
     ) -> Result<Compiled, BuildError> {
         let names = || joined(sources.iter().map(|source| cx.names.text(source.func.name)));
         let _span = self.runtime().events().span(Stage::Generate, names);
-        self.generators()
-            .with(|generator| compile_with(generator, self.isa(), cx, sources, style.into(), &mut |_| {}))
+        self.generators().with(|generator| compile_with(generator, self.isa(), cx, sources, style.into()))
     }
 }
 
-/// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files. `tell` hears of each
-/// function that is done, by its symbol.
+/// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files.
 pub fn compile_for<'a>(
     isa: &HostIsa,
     limits: Limits,
     cx: &Arc<Context>,
     sources: &[Source<'_>],
     style: impl Into<Style<'a>>,
-    tell: &mut dyn FnMut(&str),
 ) -> Result<Compiled, BuildError> {
-    compile_with(&mut Generator::new(limits), isa, cx, sources, style.into(), tell)
+    compile_with(&mut Generator::new(limits), isa, cx, sources, style.into())
 }
 
 /// The names of functions for an event; of many, the first ones and their number.
@@ -358,7 +355,6 @@ fn compile_with(
     cx: &Arc<Context>,
     sources: &[Source<'_>],
     style: Style<'_>,
-    tell: &mut dyn FnMut(&str),
 ) -> Result<Compiled, BuildError> {
     let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style;
     let mut types = Vec::new();
@@ -377,9 +373,7 @@ fn compile_with(
         let name = cx.names.text(source.func.name);
         let route = |callee: &str| route_from(source, callee);
         let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
-        let generated = generator.generate(cx, source.func, isa, options, ways);
-        tell(name);
-        generated
+        generator.generate(cx, source.func, isa, options, ways)
     };
     for generated in sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()? {
         unit.functions.push(generated.function);

@@ -52,7 +52,7 @@ pub(super) struct Header {
 }
 
 /// The number of the machine in ELF's list.
-pub(super) const MACHINE: u16 =
+pub(crate) const MACHINE: u16 =
     if cfg!(target_arch = "x86_64") { object::elf::EM_X86_64 } else { object::elf::EM_AARCH64 };
 
 impl Header {

@@ -74,6 +74,7 @@ use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
 use brolga_ir::Module;
 
+pub(crate) use header::MACHINE;
 pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
 pub use read::{read, read_file};
 pub use versions::{ImageTarget, Rejected};
@@ -223,6 +224,26 @@ pub enum ImageError {
         /// Ours.
         known: u16,
     },
+    /// The package was compiled with other settings than the session compiles with.
+    #[error("the package was made for {what} `{found}`, and this session compiles for `{known}`")]
+    Settings {
+        /// The name of the first one that differs.
+        what: String,
+        /// The package's.
+        found: String,
+        /// The session's.
+        known: String,
+    },
+    /// The package was built on another one, which is not open.
+    #[error("the package needs `{name}` of build {id}, {}", opened(.open))]
+    Needs {
+        /// The name of the other one.
+        name: String,
+        /// Its build id.
+        id: crate::package::BuildId,
+        /// The build id of the package of that name that is open, if there is one.
+        open: Option<crate::package::BuildId>,
+    },
     /// The image has no target that the processor has all features of.
     #[error("no target of the image fits this processor: {}", versions::reasons(.rejected))]
     Targets {
@@ -262,4 +283,12 @@ pub enum ImageError {
         /// The fault.
         fault: &'static str,
     },
+}
+
+/// Which build of a needed package is open, in words.
+fn opened(open: &Option<crate::package::BuildId>) -> String {
+    match open {
+        Some(id) => format!("and build {id} is open: build the package again"),
+        None => "which is not open".to_owned(),
+    }
 }

@@ -20,6 +20,7 @@
 
 use std::collections::BTreeMap;
 
+use brolga_aot::package::{Edge, Seen};
 use brolga_cache::{Digest, Fingerprint};
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
@@ -31,6 +32,10 @@ const MOST_METHODS: usize = 64;
 /// The numbers of a module's functions.
 pub(crate) struct Keys {
     by_func: BTreeMap<FuncId, Fingerprint>,
+    nodes: BTreeMap<FuncId, Node>,
+    of_component: BTreeMap<FuncId, Fingerprint>,
+    all: Fingerprint,
+    program: Fingerprint,
 }
 
 /// A function, and what its calls may lead to.
@@ -85,7 +90,28 @@ impl Keys {
             of_component.get(&id).into_iter().for_each(|component| facts.facts(component));
             (id, facts.finish())
         };
-        Keys { by_func: nodes.iter().map(number).collect() }
+        Keys { by_func: nodes.iter().map(number).collect(), nodes, of_component, all, program }
+    }
+
+    /// The single things that the number of a function is made of, with the symbols of `module`.
+    pub(crate) fn edges(&self, module: &Module, id: FuncId) -> Vec<Edge> {
+        let edge = |seen, name, hash: &Fingerprint| Edge { seen, name, hash: *hash.as_bytes() };
+        let Some(node) = self.nodes.get(&id) else { return Vec::new() };
+        let mut edges = vec![
+            edge(Seen::Globals, String::new(), &self.program),
+            edge(Seen::Own, String::new(), &node.own),
+        ];
+        if node.calls_anything {
+            edges.push(edge(Seen::Anything, String::new(), &self.all));
+        }
+        let own = self.of_component.get(&id);
+        for callee in node.callees.iter().filter(|&&callee| callee != id) {
+            // What calls it in turn has a hash that says as much of itself.
+            let of_circle = self.nodes.get(callee).map(|node| &node.own);
+            let hash = self.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_circle);
+            edges.extend(hash.map(|hash| edge(Seen::Callee, module[*callee].symbol(&module.cx), hash)));
+        }
+        edges
     }
 
     /// The number of a function; none if it is not of this module.

@@ -12,6 +12,9 @@
 //! | units of a session: a function, or eager functions that call each other in a circle; in each tier | `units.rs` |
 //! | functions in which loops of the first tier continue | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
+//! | all that a call of a program reaches, by the text of the program | `run.rs` |
+//!
+//! Units of packages are looked for by the same keys, before those of a cache (`packages.rs`).
 //!
 //! An entry is a function wherever functions are compiled apart, so that a changed function costs the compilation of what has seen it and no more.
 //!
@@ -28,7 +31,9 @@
 //! Cost: the facts of a program, once: each function written in binary form and hashed. Then a look-up for each unit.
 
 mod keys;
+mod packages;
 mod program;
+mod run;
 mod units;
 
 use std::sync::Arc;
@@ -47,36 +52,30 @@ use brolga_opt::{OptLevel, PassFilter};
 use crate::abi::abi_of;
 
 pub(crate) use keys::{Keys, alone};
+pub(crate) use packages::{Collected, Packages};
+pub use packages::{Reason, Recompiled};
 pub(crate) use program::{How, compile_program};
+pub(crate) use run::{FoundRun, facts_of_run, find_run, keep_run};
 pub(crate) use units::{Continuation, KeptLoop};
 
-/// A cache, with the facts that all code of an engine or session depends on.
+/// A cache and packages, with the facts that all code of an engine or session depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeCache {
-    cache: Arc<Cache>,
+    cache: Option<Arc<Cache>>,
+    packages: Arc<Packages>,
+    settings: Arc<[(String, String)]>,
     facts: Fingerprint,
 }
 
 impl CodeCache {
-    /// The cache for code that is compiled with these settings.
+    /// The cache, if there is one, for code that is compiled with these settings, which has prices or not.
     pub(crate) fn new(
-        cache: Arc<Cache>,
-        jit: &Jit,
-        options: &JitOptions,
-        level: OptLevel,
-        opt: &brolga_opt::Options,
-        roots: Roots,
+        cache: Option<Arc<Cache>>,
+        packages: Packages,
+        (jit, options): (&Jit, &JitOptions),
+        (level, opt, roots): (OptLevel, &brolga_opt::Options, Roots),
+        is_priced: bool,
     ) -> CodeCache {
-        let mut facts = Digest::new("code");
-        for version in [env!("CARGO_PKG_VERSION"), env!("BROLGA_SOURCES"), CRANELIFT_VERSION] {
-            facts.text(version);
-        }
-        facts.word(UNIT_VERSION);
-        facts.word(abi_of(jit.runtime().heap().abi()));
-        for tier in [Tier::Baseline, Tier::Optimised] {
-            facts.text(&jit.isa().describe(tier));
-        }
-        facts.text(&format!("{:?}", options.limits));
         // Looking at functions changes none.
         let opt = brolga_opt::Options {
             verify_each: false,
@@ -84,8 +83,46 @@ impl CodeCache {
             print_after: PassFilter::default(),
             ..opt.clone()
         };
-        facts.text(&format!("{level:?} {opt:?} {roots:?}"));
-        CodeCache { cache, facts: facts.finish() }
+        let version = format!(
+            "{} {} {CRANELIFT_VERSION} {UNIT_VERSION}",
+            env!("CARGO_PKG_VERSION"),
+            env!("BROLGA_SOURCES")
+        );
+        let mut settings = vec![
+            ("the compiler", version),
+            ("the ABI", format!("{:016x}", abi_of(jit.runtime().heap().abi()))),
+            ("the level", format!("{level:?}")),
+            ("the roots", format!("{roots:?}")),
+            ("prices", is_priced.to_string()),
+            ("the passes", format!("{opt:?}")),
+            ("the limits", format!("{:?}", options.limits)),
+        ];
+        for (name, tier) in [("the first tier", Tier::Baseline), ("the processor", Tier::Optimised)] {
+            settings.push((name, jit.isa().describe(tier)));
+        }
+        let settings: Arc<[(String, String)]> =
+            settings.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
+        let mut facts = Digest::new("code");
+        for (name, text) in settings.iter() {
+            facts.text(name);
+            facts.text(text);
+        }
+        CodeCache { cache, packages: Arc::new(packages), settings, facts: facts.finish() }
+    }
+
+    /// Whether code is looked for, or kept, anywhere.
+    pub(crate) fn is_used(&self) -> bool {
+        self.cache.is_some() || self.packages.are_used()
+    }
+
+    /// The packages.
+    pub(crate) fn packages(&self) -> &Packages {
+        &self.packages
+    }
+
+    /// Name and text of all that every unit depends on.
+    pub(crate) fn settings(&self) -> &[(String, String)] {
+        &self.settings
     }
 
     /// The facts of one kind of unit, to which its own are added.
@@ -102,17 +139,23 @@ impl CodeCache {
         cx: &Arc<Context>,
         types: impl FnOnce(&StoredUnit) -> Option<Vec<Arc<FunctionType>>>,
     ) -> Option<Kept> {
-        let found = self.cache.find(facts)?;
-        let stored = unit::read(&found.payload, cx).ok().and_then(|stored| {
-            let types = types(&stored)?;
-            let StoredUnit { code, types: own, words } = stored;
-            let compiled = Compiled::of_code(cx, code, types).ok()?;
-            Some(Kept { compiled, types: own, words })
-        });
-        if stored.is_none() {
-            self.cache.refuse(&found);
+        self.found(facts, |payload| Kept::read(payload, cx, types))
+    }
+
+    /// What `made` makes of the bytes that were kept under these facts. Bytes of which it makes nothing are refused.
+    pub(crate) fn found<T>(&self, facts: &Fingerprint, made: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+        let key = facts.as_bytes();
+        // A package is whole, so a unit of another form than its key promises was made so, and the cache has no better one.
+        if let Some(package) = self.packages.find(key) {
+            return made(package.unit(key)?);
         }
-        stored
+        let cache = self.cache.as_ref()?;
+        let found = cache.find(facts)?;
+        let made = made(&found.payload);
+        if made.is_none() {
+            cache.refuse(&found);
+        }
+        made
     }
 
     /// Keeps a unit, with types of `cx` and words that are wanted again when it is found.
@@ -125,7 +168,15 @@ impl CodeCache {
         cost: Duration,
     ) {
         if let Some(bytes) = unit::write(cx, &compiled.code(), types, words) {
-            self.cache.keep(facts, &bytes, cost);
+            self.keep_bytes(facts, &bytes, cost);
+        }
+    }
+
+    /// Keeps bytes under these facts.
+    pub(crate) fn keep_bytes(&self, facts: &Fingerprint, bytes: &[u8], cost: Duration) {
+        self.packages.collect(facts.as_bytes(), bytes);
+        if let Some(cache) = &self.cache {
+            cache.keep(facts, bytes, cost);
         }
     }
 }
@@ -135,4 +186,19 @@ pub(crate) struct Kept {
     pub(crate) compiled: Compiled,
     pub(crate) types: Vec<Type>,
     pub(crate) words: Vec<u32>,
+}
+
+impl Kept {
+    /// The unit in these bytes, as [`CodeCache::find`] gives it.
+    fn read(
+        payload: &[u8],
+        cx: &Arc<Context>,
+        types: impl FnOnce(&StoredUnit) -> Option<Vec<Arc<FunctionType>>>,
+    ) -> Option<Kept> {
+        let stored = unit::read(payload, cx).ok()?;
+        let types = types(&stored)?;
+        let StoredUnit { code, types: own, words } = stored;
+        let compiled = Compiled::of_code(cx, code, types).ok()?;
+        Some(Kept { compiled, types: own, words })
+    }
 }

@@ -18,7 +18,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use brolga_cache::Fingerprint;
+use brolga_aot::package::{Edge, Seen};
+use brolga_cache::{Digest, Fingerprint};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{FuncId, Level, Module};
@@ -211,30 +212,59 @@ impl CompilationInput {
 
     /// The hash of the inputs of a unit's code; none for code that is not cached.
     pub(super) fn facts_of(&self, cache: &CodeCache, ids: &[FuncId]) -> Option<Fingerprint> {
+        let keys = self.keys(cache)?;
+        let mut facts = cache.facts("unit of a session");
+        self.kind().into_iter().for_each(|flag| facts.word(u64::from(flag)));
+        ids.iter().try_for_each(|&id| {
+            facts.facts(keys.get(id)?);
+            Some(())
+        })?;
+        Some(facts.finish())
+    }
+
+    /// Says to the packages of a cache that functions are compiled, and against what.
+    pub(super) fn note(&self, cache: &CodeCache, ids: &[FuncId]) {
+        let Some(keys) = self.keys(cache) else { return };
+        let module = self.pipeline.module();
+        let tier = if self.counting.is_some() { 1 } else { 2 };
+        for &id in ids {
+            let edges = || {
+                let mut kind = Digest::new("kind");
+                self.kind().into_iter().for_each(|flag| kind.word(u64::from(flag)));
+                let kind = Edge { seen: Seen::Kind, name: String::new(), hash: *kind.finish().as_bytes() };
+                let mut edges = keys.edges(module, id);
+                edges.push(kind);
+                edges
+            };
+            cache.packages().note(&module[id].symbol(&module.cx), tier, edges);
+        }
+    }
+
+    /// How its functions are compiled.
+    fn kind(&self) -> [bool; 3] {
+        [self.facts.is_eager, self.counting.is_some(), self.has_sites()]
+    }
+
+    fn has_sites(&self) -> bool {
+        self.counting.is_some() && self.profile.is_some()
+    }
+
+    /// Hashes of the inputs of the functions' code; none for code that is not cached.
+    fn keys(&self, cache: &CodeCache) -> Option<&Keys> {
         // Code that keeps an object of this process has its address.
-        if self.facts.kept.is_some() {
+        if self.facts.kept.is_some() || !cache.is_used() {
             return None;
         }
         let module = self.pipeline.module();
-        let has_sites = self.counting.is_some() && self.profile.is_some();
-        let keys = self.keys.get_or_init(|| {
+        Some(self.keys.get_or_init(|| {
             // How functions are called follows from these two.
             let note = |id: FuncId| {
                 let is_own = self.names.contains_key(&id);
                 let is_behind = self.facts.behind_cells.contains(&module[id].symbol(&module.cx));
                 u64::from(is_own) << 1 | u64::from(is_behind)
             };
-            Keys::new(module, note, has_sites)
-        });
-        let mut facts = cache.facts("unit of a session");
-        for flag in [self.facts.is_eager, self.counting.is_some(), has_sites] {
-            facts.word(u64::from(flag));
-        }
-        ids.iter().try_for_each(|&id| {
-            facts.facts(keys.get(id)?);
-            Some(())
-        })?;
-        Some(facts.finish())
+            Keys::new(module, note, self.has_sites())
+        }))
     }
 
     /// The types of a unit's functions for typed calls; none if one of them has no native form.

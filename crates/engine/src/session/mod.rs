@@ -25,6 +25,7 @@
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | use Base | programs get the methods of Base that they use and nobody has defined, from one library that gives way to all other definitions |
+//! | open what was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
@@ -81,6 +82,7 @@
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
 //! | `removal`, `invalidation`, `deferred` | what becomes of code: a definition is removed, a callee is redefined |
 //! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
+//! | `package` | packages: programs with their code, built ahead of time and opened by path |
 //! | `function`, `evaluator`, `workers`, `error` | what an embedder holds and chooses |
 
 mod batch;
@@ -103,6 +105,7 @@ mod libraries;
 mod library;
 mod method_table;
 mod opening;
+mod package;
 mod promise;
 mod reading;
 mod removal;
@@ -125,6 +128,7 @@ use brolga_linking::{DylibId, Label, Link};
 use brolga_runtime::{Doors, Runtime};
 pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
+pub use brolga_aot::package::{BuildId, is_package};
 pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;
 pub use dylib::{Dylib, Method, WeakDylib};
@@ -132,6 +136,7 @@ pub use error::SessionError;
 pub use evaluator::Evaluator;
 pub use function::{Function, Request};
 pub use invalidation::Invalidated;
+pub use package::{OpenedPackage, PackageBuild, PackageImage};
 pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};
@@ -140,7 +145,8 @@ pub use brolga_jit::{CellError, ObjectFileError};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::boxed::Recipe;
-use crate::cached::CodeCache;
+use crate::cached::{CodeCache, Packages};
+pub use crate::cached::{Reason, Recompiled};
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::{self, lock};
@@ -172,6 +178,8 @@ struct Inner {
     homes: Mutex<Homes>,
     edges: Edges,
     library: Library,
+    /// Where code is looked for before it is compiled.
+    code: CodeCache,
     doors: Option<Doors>,
     /// Whether programs get prices.
     fuel: bool,
@@ -236,7 +244,7 @@ impl Session {
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
         let mut options = options.settled();
         let runtime = Runtime::new(std::mem::take(&mut options.runtime));
-        Session::make(runtime, Context::new(), options, workers)
+        Session::make(runtime, Context::new(), options, workers, Packages::default())
     }
 
     /// A session whose code runs in a run time that others use too, engines or sessions: they share the heap, symbols of C and the output. Options of the heap and
@@ -245,7 +253,7 @@ impl Session {
     /// # Errors
     /// As [`Session::new`].
     pub fn on(runtime: &Arc<Runtime>, options: Options, workers: Workers) -> Result<Session, Error> {
-        Session::make(runtime.clone(), Context::new(), options, workers)
+        Session::make(runtime.clone(), Context::new(), options, workers, Packages::default())
     }
 
     /// As [`Session::on`], with the names and types of a context, such as that of another session: a type that programs of both declare is one type.
@@ -258,7 +266,7 @@ impl Session {
         options: Options,
         workers: Workers,
     ) -> Result<Session, Error> {
-        Session::make(runtime.clone(), cx.view(), options, workers)
+        Session::make(runtime.clone(), cx.view(), options, workers, Packages::default())
     }
 
     fn make(
@@ -266,12 +274,13 @@ impl Session {
         cx: Arc<Context>,
         options: Options,
         workers: Workers,
+        packages: Packages,
     ) -> Result<Session, Error> {
         let Options { level, roots, opt, jit: made, doors, fuel, compile_limit, cache, .. } = options;
         let opt = Options::passes(opt, doors)?;
         let limit = made.memory.limit;
         let jit = Jit::new(runtime, made)?;
-        let cache = cache.map(|cache| CodeCache::new(cache, &jit, &made, level, &opt, roots));
+        let cache = CodeCache::new(cache, packages, (&jit, &made), (level, &opt, roots), fuel);
         let (dispatcher, background) = workers.dispatcher(jit.runtime());
         let in_background = background.is_some();
         if let Some(background) = background {
@@ -279,7 +288,7 @@ impl Session {
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
-        let recipe = Recipe { level, opt, roots, cache, compile_limit };
+        let recipe = Recipe { level, opt, roots, cache: Some(cache.clone()), compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {
             tiering::evict::set_limit(&shared, &linking, limit);
@@ -291,6 +300,7 @@ impl Session {
             homes: Mutex::default(),
             edges: Edges::default(),
             library: Library::default(),
+            code: cache,
             doors,
             fuel,
         };
@@ -397,6 +407,12 @@ impl Session {
     /// again; in the order in which that happened, the last thousand at most.
     pub fn take_invalidations(&self) -> Vec<Invalidated> {
         self.inner.edges.take_log()
+    }
+
+    /// The functions that were compiled although a [package](Dylib::open_package) has code for them, because something has changed that the code depends on; by
+    /// symbol and tier.
+    pub fn recompiled(&self) -> Vec<Recompiled> {
+        self.packages().recompiled()
     }
 
     /// Statistics.

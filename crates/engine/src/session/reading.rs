@@ -85,6 +85,14 @@ impl Dylib {
         Ok(made)
     }
 
+    /// As [`Dylib::build`], of a module of a package: it was verified by itself, and its functions have their prices. Calls of what is not there are decided when they are reached.
+    pub(super) fn build_stored(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+        let made = self.complete(module)?;
+        check_built(&made.module, made.own, Callees::Late)?;
+        let missing = missing_methods(&made.module, made.own);
+        Ok(Definitions { callees: Callees::Late, missing, ..made.of_session() })
+    }
+
     /// Links the library as far as the module needs it, and imports what the module lacks.
     fn complete(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
         if self.is_shared(&module) {

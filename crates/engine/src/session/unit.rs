@@ -81,6 +81,9 @@ pub(crate) fn compile_and_link(
     {
         return look_up_and_link(shared, input, output, responsibility);
     }
+    if let (Some(cache), true) = (cache, facts.is_some()) {
+        input.note(cache, ids);
+    }
     let low = match make_low(&shared, &input, ids) {
         Ok(low) => low,
         // The next call may have the time. A function for which `Options::compile_limit` is too short has failed until it is redefined.

@@ -1,0 +1,116 @@
+//! Whole runs: the code of a call of a program, found by the program's text without reading it.
+//!
+//! ```text
+//!   name, text, call ──► Fingerprint ──► entry: declarations of the functions with code │ their code as one unit
+//!                           └─ nothing: the program is read and compiled, function by function from the cache, and the run is kept
+//! ```
+//!
+//! With the functions of a program in a cache, most of the time before a call is that of reading and verifying its text. An entry of a run depends on the bytes of the text, so what it says was read
+//! and verified once, of the very same text, by a compiler of the same sources; the seal of the entry says that it is what was written then.
+//!
+//! Bodies are not in it: all that the call may reach has code, and boxed entries, which are compiled when a call is first decided at run time, take declarations. So an entry is of one call only, and its
+//! program is not given out.
+//!
+//! **What may go wrong.** A call that cannot be read (`kept_run.rs` of the crate) with these declarations, such as one that names a type of the program which no function with code does, is no hit; the program is read then. Functions
+//! are missing that the call does not reach, so a call resolves to the same method: the one that it led to is there, and it was the most specific one among more.
+//!
+//! Cost of a hit: that of reading the entry, and of linking one unit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brolga_aot::unit;
+use brolga_cache::Fingerprint;
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::{Context, Func, FuncId, Module, Op, binary};
+use brolga_jit::Compiled;
+
+use super::{CodeCache, Kept};
+use crate::native_type::type_of;
+
+/// The function may be called by dispatch.
+const IS_METHOD: u32 = 1;
+
+/// What was kept of a run.
+pub(crate) struct FoundRun {
+    /// The functions with code, without their bodies.
+    pub(crate) module: Module,
+    /// Those that calls may go to which are decided at run time.
+    pub(crate) methods: Vec<FuncId>,
+    pub(crate) compiled: Compiled,
+}
+
+/// The code of a run.
+pub(crate) fn find_run(cache: &CodeCache, facts: &Fingerprint) -> Option<FoundRun> {
+    let (module, kept) = cache.found(facts, |payload| read(payload, Context::new()))?;
+    let is_method = |id: &FuncId| {
+        let word = kept.words.get(id.as_u32() as usize);
+        word.is_some_and(|word| word & IS_METHOD != 0)
+    };
+    let methods = module.funcs().map(|(id, _)| id).filter(is_method).collect();
+    Some(FoundRun { module, methods, compiled: kept.compiled })
+}
+
+/// The facts of a run.
+pub(crate) fn facts_of_run(cache: &CodeCache, name: &str, text: &[u8], call: &str) -> Fingerprint {
+    let mut facts = cache.facts("run");
+    facts.text(name);
+    facts.bytes(text);
+    facts.text(call);
+    facts.finish()
+}
+
+/// Keeps the code of these functions of a module, which are all that a call reaches.
+pub(crate) fn keep_run(
+    cache: &CodeCache,
+    facts: &Fingerprint,
+    module: &Module,
+    (compiled, ids): (&Compiled, &[FuncId]),
+    cost: Duration,
+) {
+    let mut declared = module.without_functions();
+    let mut words = Vec::with_capacity(ids.len());
+    for &id in ids {
+        // One whose type only its low form tells is not kept, as in other entries.
+        if type_of(module, id).is_none() {
+            return;
+        }
+        let func = &module[id];
+        words.push(if func.entry().is_some() { IS_METHOD } else { 0 });
+        // The functions of a module are no duplicates.
+        let _ = declared.add_func(stub(func));
+    }
+    let module = binary::write(&declared);
+    let (Ok(length), Some(unit)) =
+        (u32::try_from(module.len()), unit::write(&declared.cx, &compiled.code(), &[], &words))
+    else {
+        return;
+    };
+    let mut bytes = Vec::with_capacity(4 + module.len() + unit.len());
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(module);
+    bytes.extend(unit);
+    cache.keep_bytes(facts, &bytes, cost);
+}
+
+/// A function of the same signature with a body that nobody runs: modules are read with bodies only.
+fn stub(func: &Func) -> Func {
+    let mut stub = Func::new(func.name, func.level, func.sig.clone());
+    let block = stub.make_block();
+    stub.append_block(block);
+    let end = stub.make_inst(Op::Unreachable, &[], &[], &[]);
+    stub.append_inst(end, block);
+    stub
+}
+
+/// The declarations and the code of an entry.
+fn read(payload: &[u8], cx: Arc<Context>) -> Option<(Module, Kept)> {
+    let (length, rest) = payload.split_first_chunk()?;
+    let (module, unit) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let module = binary::read(module, cx).ok()?;
+    let types = || -> Option<Vec<Arc<FunctionType>>> {
+        module.funcs().map(|(id, _)| type_of(&module, id).map(Arc::new)).collect()
+    };
+    let kept = Kept::read(unit, &module.cx, |_| types())?;
+    Some((module, kept))
+}

@@ -1,0 +1,92 @@
+//! Runs that a cache has: calls of a program whose text is not read (`cached/run.rs`).
+
+use std::collections::BTreeMap;
+
+use brolga_ir::text::Call;
+use brolga_jit::Globals;
+
+use crate::cached::{FoundRun, facts_of_run, find_run};
+use crate::engine::{Engine, Unit};
+use crate::evaluate::Evaluator;
+use crate::program::Program;
+
+/// The code of a call, from a cache.
+///
+/// ```
+/// # extern crate brolga_engine as brolga;
+/// use std::sync::Arc;
+/// use brolga::{Engine, Evaluator, Options, Program};
+/// use brolga_cache::{Cache, CacheKey, DirectoryStore};
+/// const HALF: &[u8] = "
+/// function half(n::Int64)::Int64
+/// 1 ─ %1 = Base.checked_sdiv_int(n, 2)::Int64
+/// └──      return %1
+/// end".as_bytes();
+///
+/// # let folder = std::env::temp_dir().join(format!("brolga-run-{}", std::process::id()));
+/// # let path = folder.as_path();
+/// let cache = Cache::new(DirectoryStore::open(path, 1 << 20)?, &CacheKey::new([7; 32]));
+/// let engine = Engine::new(Options::new().cache(Arc::new(cache)))?;
+/// assert!(engine.kept_run("half.jlir", HALF, "half(8)").is_none());
+/// let program = Program::read("half.jlir", HALF)?;
+/// let mut evaluator = Evaluator::native(&program, &engine).keeping_run("half(8)");
+/// assert_eq!(evaluator.call(&program.call("half(8)")?)?, "4");
+///
+/// let run = engine.kept_run("half.jlir", HALF, "half(8)").ok_or("it was kept")?;
+/// assert_eq!(run.evaluator().call(run.call())?, "4");
+/// # std::fs::remove_dir_all(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct KeptRun {
+    engine: Engine,
+    program: Program,
+    call: Call,
+    unit: Unit,
+    globals: Globals,
+}
+
+impl std::fmt::Debug for KeptRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptRun").field("unit", &self.unit).finish_non_exhaustive()
+    }
+}
+
+impl KeptRun {
+    /// The call.
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// What makes the call. Other calls of the program have no code.
+    pub fn evaluator(&self) -> Evaluator<'_> {
+        Evaluator::of_unit(&self.program, &self.unit, &self.globals, &self.engine)
+    }
+
+    /// The declarations of the functions with code, for messages.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
+impl Engine {
+    /// The code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and somebody has [kept](Evaluator::keeping_run) the run. The text is not read.
+    pub fn kept_run(&self, name: &str, text: &[u8], call: &str) -> Option<KeptRun> {
+        let cache = self.cache()?;
+        let facts = facts_of_run(cache, name, text, call);
+        let FoundRun { module, methods, compiled } = find_run(cache, &facts)?;
+        let globals = Globals::new(self.runtime());
+        for global in module.globals() {
+            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+        }
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (_, func) in module.funcs() {
+            names.entry(func.spelled_name(&module.cx)).or_default().push(func.symbol(&module.cx));
+        }
+        let program = Program::of_verified(module).ok()?;
+        let call = program.call(call).ok()?;
+        // What cannot be linked any more, because a symbol of C has gone, is an error of the compilation that follows.
+        let unit = self.link_kept(program.module(), &compiled, methods, &globals)?;
+        let unit = Unit::new(unit, names);
+        Some(KeptRun { engine: self.clone(), program, call, unit, globals })
+    }
+}
