@@ -124,7 +124,7 @@ const VALUES: [&str; 5] = ["scaled(5)", "shifted(5)", "twice(5)", "alone(5)", "w
 fn exactly_what_a_change_concerns_is_compiled_again() {
     let against = PackageBuild::new("application").against("library.jlir", LIBRARY);
     let application = build(&against, &[("app.jlir", APPLICATION)], options());
-    let opened = |library: &str| -> (Vec<(String, Vec<Reason>)>, Vec<String>, Vec<String>) {
+    let opened = |library: &str| {
         let (with, without) = (session(options()), session(options()));
         let mut seen = Vec::new();
         for (session, is_package) in [(&with, true), (&without, false)] {
@@ -139,7 +139,8 @@ fn exactly_what_a_change_concerns_is_compiled_again() {
             }
             seen.push(values(session, &main, &VALUES));
         }
-        let recompiled = with.recompiled().into_iter().map(|it| (it.function, it.reasons)).collect();
+        let recompiled: Vec<(String, Vec<Reason>)> =
+            with.recompiled().into_iter().map(|it| (it.function, it.reasons)).collect();
         let expected = seen.pop().unwrap();
         (recompiled, seen.pop().unwrap(), expected)
     };

@@ -20,7 +20,6 @@ use super::shared::Shared;
 use super::sync::lock;
 use super::target::Native;
 use super::unit::compile_and_link;
-use crate::error::Error;
 use crate::native_type::type_of;
 
 /// A function that is promised: its name and types.
