@@ -255,12 +255,12 @@ fn exports_are_followed() {
 }
 
 /// Functions that take a function's number, but for the pass that notes what it has inlined. An addition to this list is one to the test
-/// of foreign ones in `tests/facade.rs` or to `crates/ir/tests/foreign_ids.rs`.
+/// of foreign ones in `tests/facade.rs` or to `crates/interp/tests/foreign_ids.rs`.
 #[test]
 fn all_that_takes_the_number_of_a_function_is_tested() {
     let mut takers = Vec::new();
     for file in rust_files() {
-        let dirs = ["src/", "crates/engine/src/", "crates/ir/src/", "crates/opt/src/"];
+        let dirs = ["src/", "crates/engine/src/", "crates/interp/src/", "crates/ir/src/", "crates/opt/src/"];
         if file.path.starts_with("src/cli/") || !dirs.iter().any(|dir| file.path.starts_with(dir)) {
             continue;
         }

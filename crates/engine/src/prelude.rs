@@ -20,7 +20,7 @@ use brolga_ir::diag::SourceFile;
 use brolga_ir::func::CalleeData;
 use brolga_ir::func::Place;
 use brolga_ir::function_name::{BASE, FunctionName};
-use brolga_ir::{Const, Context, Module, Op, Type, TypeKind, text};
+use brolga_ir::{Const, Context, FuncId, Module, Op, Type, TypeKind, text};
 
 /// A text of the prelude, and the types without which it means nothing.
 struct Part {
@@ -143,11 +143,6 @@ pub(crate) fn has(cx: &Context, function: Type) -> bool {
     parts_of(cx, function).is_some()
 }
 
-/// Whether all methods that the prelude has of a function mean something in every program.
-pub(crate) fn is_common(cx: &Context, function: Type) -> bool {
-    parts_of(cx, function).is_some_and(|parts| parts.iter().all(|&part| PARTS[part].needs.is_empty()))
-}
-
 /// The type that a function has in another context.
 pub(crate) fn in_context(from: &Context, function: Type, to: &Context) -> Option<Type> {
     let TypeKind::Function(function) = *from.types.kind(function) else { return None };
@@ -162,10 +157,11 @@ fn parts_of(cx: &Context, function: Type) -> Option<&'static BTreeSet<usize>> {
     FUNCTIONS.get(cx.names.text(function.name)).filter(|_| is_base)
 }
 
-/// Adds the methods of the prelude that a module asks for, behind its own functions.
-pub(crate) fn complete(module: &mut Module) {
+/// Adds the methods of the prelude that a module asks for, behind its own functions. The result is those that mean something in every program; the others need types that
+/// this one declares.
+pub(crate) fn complete(module: &mut Module) -> BTreeSet<FuncId> {
     let wanted = wanted(module, 0);
-    Prelude::default().add(module, wanted, &mut BTreeSet::new());
+    Prelude::default().add(module, wanted, &mut BTreeSet::new())
 }
 
 /// The prelude as modules of one context: a text is read when something of it is needed.
@@ -176,32 +172,40 @@ pub(crate) struct Prelude {
 
 impl Prelude {
     /// Adds the methods of the wanted functions to a module, and those of the functions that these methods use. `known` holds the functions whose methods are
-    /// elsewhere already, with the part that they come from; those that are added join them.
+    /// elsewhere already, with the part that they come from; those that are added join them. The result is as that of [`complete`].
     pub(crate) fn add(
         &mut self,
         module: &mut Module,
         mut wanted: BTreeSet<Type>,
         known: &mut BTreeSet<(Type, usize)>,
-    ) {
+    ) -> BTreeSet<FuncId> {
+        let mut common = BTreeSet::new();
         while !wanted.is_empty() {
             let seen = module.func_count();
             for function in wanted {
                 for &part in parts_of(&module.cx, function).into_iter().flatten() {
-                    if !known.contains(&(function, part)) && self.add_from(part, function, module) {
-                        known.insert((function, part));
+                    if known.contains(&(function, part)) {
+                        continue;
+                    }
+                    let Some(added) = self.add_from(part, function, module) else { continue };
+                    known.insert((function, part));
+                    if PARTS[part].needs.is_empty() {
+                        common.extend(added);
                     }
                 }
             }
             wanted = self::wanted(module, seen);
         }
+        common
     }
 
-    /// Adds the methods of a function that a part has; false if the part means nothing in the context.
-    fn add_from(&mut self, part: usize, function: Type, module: &mut Module) -> bool {
+    /// Adds the methods of a function that a part has; none if the part means nothing in the context.
+    fn add_from(&mut self, part: usize, function: Type, module: &mut Module) -> Option<Vec<FuncId>> {
         let part_of = &PARTS[part];
         if !part_of.fits(&module.cx) {
-            return false;
+            return None;
         }
+        let mut added = Vec::new();
         let read = self.read[part].get_or_insert_with(|| match SourceFile::new("prelude", part_of.text()) {
             Ok(source) => text::read_library(&source, &module.cx).0.module,
             Err(_) => Module::new(module.cx.clone()),
@@ -213,10 +217,10 @@ impl Prelude {
                 let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
                 insts.into_iter().for_each(|inst| func.set_place(inst, Place::default()));
                 // A method of the program with this signature stays.
-                let _added = module.add_func(func);
+                added.extend(module.add_func(func));
             }
         }
-        true
+        Some(added)
     }
 }
 

@@ -8,7 +8,6 @@
 //! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
@@ -28,8 +27,10 @@ use brolga_ir::doors;
 pub struct Program {
     source: SourceFile,
     unit: text::Unit,
-    /// The functions that the prelude has added, which the library of a session has as well. Those in front of them are the program's own.
-    added: Range<usize>,
+    /// How many functions at the front of the module do not come from the prelude.
+    written: usize,
+    /// The methods of the prelude that the library of a session has as well. The others that the prelude has added mean something only with types of the program.
+    common: BTreeSet<FuncId>,
     /// Whether its functions have prices.
     is_priced: bool,
 }
@@ -45,11 +46,10 @@ impl Program {
     pub fn read_in(cx: &Arc<Context>, name: &str, bytes: &[u8]) -> Result<Program, Error> {
         let (source, mut unit) = read_unit_in(name, bytes, cx, &|_, _| false)?;
         let own = unit.module.func_count();
-        prelude::complete(&mut unit.module);
-        let added = own..unit.module.func_count();
+        let common = prelude::complete(&mut unit.module);
         varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
-        Ok(Program { source, unit, added, is_priced: false })
+        Ok(Program { source, unit, written: own, common, is_priced: false })
     }
 
     /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
@@ -58,14 +58,26 @@ impl Program {
         check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         let own = unit.module.func_count();
-        Ok(Program { source: SourceFile::new("<module>", "")?, unit, added: own..own, is_priced: false })
+        Ok(Program {
+            source: SourceFile::new("<module>", "")?,
+            unit,
+            written: own,
+            common: BTreeSet::new(),
+            is_priced: false,
+        })
     }
 
     /// Takes a module that was verified when it was read.
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         let own = unit.module.func_count();
-        Ok(Program { source: SourceFile::new("<image>", "")?, unit, added: own..own, is_priced: false })
+        Ok(Program {
+            source: SourceFile::new("<image>", "")?,
+            unit,
+            written: own,
+            common: BTreeSet::new(),
+            is_priced: false,
+        })
     }
 
     /// The text; empty for a program that was built.
@@ -106,9 +118,7 @@ impl Program {
     pub(crate) fn priced_module(&self) -> Module {
         let mut module = self.module().clone();
         if !self.is_priced {
-            brolga_ir::fuel::price(&mut module, |at| {
-                self.added_method(FuncId::from_u32(at as u32)).is_none()
-            });
+            brolga_ir::fuel::price(&mut module, |at| !self.common.contains(&FuncId::from_u32(at as u32)));
         }
         module
     }
@@ -118,24 +128,17 @@ impl Program {
         self.is_priced
     }
 
-    /// The function object of a method of the prelude; nothing if it is another, or means something only with types of the program.
-    fn added_method(&self, id: FuncId) -> Option<Type> {
-        let module = self.module();
-        let object = module[id].sig.params.first().map(|object| object.ty);
-        let added = self.added.contains(&(id.as_u32() as usize)).then_some(object?)?;
-        prelude::is_common(&module.cx, added).then_some(added)
-    }
-
     /// How many functions at the front of the module do not come from the prelude.
     pub(crate) fn written(&self) -> usize {
-        self.added.start
+        self.written
     }
 
     /// The module with the functions of the prelude behind all others, how many others there are, and the functions of which the prelude has added methods. Those that
     /// mean something only with types of the program stay among the others.
     pub(crate) fn into_parts(self) -> (Module, usize, BTreeSet<Type>) {
-        let is_added = |id: FuncId| self.added_method(id);
-        let added: BTreeSet<Type> = self.module().funcs().filter_map(|(id, _)| is_added(id)).collect();
+        // The first parameter of a method is its function's object.
+        let object = |id: &FuncId| self.module()[*id].sig.params.first().map(|object| object.ty);
+        let added: BTreeSet<Type> = self.common.iter().filter_map(object).collect();
         if added.is_empty() {
             let module = self.unit.module;
             let own = module.func_count();
@@ -144,7 +147,7 @@ impl Program {
         let module = self.module();
         let mut sorted = module.without_functions();
         let (behind, own): (Vec<FuncId>, Vec<FuncId>) =
-            module.funcs().map(|(id, _)| id).partition(|&id| is_added(id).is_some());
+            module.funcs().map(|(id, _)| id).partition(|id| self.common.contains(id));
         for &id in own.iter().chain(&behind) {
             // The functions of a module are no duplicates.
             let _ = sorted.add_func(module[id].clone());

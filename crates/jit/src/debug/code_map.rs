@@ -224,6 +224,7 @@ impl<'a> CodeFunction<'a> {
     }
 
     /// The variables of its source that debuggers are told of.
+    #[cfg(feature = "gdb")]
     pub(crate) fn variables(&self) -> &'a [Variable] {
         self.debug().map_or(&[], |debug| &debug.variables)
     }
