@@ -38,7 +38,8 @@ pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
         _ => false,
     };
     match (op, args) {
-        (":" | "//" | "=>", [x, y]) => literal(x) && literal(y),
+        (":" | "//", [x, y]) => literal(x) && literal(y),
+        ("=>", parts) => parts.iter().all(|part| literal(part) || matches!(part.kind, ExprKind::Symbol(_))),
         ("+" | "-", [re, im]) => literal(re) && is_imaginary(im),
         ("*", [x, unit]) => literal(x) && matches!(&unit.kind, ExprKind::Name(unit) if unit == "im"),
         _ => false,
