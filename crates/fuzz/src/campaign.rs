@@ -9,7 +9,7 @@
 //! A seed gives the same input every time. A fault that takes the process down is known by the seed that was tried, so whoever runs a campaign
 //! does so in a process of its own (`src/cli/fuzz.rs`).
 //!
-//! Names of types are kept as long as a run time: engines are made again after [`INPUTS`] inputs.
+//! Names of types are kept as long as a run time: engines are made again after `INPUTS` inputs.
 
 use brolga_engine::Error;
 use brolga_ir::text::show_module;
