@@ -28,7 +28,7 @@ pub enum BaseAction {
     /// Gives the text of the operands, one after the other, as a string. Structs that a program declares have no text here: they may have methods
     /// that the program lacks.
     Text,
-    /// Gives the text of the operand as code has it (`"a"`, `:b`), as a string; as [`Text`](BaseAction::Text) of no struct that a program declares.
+    /// Gives the text of the operand as code has it (`"a"`, `:b`), as a string; as [`BaseAction::Text`] of no struct that a program declares.
     Shown,
     /// Writes the operands as text, one after the other, and returns `nothing`.
     Print {

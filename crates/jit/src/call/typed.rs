@@ -69,7 +69,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
         Ok(R::from_words(unsafe { results.assume_init() })?)
     }
 
-    /// As [`TypedFunc::call`], under limits: an end that the program cannot catch. Calls of another kind are made within [`Runtime::limited`].
+    /// As [`TypedFunc::call`], under limits: an end that the program cannot catch. Calls of another kind are made within [`Runtime::limited`](brolga_runtime::Runtime::limited).
     ///
     /// # Errors
     /// Also [`CallError::Ended`]: a limit was reached before the function returned, or before it was called.

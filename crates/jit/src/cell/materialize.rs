@@ -14,7 +14,7 @@ pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 /// Makes the code of a function when it is called first.
 pub trait Materialize: Send + Sync {
     /// The code. Called on a thread that wants to call the function, or one that compiles ahead; on several at a time when they
-    /// come together, and again after an error, or when the code was evicted ([`CellOwner::discard`]).
+    /// come together, and again after an error, or when the code was evicted (`CellOwner::discard`).
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 
     /// Whether what it has refused by this error may be had later. A call asks again in any case; a function that was hot, or a loop, asks
@@ -24,7 +24,7 @@ pub trait Materialize: Send + Sync {
         false
     }
 
-    /// Whether code that was made from this without being asked for is what it would make ([`CellOwner::provide`]).
+    /// Whether code that was made from this without being asked for is what it would make (`CellOwner::provide`).
     fn accepts(&self, made_from: &dyn Any) -> bool {
         let _ = made_from;
         false
