@@ -31,7 +31,7 @@ const LEAST: u64 = 5_000_000;
 const ENOUGH: u64 = 400_000_000;
 const MOST_RUNS: usize = 5;
 
-/// What the running thread has used of a processor, in nanoseconds.
+/// The processor time of the running thread, in nanoseconds.
 fn spent() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

@@ -135,7 +135,7 @@ pub struct Note {
     pub function: String,
     /// 1 for the first of two tiers, 2 for code after all passes.
     pub tier: u32,
-    /// What it has seen.
+    /// The facts that it was compiled with.
     pub edges: Vec<Edge>,
 }
 
@@ -154,7 +154,7 @@ pub struct PackageParts<'a> {
     pub programs: &'a [StoredProgram],
     /// The units, by rising key, each key once.
     pub units: &'a [(Key, &'a [u8])],
-    /// What they were compiled against, by function and tier.
+    /// The facts that they were compiled against, by function and tier.
     pub notes: &'a [Note],
 }
 
@@ -354,7 +354,7 @@ impl Package {
         self.section(UNITS).get(offset as usize..)?.get(..length as usize)
     }
 
-    /// What units were compiled against, by function and tier; nothing of a list that cannot be read.
+    /// The facts that units were compiled against, by function and tier; nothing of a list that cannot be read.
     pub fn notes(&self) -> &[Note] {
         self.notes.get_or_init(|| notes(self.section(NOTES)).unwrap_or_default())
     }

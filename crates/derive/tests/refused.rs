@@ -1,4 +1,4 @@
-//! What the macro refuses, and the words in which it says so: a file of `refused/` each, with the compiler's output beside it.
+//! Structs that the macro refuses, and its messages: a file of `refused/` each, with the compiler's output beside it.
 //!
 //! `TRYBUILD=overwrite cargo test -p brolga-derive` writes the outputs again.
 

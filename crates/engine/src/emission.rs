@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing that a thread makes depends on what others do: the passes see final forms of callees (`pipeline.rs`), and code generation sees one function. So each function is a shard of its own, taken by
-//! whoever is free; its place in the image is that of the program, not that of the moment at which it was done.
+//! the next free thread; its place in the image follows the program's order, not the order of completion.
 //!
 //! The heaviest functions are taken first, so that no thread is left with a long one at the end. The weight is the number of instructions and blocks.
 //!
@@ -110,7 +110,7 @@ impl<'a> Emission<'a> {
         Ok(done)
     }
 
-    /// What `work` makes of each item, in their order. Items in front are taken first.
+    /// The results of `work` for all items, in their order. Items in front are taken first.
     pub(crate) fn all<T: Sync, R: Send>(
         &self,
         items: &[T],

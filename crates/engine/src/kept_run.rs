@@ -57,7 +57,7 @@ impl KeptRun {
         &self.call
     }
 
-    /// What makes the call. Other calls of the program have no code.
+    /// The code that makes the call. Other calls of the program have no code.
     pub fn evaluator(&self) -> Evaluator<'_> {
         Evaluator::of_unit(&self.program, &self.unit, &self.globals, &self.engine)
     }
@@ -84,7 +84,7 @@ impl Engine {
         }
         let program = Program::of_verified(module).ok()?;
         let call = program.call(call).ok()?;
-        // What cannot be linked any more, because a symbol of C has gone, is an error of the compilation that follows.
+        // Code whose symbols of C have gone cannot be linked; the compilation that follows reports them.
         let unit = self.link_kept(program.module(), &compiled, methods, &globals)?;
         let unit = Unit::new(unit, names);
         Some(KeptRun { engine: self.clone(), program, call, unit, globals })

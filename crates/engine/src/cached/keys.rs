@@ -106,7 +106,7 @@ impl Keys {
         }
         let own = self.of_component.get(&id);
         for callee in node.callees.iter().filter(|&&callee| callee != id) {
-            // What calls it in turn has a hash that says as much of itself.
+            // The hashes of its own callers say as much of themselves.
             let of_circle = self.nodes.get(callee).map(|node| &node.own);
             let hash = self.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_circle);
             edges.extend(hash.map(|hash| edge(Seen::Callee, module[*callee].symbol(&module.cx), hash)));

@@ -142,7 +142,7 @@ impl CodeCache {
         self.found(facts, |payload| Kept::read(payload, cx, types))
     }
 
-    /// What `made` makes of the bytes that were kept under these facts. Bytes of which it makes nothing are refused.
+    /// The result of `made` for the bytes that were kept under these facts. Bytes for which it has no result are refused.
     pub(crate) fn found<T>(&self, facts: &Fingerprint, made: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let key = facts.as_bytes();
         // A package is whole, so a unit of another form than its key promises was made so, and the cache has no better one.

@@ -29,7 +29,7 @@ pub struct Recompiled {
     pub tier: u32,
     /// The package.
     pub package: String,
-    /// What has changed; at least one reason.
+    /// The changes; at least one reason.
     pub reasons: Vec<Reason>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Collected {
 #[derive(Debug, Default)]
 pub(crate) struct Packages {
     opened: Mutex<Vec<Arc<Package>>>,
-    /// What is compiled; none if no package is being made.
+    /// The compiled units; none if no package is being made.
     collected: Option<Mutex<Collected>>,
     recompiled: Mutex<BTreeMap<(String, u32), Recompiled>>,
 }
@@ -158,7 +158,7 @@ impl Packages {
         lock(&self.recompiled).values().cloned().collect()
     }
 
-    /// What was collected.
+    /// The collected units.
     pub(crate) fn take_collected(&self) -> Collected {
         self.collected.as_ref().map(|collected| std::mem::take(&mut *lock(collected))).unwrap_or_default()
     }

@@ -31,7 +31,7 @@ use crate::native_type::type_of;
 /// The function may be called by dispatch.
 const IS_METHOD: u32 = 1;
 
-/// What was kept of a run.
+/// The kept form of a run.
 pub(crate) struct FoundRun {
     /// The functions with code, without their bodies.
     pub(crate) module: Module,

@@ -150,7 +150,7 @@ impl PackageBuild {
     /// The doors are closed; a program is broken; a needed package cannot be opened; the package would be too large.
     pub fn build(&self, programs: &[(&str, &[u8])], options: Options) -> Result<PackageImage, SessionError> {
         let mut options = options.settled();
-        // What a cache has would be missing in the package.
+        // Units that a cache has would be missing in the package.
         options.cache = None;
         let runtime = brolga_runtime::Runtime::new(std::mem::take(&mut options.runtime));
         let workers = if self.threads > 1 { Workers::Pool(self.threads) } else { Workers::Caller };
