@@ -24,9 +24,9 @@
 //! Lowering, placing of roots and code generation look at one function alone.
 //!
 //! **Replaceable callees.** A call that goes through a slot, or to another program, may come to go to another body while the caller runs.
-//! Of such callees nothing but types is known to callers: no summaries. Their bodies may be inlined, since a copy stays what it is.
+//! Callers know the types of such callees, and no summaries. Their bodies may be inlined, since a copy stays what it is.
 //!
-//! **Errors.** A function that passes fail on keeps its error. A run whose time is over leaves its component to whoever comes next.
+//! **Errors.** A function that passes fail on keeps its error. A run whose time is over leaves its component to the next run.
 //!
 //! Cost: one walk over all calls when the pipeline is made; then the passes, once for each function.
 
@@ -73,7 +73,7 @@ struct Component {
     calls: Vec<usize>,
 }
 
-/// What code is made for, and how.
+/// The target of the code, and the options that it is made with.
 #[derive(Clone)]
 pub(crate) struct Settings<'o> {
     pub(crate) level: OptLevel,
@@ -107,7 +107,7 @@ impl Run<'_, '_> {
         done
     }
 
-    /// What a run of passes has made of a function.
+    /// The results of a run of passes over a function.
     fn reported(&mut self, optimised: Result<(Func, Report), OptError>) -> Result<Func, OptError> {
         let (func, report) = optimised?;
         if let Some(all) = &mut self.report {
@@ -302,7 +302,7 @@ impl<'o> Pipeline<'o> {
             }
             progress.states[number] = State::Busy;
         }
-        // Also when a pass panics: whoever waits continues, with the function as it was.
+        // Also when a pass panics: waiting threads continue, with the function as it was.
         let mut finish = Finish { pipeline: self, number, state: State::Done };
         let Settings { level, options, advice, .. } = &self.settings;
         for &id in &component.funcs {

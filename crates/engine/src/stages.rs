@@ -5,7 +5,7 @@
 //!                                     linked(roots): all that they call
 //! ```
 //!
-//! What the steps are, and in which order functions are taken, is `pipeline.rs`. Engines and the command use this; tools look at each step.
+//! `pipeline.rs` has the steps, and the order of functions. Engines and the command use this; tools look at each step.
 //!
 //! Cost: a copy of the module, and what the pipeline costs.
 

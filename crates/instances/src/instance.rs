@@ -103,7 +103,7 @@ impl<P: Parts> CodeInstance<P> {
     fn new(number: u64, first: u64, beginning: Beginning<P>) -> CodeInstance<P> {
         let Beginning { state, profile, recipe } = beginning;
         let worlds = (first, u64::MAX);
-        // What is ready from the beginning is not to be replaced by something better.
+        // An instance that is ready from the beginning has no better one to come.
         let tier = if matches!(state, State::Ready(_)) { Tier::Optimised } else { Tier::Interpreted };
         CodeInstance { number, worlds, state, tier, profile, recipe, last_use: 0, rests: false }
     }

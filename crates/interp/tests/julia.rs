@@ -438,7 +438,7 @@ fn types_with_names_of_julias_own() {
          │   %6 = Core.typeassert(%5, Int64)::Int64\n│   %7 = (%2 isa Box)::Bool\n│   %8 = Core.ifelse(%7, 0, 4)::Int64\n│   %9 = Base.add_int(%6, %8)::Int64\n\
          └──      return %9\n) => Int64\n";
     passes(boxes);
-    // What stands for literals, exceptions and tokens is Julia's.
+    // Literals, exceptions and tokens have Julia's types.
     let pairs = "# types: struct Pair; a::Int64; end\n# types: struct KeyError; code::Int64; end\n# types: struct Token; at::Int64; end\n\
          # signature: f(x::Int64)::Any\n# check: f(3) == (Pair(3), :a => 1)\nCodeInfo(\n1 ─ %1 = %new(Pair, x)::Pair\n│   %2 = Core.tuple(%1, :a => 1)::Tuple{Pair, Core.Pair{Symbol, Int64}}\n\
          └──      return %2\n) => Any\n\

@@ -51,7 +51,7 @@ pub struct Definitions<'t> {
     pub(crate) is_replaceable: bool,
     /// Whether they are those of the session's library.
     pub(crate) is_library: bool,
-    /// What is said of tiers.
+    /// The policy of tiers.
     pub(crate) policy: Policy,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,

@@ -54,7 +54,7 @@ pub struct CodeUnit {
     debug: Box<[(u32, FunctionDebug)]>,
 }
 
-/// What a function says for debuggers alone.
+/// The facts of a function for debuggers alone.
 struct FunctionDebug {
     file: Option<Box<str>>,
     variables: Box<[Variable]>,

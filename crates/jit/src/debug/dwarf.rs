@@ -1,4 +1,4 @@
-//! What debuggers want to know about loaded code beside symbols, as DWARF 4: functions, lines, variables.
+//! Functions, lines and variables of loaded code for debuggers, as DWARF 4.
 //!
 //! ```text
 //!   compilation unit    one for each unit: name of the source, addresses

@@ -3,7 +3,7 @@
 /// The default number of loop iterations that count as much as one call.
 const ROUNDS: u32 = 10;
 
-/// What a definition says of tiers.
+/// The policy of tiers of a definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     /// Calls after which a function is optimised, if it is compiled in two tiers.
