@@ -25,8 +25,8 @@ use crate::program::Program;
 ///
 /// # let folder = std::env::temp_dir().join(format!("brolga-run-{}", std::process::id()));
 /// # let path = folder.as_path();
-/// let cache = Cache::new(DirectoryStore::open(path, 1 << 20)?, &CacheKey::new([7; 32]));
-/// let engine = Engine::new(Options::new().cache(Arc::new(cache)))?;
+/// let cache = Arc::new(Cache::new(DirectoryStore::open(path, 1 << 20)?, &CacheKey::new([7; 32])));
+/// let engine = Engine::new(Options::new().cache(Arc::clone(&cache)))?;
 /// assert!(engine.kept_run("half.jlir", HALF, "half(8)").is_none());
 /// let program = Program::read("half.jlir", HALF)?;
 /// let mut evaluator = Evaluator::native(&program, &engine).keeping_run("half(8)");
@@ -34,6 +34,7 @@ use crate::program::Program;
 ///
 /// let run = engine.kept_run("half.jlir", HALF, "half(8)").ok_or("it was kept")?;
 /// assert_eq!(run.evaluator().call(run.call())?, "4");
+/// # cache.flush();
 /// # std::fs::remove_dir_all(path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
