@@ -61,7 +61,10 @@ impl Fences {
     pub fn light(self) {
         match self.barrier {
             Some(_) => compiler_fence(std::sync::atomic::Ordering::SeqCst), // F1
-            None => fence(Ordering::SeqCst),                                // F3
+            None => {
+                std::hint::cold_path();
+                fence(Ordering::SeqCst); // F3
+            }
         }
     }
 

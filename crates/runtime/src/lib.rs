@@ -78,8 +78,8 @@ pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
 pub use retired::RetiredCode;
 pub use thread::{
-    AttachError, EnterError, Entered, HeapEntry, Interrupt, Outermost, STACK_RESERVE, Thread, ThreadLayout,
-    with_attached,
+    AttachError, EnterError, Entered, Entrant, HeapEntry, Interrupt, Outermost, STACK_RESERVE, Thread,
+    ThreadLayout, with_attached, with_entrant,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};
 pub use watch::Ended;

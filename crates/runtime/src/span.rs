@@ -11,10 +11,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The oldest and the newest world that entries on the stack of a thread are in; zeros outside of all worlds.
+/// The oldest and the newest world that entries on the stack of a thread are in.
+///
+/// An outermost entry writes `oldest` alone: what `newest` holds then is of an earlier entry and not above it, since worlds advance.
 #[derive(Default, Debug)]
 pub(crate) struct Span {
+    /// 0 outside of all worlds.
     oldest: AtomicU64,
+    /// Counts where it is above `oldest`.
     newest: AtomicU64,
 }
 
@@ -30,6 +34,18 @@ impl Span {
         self.newest.store(newest, Ordering::Relaxed); // W1
     }
 
+    /// The entries are one, into the newest world.
+    #[inline(always)]
+    pub(crate) fn begin(&self, world: u64) {
+        self.oldest.store(world, Ordering::Relaxed); // W1
+    }
+
+    /// There are no entries.
+    #[inline(always)]
+    pub(crate) fn end(&self) {
+        self.oldest.store(0, Ordering::Relaxed); // W1
+    }
+
     /// Extends the span by a world.
     #[inline(always)]
     pub(crate) fn include(&self, world: u64) {
@@ -39,6 +55,7 @@ impl Span {
 
     /// The oldest and the newest world; none outside of all worlds.
     pub(crate) fn worlds(&self) -> Option<(u64, u64)> {
-        Some(self.get()).filter(|(oldest, _)| *oldest != 0)
+        let (oldest, newest) = self.get();
+        (oldest != 0).then_some((oldest, newest.max(oldest)))
     }
 }

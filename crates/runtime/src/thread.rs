@@ -47,7 +47,7 @@ pub use asked::Interrupt;
 pub use attached::{AttachError, with_attached};
 pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;
-pub use outermost::Outermost;
+pub use outermost::{Entrant, Outermost, with_entrant};
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;

@@ -37,7 +37,10 @@ use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{AttachError, Ended, EnterError, Exception, LimitError, Runtime, Thread, with_attached};
+use brolga_runtime::{
+    AttachError, Ended, EnterError, Exception, LimitError, Outermost, Runtime, Thread, with_attached,
+    with_entrant,
+};
 use smallvec::SmallVec;
 
 use crate::call::value::{Handle, ValueError};
@@ -438,33 +441,79 @@ impl Callable {
     /// take, by the signature that the trampoline was made for.
     #[inline(never)]
     pub(super) unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
-        let called = with_attached(&self.runtime, |thread| {
-            let Some(entry) = thread.enter_outermost(&self.runtime, self.methods.as_ref()) else {
-                // SAFETY: F1 by the contract; the thread is the running one.
-                return unsafe { self.call_nested(thread, args, results) }.map_err(Box::new);
-            };
-            // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
-            // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
-            // buffers are as F1 says. The trampoline comes back on either way out.
-            let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
-            // An exception from a C callback that is still pending leaves here as well.
-            if status != RETURNED || entry.carries() {
-                return Err(Box::new(entry.leave_with_exception().into()));
-            }
-            entry.leave();
-            Ok(())
+        let Some(methods) = &self.methods else {
+            // SAFETY: by the contract.
+            return unsafe { self.call_without_methods(args, results) };
+        };
+        let called = with_entrant(&self.runtime, |entrant| {
+            // SAFETY: F1 by the contract; the entry is one of the running thread.
+            entrant
+                .enter_with_methods(methods)
+                .map(|entry| unsafe { self.call_entered(entry, args, results) })
         });
-        called.unwrap_or_else(|error| Err(Box::new(error.into())))
+        // SAFETY: by the contract.
+        called.flatten().unwrap_or_else(|| unsafe { self.call_nested(args, results) })
     }
 
-    /// Calls the function on a thread that is not at rest.
+    /// As [`Callable::call`], for code without objects: a function of its own, so that neither tests what it knows.
+    ///
+    /// # Safety
+    ///
+    /// F1.
+    #[inline(never)]
+    unsafe fn call_without_methods(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
+        let called = with_entrant(&self.runtime, |entrant| {
+            // SAFETY: F1 by the contract; the entry is one of the running thread.
+            entrant.enter_without_methods().map(|entry| unsafe { self.call_entered(entry, args, results) })
+        });
+        // SAFETY: by the contract.
+        called.flatten().unwrap_or_else(|| unsafe { self.call_nested(args, results) })
+    }
+
+    /// Calls the function on a thread that has entered.
+    ///
+    /// # Safety
+    ///
+    /// F1, and the entry is one of the running thread, of the function's runtime.
+    #[inline(always)]
+    unsafe fn call_entered(
+        &self,
+        entry: Outermost<'_>,
+        args: *const u64,
+        results: *mut u64,
+    ) -> Result<(), Box<CallError>> {
+        // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
+        // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while the entry lives. The
+        // buffers are as F1 says. The trampoline comes back on either way out.
+        let status = unsafe { self.trampoline()(entry.thread(), self.to.code(), args, results) };
+        // An exception from a C callback that is still pending leaves here as well.
+        if status != RETURNED || entry.carries() {
+            return Err(Box::new(entry.leave_with_exception().into()));
+        }
+        entry.leave();
+        Ok(())
+    }
+
+    /// Calls the function on any thread, such as one that is not at rest.
+    ///
+    /// # Safety
+    ///
+    /// F1.
+    #[cold]
+    #[inline(never)]
+    unsafe fn call_nested(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
+        // SAFETY: F1 by the contract; the thread is the running one.
+        let call = |thread: &Thread| unsafe { self.call_by_guards(thread, args, results) };
+        let called = with_attached(&self.runtime, call).unwrap_or_else(|error| Err(error.into()));
+        called.map_err(Box::new)
+    }
+
+    /// Calls the function on a thread that was attached, and restores all that it has entered.
     ///
     /// # Safety
     ///
     /// F1, and the thread is the running one, of the function's runtime.
-    #[cold]
-    #[inline(never)]
-    unsafe fn call_nested(
+    unsafe fn call_by_guards(
         &self,
         thread: &Thread,
         args: *const u64,
@@ -481,7 +530,7 @@ impl Callable {
             return Err(ended.into());
         }
         let _world = self.methods.as_ref().map(|methods| thread.enter_world(methods));
-        // SAFETY: as in `call`.
+        // SAFETY: as in `call_entered`.
         let status = unsafe { self.trampoline()(thread, self.to.code(), args, results) };
         if status != RETURNED || entered.carries() {
             return Err(entered.take_exception().into());

@@ -311,12 +311,15 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::enter`], for a mutator that is registered and outside.
+    /// As [`Heap::enter`], for a mutator that is registered and outside, if no collection waits. Whoever is refused calls [`Heap::enter`]: the collector may wait for that.
     #[inline(always)]
-    pub(crate) fn enter_outermost(&self, mutator: &Mutator) {
+    pub(crate) fn enter_outermost(&self, mutator: &Mutator) -> bool {
         debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
-        mutator.depth.set(1);
-        self.world.enter(mutator);
+        let has_entered = self.world.try_enter(mutator);
+        if has_entered {
+            mutator.depth.set(1);
+        }
+        has_entered
     }
 
     /// The matching [`Heap::leave`].

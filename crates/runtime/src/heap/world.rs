@@ -109,6 +109,12 @@ impl World {
         }
     }
 
+    /// As [`World::enter`], without waiting: whether the mutator may touch the heap. One that is refused enters next.
+    #[inline(always)]
+    pub(crate) fn try_enter(&self, mutator: &Mutator) -> bool {
+        mutator.handshake.try_enter()
+    }
+
     #[cold]
     fn enter_later(&self, mutator: &Mutator) {
         loop {

@@ -128,8 +128,8 @@ pub(crate) struct Dispatch {
     span: Arc<Span>,
     /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
-    /// The id of the table and the world of the last stamp, and that stamp.
-    last: Cell<(u64, u64, u64)>,
+    /// The identity of the table and the world of the last stamp, and that stamp. The table is `table`, which keeps its identity from others; 0 if it is not.
+    last: Cell<(usize, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
 }
 
@@ -153,7 +153,7 @@ impl Drop for InWorld<'_> {
         self.dispatch.world.set(self.world);
         self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
-            self.dispatch.table.replace(table);
+            self.dispatch.change_back(table);
         }
     }
 }
@@ -183,22 +183,24 @@ impl Dispatch {
         &raw const *self.lines
     }
 
-    /// Whether the thread is outside of all worlds, and the table in use is this one.
+    /// Whether the thread is outside of all worlds, and the table in use is this one, as far as the last stamp says.
     #[inline(always)]
     pub(crate) fn may_begin(&self, table: &MethodTable) -> bool {
-        self.world.get() == 0 && Arc::ptr_eq(&self.table.borrow(), &table.shared)
+        self.world.get() == 0 && self.last.get().0 == Table::identity(&table.shared)
     }
 
-    /// Enters the newest world of the table in use, from outside of all worlds. The thread must be pinned.
+    /// Enters the newest world of a table for which [`Dispatch::may_begin`] holds. The thread must be pinned.
     #[inline(always)]
     pub(crate) fn begin(&self, table: &MethodTable) {
+        debug_assert!(Arc::ptr_eq(&self.table.borrow(), &table.shared));
         let world = table.shared.worlds.newest();
-        let stamp = self.stamp_of(table.shared.id, world);
+        let (of, last_world, last) = self.last.get();
+        let stamp = if world == last_world { last } else { self.next_stamp(of, world) };
         let lines: &Lines = &self.lines;
         lines.table.set(Table::identity(&table.shared));
         lines.stamp.set(stamp);
         self.world.set(world);
-        self.span.set((world, world));
+        self.span.begin(world);
     }
 
     /// Leaves all worlds.
@@ -208,7 +210,7 @@ impl Dispatch {
         lines.stamp.set(0);
         lines.table.set(0);
         self.world.set(0);
-        self.span.set((0, 0));
+        self.span.end();
     }
 
     /// The current method table.
@@ -232,15 +234,15 @@ impl Dispatch {
     /// The thread must be pinned.
     #[inline(always)]
     pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {
-        let (same, id) = {
+        let (same, new) = {
             let current = self.table.borrow();
-            (Arc::ptr_eq(&current, &table.shared), table.shared.id)
+            (Arc::ptr_eq(&current, &table.shared), Table::identity(&table.shared))
         };
         let (stamp, identity) = (self.lines.stamp.get(), self.lines.table.get());
         let (world, span) = (self.world.get(), self.span.get());
         let other = if same { None } else { self.change_table(table) };
         if is_outermost || !same || world == 0 {
-            self.set_of(id, table.shared.worlds.newest());
+            self.set_of(new, table.shared.worlds.newest());
         }
         // No panic is possible between the changes above and the guard that undoes them.
         InWorld { dispatch: self, stamp, identity, world, span, table: other }
@@ -252,6 +254,14 @@ impl Dispatch {
     fn change_table(&self, table: &MethodTable) -> Option<Arc<Table>> {
         let other = self.table.replace(table.shared.clone());
         (self.world.get() != 0).then_some(other)
+    }
+
+    /// Restores the table that another one has stood for.
+    #[cold]
+    fn change_back(&self, table: Arc<Table>) {
+        self.table.replace(table);
+        let (_, world, stamp) = self.last.get();
+        self.last.set((0, world, stamp));
     }
 
     /// Enters the newest world.
@@ -302,25 +312,30 @@ impl Dispatch {
 
     #[inline(always)]
     fn set(&self, world: u64) {
-        let id = self.table.borrow().id;
-        self.set_of(id, world);
+        let identity = Table::identity(&self.table.borrow());
+        self.set_of(identity, world);
     }
 
     /// The stamp of a table's world: the last one if that was its, else a new one.
     #[inline(always)]
-    fn stamp_of(&self, id: u64, world: u64) -> u64 {
-        let (last_id, last_world, last) = self.last.get();
-        if (last_id, last_world) == (id, world) {
+    fn stamp_of(&self, identity: usize, world: u64) -> u64 {
+        let (last_identity, last_world, last) = self.last.get();
+        if (last_identity, last_world) == (identity, world) {
             return last;
         }
-        let stamp = last + STAMP_STEP;
-        self.last.set((id, world, stamp));
+        self.next_stamp(identity, world)
+    }
+
+    #[inline(always)]
+    fn next_stamp(&self, identity: usize, world: u64) -> u64 {
+        let stamp = self.last.get().2 + STAMP_STEP;
+        self.last.set((identity, world, stamp));
         stamp
     }
 
     #[inline(always)]
-    fn set_of(&self, id: u64, world: u64) {
-        let stamp = self.stamp_of(id, world);
+    fn set_of(&self, identity: usize, world: u64) {
+        let stamp = self.stamp_of(identity, world);
         self.be_in(world);
         self.lines.stamp.set(stamp);
     }

@@ -160,6 +160,14 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     Ok(body(unsafe { &*LAST.get().1 }))
 }
 
+/// As [`with_attached`], if it was the runtime of the last call on this thread.
+#[inline(always)]
+pub(super) fn with_last<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Option<R> {
+    let (last, thread) = LAST.get();
+    // SAFETY: as in `with_attached`.
+    (last == Arc::as_ptr(runtime)).then(|| body(unsafe { &*thread }))
+}
+
 #[cold]
 #[inline(never)]
 fn become_last(runtime: &Arc<Runtime>) -> Result<(), AttachError> {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   at rest: no handler, outside of the heap and of all worlds, no exception       else: the three guards
-//!      │ enter_outermost
+//!      │ enter_with_methods, enter_without_methods
 //!      ▼
 //!   in the heap ── pinned ── in the newest world ──► compiled code ──► leave                  it has returned
 //!                                                                └──► leave_with_exception    it has thrown
@@ -15,9 +15,15 @@
 //! the heap. Compiled code that returns has unlinked its frames; one that throws has not, so only the second way out looks for
 //! frames that are left over. A program may leave the heap and return: both ways out come back to it. No code runs between entering and leaving but the call: nothing unwinds out of it, so there is no guard.
 //!
+//! Between the first test and compiled code nothing is called: what takes a call, such as waiting for a collection, is left to the guards. So few registers have to
+//! be saved.
+//!
 //! Cost: about thirty loads and stores, all in lines that belong to the thread but the newest world. The guards take three times as long.
 
+use std::sync::Arc;
+
 use super::Thread;
+use super::attached::with_last;
 use crate::exception::Exception;
 use crate::heap::Heap;
 use crate::instance::Runtime;
@@ -31,48 +37,87 @@ pub struct Outermost<'t> {
     heap: &'t Heap,
     /// Whether it has entered the heap.
     is_in_heap: bool,
+    /// Whether it is in a world.
+    is_in_world: bool,
+}
+
+/// Calls `body` with the running thread, if it has run code of this runtime last.
+#[inline(always)]
+pub fn with_entrant<R>(runtime: &Arc<Runtime>, body: impl FnOnce(Entrant<'_>) -> R) -> Option<R> {
+    with_last(runtime, |thread| body(Entrant { thread, runtime }))
+}
+
+/// The running thread, and the runtime that it belongs to.
+#[derive(Clone, Copy)]
+pub struct Entrant<'t> {
+    thread: &'t Thread,
+    runtime: &'t Runtime,
+}
+
+impl<'t> Entrant<'t> {
+    /// Enters everything that compiled code needs, if the thread is at rest and has used these methods last, and no collection waits; otherwise nothing is entered.
+    #[inline(always)]
+    pub fn enter_with_methods(self, methods: &MethodTable) -> Option<Outermost<'t>> {
+        let Entrant { thread, runtime } = self;
+        // Collections read the words of threads that have been in the heap, and compiled code writes them.
+        if !(thread.mutator.registered.get() && thread.is_at_rest() && thread.dispatch.may_begin(methods)) {
+            return None;
+        }
+        let heap = thread.enter_heap_outermost(runtime)?;
+        thread.mutator.participant.enter_outermost();
+        thread.dispatch.begin(methods);
+        Some(Outermost { thread, heap, is_in_heap: true, is_in_world: true })
+    }
+
+    /// As [`Entrant::enter_with_methods`], for code without objects, which makes no dynamic calls and is in no world. A thread that collections know enters the heap.
+    #[inline(always)]
+    pub fn enter_without_methods(self) -> Option<Outermost<'t>> {
+        let Entrant { thread, runtime } = self;
+        if !thread.is_at_rest() {
+            return None;
+        }
+        let is_in_heap = thread.mutator.registered.get();
+        let heap = if is_in_heap { thread.enter_heap_outermost(runtime)? } else { runtime.heap() };
+        thread.mutator.participant.enter_outermost();
+        Some(Outermost { thread, heap, is_in_heap, is_in_world: false })
+    }
 }
 
 impl Thread {
-    /// Enters everything that compiled code needs, if the thread is at rest and is to run code of its own runtime; otherwise nothing is entered. Without `methods` the
-    /// code makes no dynamic calls, and is in no world.
+    /// Whether the thread is at rest, but for the world that it may be in.
     #[inline(always)]
-    pub fn enter_outermost<'t>(
-        &'t self,
-        runtime: &'t Runtime,
-        methods: Option<&MethodTable>,
-    ) -> Option<Outermost<'t>> {
+    fn is_at_rest(&self) -> bool {
         let mutator = &self.mutator;
-        // Collections read the words of threads that have been in the heap, and compiled code writes them.
-        let is_in_heap = mutator.registered.get();
-        let is_at_rest = self.handler.get().is_null()
-            && (is_in_heap || methods.is_none())
+        self.handler.get().is_null()
             && !mutator.inside.get()
             && !mutator.participant.is_inside()
             && self.exception_depth() == 0
             && !self.is_asked_to_stop()
-            && methods.is_none_or(|methods| self.dispatch.may_begin(methods))
-            && std::ptr::eq(self.runtime.as_ptr(), runtime);
-        if !is_at_rest {
-            return None;
-        }
+    }
+
+    #[inline(always)]
+    fn enter_heap_outermost<'t>(&self, runtime: &'t Runtime) -> Option<&'t Heap> {
+        debug_assert!(std::ptr::eq(self.runtime.as_ptr(), runtime));
+        let mutator = &self.mutator;
         debug_assert!(
             !mutator.in_scope.get() && mutator.left.borrow().is_empty() && !self.carried.is_waiting()
         );
         let heap = runtime.heap();
-        if is_in_heap {
-            heap.enter_outermost(mutator);
-            mutator.inside.set(true);
+        if !heap.enter_outermost(mutator) {
+            return None;
         }
-        mutator.participant.enter_outermost();
-        if let Some(methods) = methods {
-            self.dispatch.begin(methods);
-        }
-        Some(Outermost { thread: self, heap, is_in_heap })
+        mutator.inside.set(true);
+        Some(heap)
     }
 }
 
 impl<'t> Outermost<'t> {
+    /// The thread.
+    #[inline(always)]
+    pub fn thread(&self) -> &'t Thread {
+        self.thread
+    }
+
     /// Whether an exception that a callback left is pending though compiled code has returned.
     #[inline(always)]
     pub fn carries(&self) -> bool {
@@ -82,9 +127,11 @@ impl<'t> Outermost<'t> {
     /// Compiled code has returned.
     #[inline(always)]
     pub fn leave(self) {
-        let Outermost { thread, heap, is_in_heap } = self;
+        let Outermost { thread, heap, is_in_heap, is_in_world } = self;
         let mutator = &thread.mutator;
-        thread.dispatch.end();
+        if is_in_world {
+            thread.dispatch.end();
+        }
         mutator.participant.leave_outermost();
         if mutator.participant.is_awaited() {
             free_awaited(thread);
@@ -100,24 +147,32 @@ impl<'t> Outermost<'t> {
     }
 
     /// An exception has left compiled code, or is pending: the exception, taken off.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub fn leave_with_exception(self) -> Exception {
-        /// Leaves also if taking the exception panics.
-        struct Leaving<'t>(&'t Thread, &'t Heap, bool);
-        impl Drop for Leaving<'_> {
-            fn drop(&mut self) {
-                let Leaving(thread, heap, is_in_heap) = *self;
-                thread.come_back(heap, 0);
-                thread.mutator.restore_gc_stack(std::ptr::null_mut());
-                Outermost { thread, heap, is_in_heap }.leave();
+        let Outermost { thread, heap, is_in_heap, is_in_world } = self;
+        // In registers, so that a call that returns has nothing in memory.
+        leave_thrown(thread, heap, is_in_heap, is_in_world)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn leave_thrown(thread: &Thread, heap: &Heap, is_in_heap: bool, is_in_world: bool) -> Exception {
+    /// Leaves also if taking the exception panics.
+    struct Leaving<'t>(Option<Outermost<'t>>);
+    impl Drop for Leaving<'_> {
+        fn drop(&mut self) {
+            if let Some(entry) = self.0.take() {
+                entry.thread.come_back(entry.heap, 0);
+                entry.thread.mutator.restore_gc_stack(std::ptr::null_mut());
+                entry.leave();
             }
         }
-        let leaving = Leaving(self.thread, self.heap, self.is_in_heap);
-        let exception = leaving.0.take_exception(0);
-        leaving.0.carried.stop();
-        exception
     }
+    let _leaving = Leaving(Some(Outermost { thread, heap, is_in_heap, is_in_world }));
+    let exception = thread.take_exception(0);
+    thread.carried.stop();
+    exception
 }
 
 #[cold]
@@ -128,7 +183,6 @@ fn free_awaited(thread: &Thread) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -138,8 +192,8 @@ mod tests {
     use crate::thread::{Interrupt, with_attached};
 
     fn outermost<R>(runtime: &Arc<Runtime>, body: impl FnOnce(Option<Outermost<'_>>) -> R) -> R {
-        with_attached(runtime, |thread| body(thread.enter_outermost(runtime, Some(runtime.methods()))))
-            .unwrap()
+        with_attached(runtime, |_| ()).unwrap();
+        with_entrant(runtime, |entrant| body(entrant.enter_with_methods(runtime.methods()))).unwrap()
     }
 
     fn enters(runtime: &Arc<Runtime>) -> bool {
@@ -166,13 +220,8 @@ mod tests {
     fn a_thread_that_is_inside_of_anything_is_refused() {
         let runtime = Runtime::new(RuntimeOptions::default());
         assert!(!enters(&runtime), "collections do not know it");
-        with_attached(&runtime, |thread| {
-            assert!(
-                thread.enter_outermost(&runtime, None).map(Outermost::leave).is_some(),
-                "but there are no objects"
-            );
-        })
-        .unwrap();
+        let without = with_entrant(&runtime, |entrant| entrant.enter_without_methods().map(Outermost::leave));
+        assert!(without.unwrap().is_some(), "but there are no objects");
         guarded(&runtime, runtime.methods());
         assert!(enters(&runtime));
         with_attached(&runtime, |thread| {
@@ -203,8 +252,8 @@ mod tests {
         let runtime = runtime();
         let table = runtime.method_table();
         let enters_table = || {
-            with_attached(&runtime, |thread| {
-                thread.enter_outermost(&runtime, Some(&table)).map(Outermost::leave).is_some()
+            with_entrant(&runtime, |entrant| {
+                entrant.enter_with_methods(&table).map(Outermost::leave).is_some()
             })
             .unwrap()
         };
@@ -214,12 +263,35 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_entered_for_its_own_runtime_only() {
+    fn each_runtime_has_a_thread_to_enter() {
         let (one, other) = (runtime(), runtime());
-        with_attached(&one, |thread| {
-            assert!(thread.enter_outermost(&other, None).is_none());
+        outermost(&one, |entry| {
+            let of_one = std::ptr::from_ref(entry.as_ref().unwrap().thread);
+            outermost(&other, |inner| {
+                let inner = inner.unwrap();
+                assert!(!std::ptr::eq(of_one, inner.thread) && std::ptr::eq(inner.heap, other.heap()));
+                inner.leave();
+            });
+            entry.unwrap().leave();
+        });
+    }
+
+    #[test]
+    fn a_table_that_another_one_has_stood_for_is_entered_by_guards_first() {
+        let runtime = runtime();
+        let inner = runtime.method_table();
+        with_attached(&runtime, |thread| {
+            let _entered = thread.enter();
+            let _world = thread.enter_world(runtime.methods());
+            let _inner = thread.enter_world(&inner);
         })
         .unwrap();
+        let enters_inner = with_entrant(&runtime, |entrant| {
+            entrant.enter_with_methods(&inner).map(Outermost::leave).is_some()
+        });
+        assert!(!enters_inner.unwrap() && !enters(&runtime));
+        guarded(&runtime, runtime.methods());
+        assert!(enters(&runtime));
     }
 
     #[test]
