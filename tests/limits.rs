@@ -159,35 +159,14 @@ end";
     assert_eq!(ended, Err(CallError::Ended(Ended::Deadline)));
 }
 
-/// A session with `main` and `fine`, in which `host` waits until the limits of its call have ended.
-fn waiting(session: &Session) -> (Int, Int) {
-    let dylib = session.create_dylib("main").unwrap();
-    let runtime = session.runtime().clone();
-    dylib
-        .define_fn("host", move |n: i64| {
-            while !runtime.has_ended() {
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            n
-        })
-        .unwrap();
-    let text = format!(
-        "function main(n::Int64)::Int64
-1 ─      goto #2
-2 ┄      invoke Main.host(n::Int64)::Int64
-└──      goto #2
-end
-{FINE}"
-    );
-    dylib.define(dylib.read("waits.jlir", text.as_bytes()).unwrap()).unwrap();
-    (dylib.func("main").unwrap(), dylib.func("fine").unwrap())
-}
-
 /// A host function that waits asks whether it waits in vain.
 #[test]
 fn a_waiting_host_function_sees_the_end() {
     let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();
-    let (main, fine) = waiting(&session);
+    let dylib = session.create_dylib("main").unwrap();
+    hostile::waiting(&dylib, session.runtime());
+    dylib.define(dylib.read("fine.jlir", FINE.as_bytes()).unwrap()).unwrap();
+    let (main, fine) = (dylib.func("main").unwrap(), dylib.func("fine").unwrap());
     ends("waits in the host", &main, &fine);
     session.end();
 }

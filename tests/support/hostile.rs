@@ -1,5 +1,29 @@
 //! Hostile programs, for the tests of limits and their bench.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use brolga::Runtime;
+use brolga::session::Dylib;
+
+/// Defines `main`, which calls a function of the host again and again. That waits until the limits of its call have ended, and looks every 0.2 ms.
+pub(crate) fn waiting(dylib: &Dylib, runtime: &Arc<Runtime>) {
+    let runtime = runtime.clone();
+    let wait = move |n: i64| {
+        while !runtime.has_ended() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        n
+    };
+    dylib.define_fn("host", wait).expect("the name is free");
+    let text = "function main(n::Int64)::Int64
+1 ─      goto #2
+2 ┄      invoke Main.host(n::Int64)::Int64
+└──      goto #2
+end";
+    dylib.define(dylib.read("waits.jlir", text.as_bytes()).expect("it is well-formed")).expect("it is new");
+}
+
 /// Programs that never end by themselves. `main` of each takes a number and gives one.
 pub(crate) const HOSTILE: [(&str, &str); 9] = [
     (
