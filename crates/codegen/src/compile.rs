@@ -26,9 +26,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brolga_ir::func::LineColumn;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, SourceLoc, UserStackMap};
+use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
@@ -38,7 +37,7 @@ use cranelift_codegen::{
 use crate::budget::AllocationCost;
 use crate::compiled::{
     CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, RelocKind, RelocTarget, Relocation,
-    Symbol, VariablePlace,
+    Symbol, VariablePlace, line_column,
 };
 use crate::counters;
 use crate::isa::{HostIsa, Tier};
@@ -387,11 +386,6 @@ impl Compiler {
         };
         Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend })
     }
-}
-
-/// The place in the source that a location of `translate` stands for.
-pub(crate) fn line_column(location: SourceLoc) -> Option<LineColumn> {
-    LineColumn::from_bits(location.bits()).filter(|_| !location.is_default())
 }
 
 /// The return offsets of tagged calls, by tag.

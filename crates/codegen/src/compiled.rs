@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_ir::func::LineColumn;
 use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::ir::SourceLoc;
 
 use crate::sig::Signature;
 
@@ -346,4 +347,8 @@ pub struct UnitCode {
     pub needs_heap: bool,
     /// How many cells of a profile they count in.
     pub cells: usize,
+}
+/// The place in the source that a location of `translate` stands for.
+pub(crate) fn line_column(location: SourceLoc) -> Option<LineColumn> {
+    LineColumn::from_bits(location.bits()).filter(|_| !location.is_default())
 }

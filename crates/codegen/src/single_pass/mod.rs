@@ -51,8 +51,7 @@ use target_lexicon::Architecture;
 
 use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
 use self::places::{Places, Reg, fits};
-use crate::compile::line_column;
-use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol};
+use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol, line_column};
 
 /// The function has something that is not made here.
 #[derive(Debug)]
