@@ -84,7 +84,7 @@ fn wrong_use_is_refused_at_once() {
     let gone = Value::from_u32(999);
     assert_eq!(
         says(b.intrinsic(Intrinsic::NegInt, &[gone]).unwrap_err()),
-        "v999 is no value of `f`, which has 5 values up to v4: it was made for another function"
+        "v999 is no value of `f`, which has 9 values up to v8: it was made for another function"
     );
     assert_eq!(
         says(b.goto(Block::from_u32(7)).unwrap_err()),
