@@ -267,7 +267,7 @@ pub use brolga_ir as ir;
 ///     let (zero, one) = (b.int(Type::INT64, 0)?, b.int(Type::INT64, 1)?);
 ///     let hundred = b.int(Type::INT64, 100)?;
 ///     let given = b.param(0)?;
-///     b.set_line(1);
+///     b.set_line_column(1, 1);
 ///     b.def_var(total, zero)?;
 ///     b.def_var(n, given)?;
 ///     b.while_loop(

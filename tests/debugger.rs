@@ -7,12 +7,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use brolga::ir::build::{BuildError, Builder, Variable};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Context, Module, Type, Value};
-use brolga::{Engine, GdbInterface, JitDump, Mapping, OptLevel, Options, Program};
+use brolga::{CodeListener, CodeUnit, Engine, GdbInterface, JitDump, Mapping, OptLevel, Options, Program};
 
 /// A program of the toy language: assignments, one on a line, of sums and products of variables and numbers; `loop n` repeats the lines up to `end`.
 const SOURCE: &str = "total = 0
@@ -30,6 +30,11 @@ fn folder(tool: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("brolga-toy-{tool}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+/// The column of a line's first word.
+fn column(line: &str) -> u32 {
+    (line.len() - line.trim_start().len()) as u32 + 1
 }
 
 /// The front end of the toy language.
@@ -62,7 +67,7 @@ impl Toy<'_, '_> {
     fn lines<'l>(&mut self, mut lines: &'l [(usize, &'l str)]) -> Result<&'l [(usize, &'l str)], BuildError> {
         while let [(number, line), rest @ ..] = lines {
             lines = rest;
-            self.b.set_line(*number as u32);
+            self.b.set_line_column(*number as u32, column(line));
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 ["end"] => break,
@@ -154,6 +159,37 @@ fn the_toy_language_computes() {
         let outer = engine.compile(&program(Path::new("toy.src"))).unwrap();
         let outer = outer.func::<(i64, i64), i64>("outer").unwrap();
         assert_eq!(outer.call((3, 4)), Ok(expected(3, 4)), "{level:?}");
+    }
+}
+
+/// The lines and columns of the code of `toy`.
+#[derive(Default)]
+struct Places(Mutex<Vec<(u32, u32)>>);
+
+impl CodeListener for Places {
+    fn loaded(&self, unit: &Arc<CodeUnit>) {
+        let toy = unit.functions().filter(|function| function.name() == "toy(Int64, Int64)");
+        let places = toy.flat_map(|function| function.lines());
+        let known = places.map(|(_, place)| (place.line().unwrap_or(0), place.column().unwrap_or(0)));
+        self.0.lock().unwrap().extend(known);
+    }
+
+    fn freed(&self, _: &Arc<CodeUnit>) {}
+}
+
+#[test]
+fn code_has_the_lines_and_columns_of_the_source() {
+    let of_source: Vec<(u32, u32)> =
+        SOURCE.lines().enumerate().map(|(at, line)| (at as u32 + 1, column(line))).collect();
+    for level in OptLevel::ALL {
+        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let places = Arc::new(Places::default());
+        engine.listen(places.clone());
+        let _unit = engine.compile(&program(Path::new("toy.src"))).unwrap();
+        let places = places.0.lock().unwrap();
+        // Sums stay in the loop; the product as well.
+        assert!(places.contains(&(5, 3)) && places.contains(&(4, 3)), "{level:?}: {places:?}");
+        assert!(places.iter().all(|place| of_source.contains(place)), "{level:?}: {places:?}");
     }
 }
 

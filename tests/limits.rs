@@ -3,13 +3,17 @@
 //! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before, fuel. How long an end takes is no
 //! matter of this test.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use brolga::events::{Event, EventListener, Stage};
+use brolga::heap::Finalizer;
 use brolga::opt::OptError;
 use brolga::session::{Session, Signature, Workers};
 use brolga::{
-    CallError, Cancel, Ended, Engine, Error, ExceptionKind, Fuel, LimitError, Limits, OptLevel, Options,
-    Program, TypedFunc,
+    CallError, Cancel, Ended, Engine, Error, ExceptionKind, Fuel, Handle, LimitError, Limits, OptLevel,
+    Options, Output, Program, TypedFunc,
 };
 
 /// Something that ends.
@@ -28,7 +32,10 @@ end
 type Int = TypedFunc<(i64,), i64>;
 
 fn options(level: OptLevel) -> Options {
-    Options::new().opt_level(level).heap_limit(Some(16 << 20))
+    Options::new()
+        .opt_level(level)
+        .heap_limit(Some(16 << 20))
+        .output(Output::Writer(Box::new(std::io::sink())))
 }
 
 /// `main` and `fine` of a program, compiled before.
@@ -64,7 +71,7 @@ fn ends(name: &str, main: &Int, fine: &Int) {
 
 #[test]
 fn every_hostile_program_ends_at_every_limit_at_every_level() {
-    for (name, text) in hostile::HOSTILE {
+    for (name, text) in hostile::HOSTILE.into_iter().chain(hostile::NATIVE) {
         for level in OptLevel::ALL {
             let (_engine, main, fine) = functions(level, text);
             ends(&format!("{name} at {level:?}"), &main, &fine);
@@ -75,10 +82,14 @@ fn every_hostile_program_ends_at_every_limit_at_every_level() {
 /// The effects of a program until its fuel is used up are the same at every level.
 #[test]
 fn every_hostile_program_ends_without_fuel_at_every_level() {
-    for (name, text) in hostile::HOSTILE {
+    // Routines of the run time have no price, so less fuel is as good in those.
+    let native = hostile::NATIVE.into_iter().map(|(name, text)| (name, text, 100));
+    for (name, text, units) in
+        hostile::HOSTILE.map(|(name, text)| (name, text, 1_000_000)).into_iter().chain(native)
+    {
         for level in OptLevel::ALL {
             let (_engine, main, fine) = functions_with(options(level).fuel(true), text);
-            let fuel = Fuel::new(1_000_000);
+            let fuel = Fuel::new(units);
             let limits = Limits::new().fuelled_by(&fuel);
             let ended = main.call_limited(&limits, (0,));
             assert_eq!(ended, Err(CallError::Ended(Ended::Fuel)), "{name} at {level:?}");
@@ -146,6 +157,78 @@ end";
     let outer: Int = main.func("outer").unwrap();
     let ended = outer.call_limited(&Limits::new().timeout(Duration::from_millis(5)), (1,));
     assert_eq!(ended, Err(CallError::Ended(Ended::Deadline)));
+}
+
+/// A host function that waits asks whether it waits in vain.
+#[test]
+fn a_waiting_host_function_sees_the_end() {
+    let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    hostile::waiting(&dylib, session.runtime());
+    dylib.define(dylib.read("fine.jlir", FINE.as_bytes()).unwrap()).unwrap();
+    let (main, fine) = (dylib.func("main").unwrap(), dylib.func("fine").unwrap());
+    ends("waits in the host", &main, &fine);
+    session.end();
+}
+
+/// Finalizers that call the program are under the limits of the call in which the collection came, and the others wait for the next collection.
+#[test]
+fn finalizers_end_with_the_call_and_the_others_wait() {
+    let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    let text = format!(
+        "mutable struct Cell
+    value::Int64
+end
+function spin(n::Int64)::Int64
+1 ─      goto #2
+2 ┄      goto #2
+end
+function make(n::Int64)::Any
+1 ─ %1 = %new(Cell, n)::Cell
+└──      return %1
+end
+function main(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = invoke Main.make(n::Int64)::Any noinline
+│        Core.donotdelete(%2)::Nothing
+└──      goto #2
+end
+{FINE}"
+    );
+    dylib.define(dylib.read("cells.jlir", text.as_bytes()).unwrap()).unwrap();
+    let (main, fine, spin): (Int, Int, Int) =
+        (dylib.func("main").unwrap(), dylib.func("fine").unwrap(), dylib.func("spin").unwrap());
+    let make = dylib.func_in::<(i64,), Handle>("make").unwrap();
+    let (begun, spun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    session
+        .runtime()
+        .enter(|scope| {
+            for n in 0..100 {
+                scope.frame(|scope| {
+                    let cell = make.call(scope, (n,)).unwrap();
+                    let (spin, begun, spun) = (spin.clone(), begun.clone(), spun.clone());
+                    let spins = Finalizer::visit(move |scope, _| {
+                        begun.fetch_add(1, Ordering::Relaxed);
+                        let ended = scope.call_out(|| spin.call((0,)));
+                        spun.fetch_add(u64::from(ended.is_err()), Ordering::Relaxed);
+                    });
+                    scope.finalizer(cell.get(scope), spins);
+                });
+            }
+        })
+        .unwrap();
+    let mut calls = 0;
+    while begun.load(Ordering::Relaxed) < 3 {
+        let soon = Limits::new().timeout(Duration::from_millis(20));
+        assert_eq!(main.call_limited(&soon, (0,)), Err(CallError::Ended(Ended::Deadline)));
+        calls += 1;
+        let begun = begun.load(Ordering::Relaxed);
+        assert_eq!(begun, spun.load(Ordering::Relaxed), "each one ends");
+        assert!(begun <= calls, "{begun} have begun in {calls} calls");
+        assert_eq!(fine.call((1000,)), Ok(1000));
+    }
+    session.end();
 }
 
 /// Limits of a call that a host function makes end that call; the one around it continues.
@@ -295,6 +378,29 @@ end";
         assert!(refused.contains("its time is over"), "{refused}");
     }
     session.end();
+}
+
+/// A token that is cancelled while code is generated ends the compilation: passes are over then, so it is the generation that has looked.
+#[test]
+fn the_generation_of_code_ends_at_limits() {
+    struct CancelsInGeneration(Cancel);
+    impl EventListener for CancelsInGeneration {
+        fn event(&self, event: Event<'_>) {
+            if let Event::Begin { stage: Stage::Generate, .. } = event {
+                self.0.cancel();
+            }
+        }
+    }
+    let (cancel, small) = (Cancel::new(), large(5));
+    let engine = Engine::new(Options::new()).unwrap();
+    assert!(engine.runtime().events().listen(Arc::new(CancelsInGeneration(cancel.clone()))));
+    let limits = Limits::new().cancelled_by(&cancel);
+    let ended = engine.runtime().limited(&limits, || {
+        let refused = engine.compile(&small).err();
+        assert!(matches!(refused, Some(Error::Optimise(OptError::Stopped))), "{refused:?}");
+    });
+    assert_eq!(ended, Err(LimitError::Ended(Ended::Cancelled)));
+    assert!(engine.compile(&small).is_ok(), "the engine works on");
 }
 
 #[test]

@@ -318,6 +318,7 @@ mod tests {
     use super::*;
     use brolga_codegen::compiled::{FrameMap, NamedType};
     use brolga_codegen::sig::{Abi, Signature};
+    use brolga_ir::func::LineColumn;
 
     fn function(name: &str) -> CompiledFunction {
         let reloc = |offset, kind, target, addend| Relocation { offset, kind, target, addend };
@@ -342,7 +343,7 @@ mod tests {
             ],
             frame_bytes: 48,
             frame_maps: vec![FrameMap { return_offset: 12, words: Box::new([-8, 16]) }],
-            lines: vec![(0, 1), (9, 2)],
+            lines: vec![(0, LineColumn::new(1, 0)), (9, LineColumn::new(2, 40))],
             made_by: MadeBy::SinglePass,
             file: None,
             variables: Vec::new(),

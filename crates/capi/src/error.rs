@@ -137,9 +137,10 @@ impl From<&Exception> for BrolgaError {
         let mut told = BrolgaError::new(BrolgaCode::Exception, thrown.to_string());
         let (cx, ty) = thrown.ty();
         told.exception = Some(for_c(&cx.types.display(ty).to_string()));
-        let known = thrown.trace().iter().find_map(|frame| Some((frame.function.as_ref()?, frame.line)));
-        told.place =
-            known.map(|(function, line)| Place { file: for_c(function), line: line.unwrap_or(0), column: 0 });
+        told.place = thrown.trace().iter().find_map(|frame| {
+            let file = for_c(frame.function.as_ref()?);
+            Some(Place { file, line: frame.line.unwrap_or(0), column: frame.column.unwrap_or(0) })
+        });
         told
     }
 }

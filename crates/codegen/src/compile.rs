@@ -16,13 +16,14 @@
 //! hook is global to the process and belongs to the embedder, so it is not changed. In a build with `panic = "abort"`
 //! there is no fence.
 //!
-//! **Limits.** Cranelift cannot be interrupted, so time is bounded by size: a function over a limit is refused before
-//! work starts. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
+//! **Limits.** Time is bounded by size: a function over a limit is refused before work starts. A compilation can be ended before it begins and behind the
+//! mid-end ([`Step`]). Cranelift has no hook in its mid-end, instruction selection and register allocation, so these are not left in the middle. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
 //!
 //! Cost: Cranelift takes nearly all of the time. This file adds one walk for the estimate and copies of the outputs.
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
@@ -36,7 +37,7 @@ use cranelift_codegen::{
 use crate::budget::AllocationCost;
 use crate::compiled::{
     CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, RelocKind, RelocTarget, Relocation,
-    Symbol, VariablePlace,
+    Symbol, VariablePlace, line_column,
 };
 use crate::counters;
 use crate::isa::{HostIsa, Tier};
@@ -77,6 +78,12 @@ pub enum CompileError {
         /// The panic's message.
         message: String,
     },
+    /// The caller ended it at a [`Step`]; nobody's fault.
+    #[error("the generation of code for `{name}` was ended")]
+    Stopped {
+        /// The function.
+        name: String,
+    },
     /// The machine code uses a relocation or library routine that none of our linkers supports.
     #[error("code of `{name}` needs {what}, which cannot be linked")]
     Unlinkable {
@@ -105,6 +112,18 @@ impl Default for Limits {
         Limits { instructions: 2_000_000, blocks: 500_000, frame_bytes: MAX_FRAME_BYTES }
     }
 }
+
+/// A point in the generation of a function's code at which it can be ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It was translated to Cranelift's IR.
+    Translated,
+    /// Cranelift's mid-end has run. Code that is made in a single pass, or for a function too large for the usual register allocation, has no such step.
+    Optimised,
+}
+
+/// Hears of each step, and says whether the generation is to end there.
+pub type Steps<'a> = dyn FnMut(Step) -> ControlFlow<()> + 'a;
 
 /// Options of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,9 +174,22 @@ impl Compiler {
         &mut self,
         name: &str,
         func: &mut Function,
+        symbols: Vec<Symbol>,
+        isa: &HostIsa,
+        options: CompileOptions,
+    ) -> Result<CompiledFunction, CompileError> {
+        self.compile_in_steps(name, func, symbols, isa, options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same; `reached` may end it behind the mid-end.
+    pub fn compile_in_steps(
+        &mut self,
+        name: &str,
+        func: &mut Function,
         mut symbols: Vec<Symbol>,
         isa: &HostIsa,
         options: CompileOptions,
+        reached: &mut Steps<'_>,
     ) -> Result<CompiledFunction, CompileError> {
         self.check_limits(name, func)?;
         self.labels.clear();
@@ -189,15 +221,20 @@ impl Compiler {
             // The mid-end runs by itself so that `keep_in_register` sees its result.
             let target = if runs_mid_end_apart {
                 context.optimize(&**target, plane).map_err(|failed| describe(&failed))?;
+                if reached(Step::Optimised).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
                 counters::keep_in_register(context);
                 isa.behind_mid_end()
             } else {
                 target
             };
-            context.compile(&**target, plane).map(|_| ()).map_err(|failed| describe(&failed.inner))
+            let compiled = context.compile(&**target, plane);
+            compiled.map(|_| ControlFlow::Continue(())).map_err(|failed| describe(&failed.inner))
         }));
         let result = match fenced {
-            Ok(Ok(())) => {
+            Ok(Ok(ControlFlow::Break(()))) => Err(CompileError::Stopped { name: name.to_string() }),
+            Ok(Ok(ControlFlow::Continue(()))) => {
                 let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
                 self.extract(name, symbols, made_by, &**isa.for_tier(options.tier))
             }
@@ -300,8 +337,7 @@ impl Compiler {
         let lines = buffer
             .get_srclocs_sorted()
             .iter()
-            .filter(|range| !range.loc.is_default())
-            .map(|range| (range.start, range.loc.bits()))
+            .filter_map(|range| Some((range.start, line_column(range.loc)?)))
             .collect();
         Ok(CompiledFunction {
             name: name.to_string(),

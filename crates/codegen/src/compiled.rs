@@ -11,7 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brolga_ir::func::LineColumn;
 use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::ir::SourceLoc;
 
 use crate::sig::Signature;
 
@@ -258,7 +260,7 @@ pub struct CompiledFunction {
     /// Where the roots of calls lie, by rising return address. Calls that are not here have none, or link them.
     pub frame_maps: Vec<FrameMap>,
     /// Source positions: code offsets in rising order, each with the position that holds from there on.
-    pub lines: Vec<(u32, u32)>,
+    pub lines: Vec<(u32, LineColumn)>,
     /// The file that lines are counted in, if the function says so.
     pub file: Option<String>,
     /// Variables of the source, and where they are, for debuggers. A cache and an image do not keep them.
@@ -345,4 +347,8 @@ pub struct UnitCode {
     pub needs_heap: bool,
     /// How many cells of a profile they count in.
     pub cells: usize,
+}
+/// The place in the source that a location of `translate` stands for.
+pub(crate) fn line_column(location: SourceLoc) -> Option<LineColumn> {
+    LineColumn::from_bits(location.bits()).filter(|_| !location.is_default())
 }

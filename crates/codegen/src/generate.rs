@@ -8,10 +8,12 @@
 //! Each user (the engine in process, images) holds one [`Generator`] for each thread; it keeps the scratch
 //! memory of all stages. Nothing of Cranelift is visible in what goes in or comes out.
 
+use std::ops::ControlFlow;
+
 use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
-use crate::compile::{CompileError, CompileOptions, Compiler, Limits};
+use crate::compile::{CompileError, CompileOptions, Compiler, Limits, Step, Steps};
 use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
@@ -72,20 +74,19 @@ impl Generator {
         options: CompileOptions,
         ways: Ways<'_>,
     ) -> Result<Generated, GenerateError> {
-        self.generate_telling(cx, func, isa, options, ways, &mut || {})
+        self.generate_in_steps(cx, func, isa, options, ways, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The same; `translated` is called when the function is translated and will be compiled.
-    pub fn generate_telling(
+    /// The same; `reached` hears of each step, and may end the generation there ([`CompileError::Stopped`]).
+    pub fn generate_in_steps(
         &mut self,
         cx: &Context,
         func: &Func,
         isa: &HostIsa,
         options: CompileOptions,
         ways: Ways<'_>,
-        translated: &mut dyn FnMut(),
+        reached: &mut Steps<'_>,
     ) -> Result<Generated, GenerateError> {
-        let tell = translated;
         self.forget_size(func);
         // Cranelift looks at the order of branches only where it optimises; where it does not, each instruction costs the same.
         let is_optimised = options.tier == Tier::Optimised;
@@ -96,11 +97,15 @@ impl Generator {
             ..TranslateOptions::default()
         };
         let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;
-        tell();
-        let clif = options.listing.then(|| self.clif.display().to_string());
         let name = cx.names.text(func.name);
+        if reached(Step::Translated).is_break() {
+            return Err(CompileError::Stopped { name: name.to_owned() }.into());
+        }
+        let clif = options.listing.then(|| self.clif.display().to_string());
         let signature = self.clif.signature.clone();
-        let mut function = self.compiler.compile(name, &mut self.clif, translated.symbols, isa, options)?;
+        let compiler = &mut self.compiler;
+        let mut function =
+            compiler.compile_in_steps(name, &mut self.clif, translated.symbols, isa, options, reached)?;
         function.variables = match is_optimised {
             true => variables(cx, func, self.compiler.take_labels()),
             false => kept(cx, func, &translated.homes, self.compiler.slots(), function.code.len()),

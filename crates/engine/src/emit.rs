@@ -2,13 +2,16 @@
 //!
 //! Everything is deterministic: the same program and options give the same text and bytes in every process.
 
+use std::ops::ControlFlow;
+
 use brolga_aot::{ObjectUnit, emit_object};
-use brolga_codegen::compile::{CompileOptions, Limits};
+use brolga_codegen::compile::{CompileOptions, Limits, Step};
 pub use brolga_codegen::compiled::FrameMap;
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
 use brolga_codegen::ways::Ways;
+use brolga_ir::func::LineColumn;
 use brolga_ir::{Func, Module};
 use brolga_opt::OptLevel;
 
@@ -26,8 +29,8 @@ pub struct MachineCode<'c> {
     pub listing: &'c str,
     /// The places in the bytes that a linker fills in, in order.
     pub references: Vec<Reference>,
-    /// Source positions: offsets in rising order, each with the [`Place::line`](brolga_ir::func::Place::line) that holds from there on.
-    pub lines: &'c [(u32, u32)],
+    /// Source positions: offsets in rising order, each with the [`Place::at`](brolga_ir::func::Place::at) that holds from there on.
+    pub lines: &'c [(u32, LineColumn)],
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
     /// Where the roots of calls lie, by rising return address.
@@ -82,8 +85,13 @@ pub fn generate_telling<'f>(
     let mut generated = Vec::new();
     for func in funcs {
         tell(Generating::Begins);
-        let translated = &mut || tell(Generating::Translated);
-        let made = generator.generate_telling(&module.cx, func, &isa, options, Ways::FAR, translated);
+        let reached = &mut |step| {
+            if step == Step::Translated {
+                tell(Generating::Translated);
+            }
+            ControlFlow::Continue(())
+        };
+        let made = generator.generate_in_steps(&module.cx, func, &isa, options, Ways::FAR, reached);
         tell(Generating::Compiled);
         generated.push(made.map_err(brolga_jit::BuildError::Generate)?);
     }

@@ -20,7 +20,7 @@ use brolga_interp::{self as interp, Interp, SimMemory};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError,
-    Params, Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
+    Params, Scoped, ScopedFunc, ScopedParams, Source, Style, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::OptLevel;
 use brolga_runtime::{Doors, Runtime};
@@ -202,7 +202,7 @@ impl Engine {
         let (unit, ids) = match self.cache() {
             Some(cache) => self.build_cached(cache, module, roots, globals, (&stop, run))?,
             None => {
-                let cx = watched(events).with_stop(stop);
+                let cx = watched(events).with_stop(&stop);
                 let stages = Stages::new(module, self.shared.level, &self.shared.opt, cx);
                 let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
                 let span = events.span(Stage::Optimise, || program.source().name().to_owned());
@@ -210,7 +210,8 @@ impl Engine {
                 drop(span);
                 stages.check_time()?;
                 let jit = &self.shared.jit;
-                let unit = build(jit, module, &linked, tier(self.shared.level), Some(globals))?;
+                let style = Style { stop: &stop, ..tier(self.shared.level).into() };
+                let unit = build(jit, module, &linked, style, Some(globals))?;
                 (unit, linked.funcs.into_keys().collect())
             }
         };
@@ -317,20 +318,28 @@ pub(crate) fn set_globals(module: &Module, globals: &Globals, runtime: &Arc<Runt
 ///
 /// # Errors
 /// Code generation or linking refuses a function.
-pub fn build(
+pub fn build<'a>(
     jit: &Jit,
     module: &Module,
     linked: &Linked,
-    tier: Tier,
+    style: impl Into<Style<'a>>,
     globals: Option<&Globals>,
 ) -> Result<brolga_jit::Unit, BuildError> {
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(linked.funcs.len());
     for (&id, low) in &linked.funcs {
         sources.push(Source { func: low, ty: Some(function_type(module, id, low).into()) });
     }
-    let compiled = jit.compile(&module.cx, &sources, tier)?;
+    let style = style.into();
+    let compiled = jit.compile(&module.cx, &sources, style)?;
     let ids: Vec<FuncId> = linked.funcs.keys().copied().collect();
-    link(jit, module, &compiled, with_bodies(module, &ids), recipe_of(tier, linked.roots, None), globals)
+    link(
+        jit,
+        module,
+        &compiled,
+        with_bodies(module, &ids),
+        recipe_of(style.tier, linked.roots, None),
+        globals,
+    )
 }
 
 /// How boxed entries are compiled beside code of a tier.

@@ -68,7 +68,7 @@ pub enum Error {
     Engine(#[from] brolga_jit::JitError),
     /// The code could not be generated or linked. A symbol that the program names may not exist; all else is a bug of ours.
     #[error(transparent)]
-    Build(#[from] brolga_jit::BuildError),
+    Build(brolga_jit::BuildError),
     /// No object file could be written. The machine's fault, or a bug of ours.
     #[error(transparent)]
     Object(#[from] brolga_aot::ObjectError),
@@ -132,6 +132,18 @@ pub enum Fault {
     World,
     /// Brolga's: a defect.
     Brolga,
+}
+
+/// Generation of code that was ended for want of time is as passes that were.
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Error {
+        match error {
+            BuildError::Generate(GenerateError::Compile(CompileError::Stopped { .. })) => {
+                OptError::Stopped.into()
+            }
+            error => Error::Build(error),
+        }
+    }
 }
 
 impl Error {

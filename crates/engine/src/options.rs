@@ -201,9 +201,9 @@ impl Options {
         self
     }
 
-    /// The most time that the passes over a program of an engine may take, or over functions of a session that are linked together: what takes longer is an error
-    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is looked at between passes and in them; the generation of code, whose
-    /// time [`Options::function_limit`] bounds, is not left in the middle.
+    /// The most time that the compilation of a program of an engine may take, or of functions of a session that are linked together: what takes longer is an error
+    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is looked at between passes and in them, and in each function before its code is
+    /// generated and behind Cranelift's mid-end. The rest of Cranelift's work on a function, whose time [`Options::function_limit`] bounds, is not left in the middle.
     #[must_use]
     pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
         self.compile_limit = time;

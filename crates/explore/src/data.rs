@@ -74,7 +74,7 @@ pub(crate) fn of(
         ("own", own),
         ("run", run),
         ("lines", Json::numbers(source.rows)),
-        ("owns", Json::numbers(places.iter().map(|(_, place)| place.line))),
+        ("owns", Json::numbers(places.iter().map(|(_, place)| place.at.line().unwrap_or(0)))),
         ("of", Json::numbers(places.iter().map(|(id, _)| numbers.get(id).map_or(-1, |&n| n as i64)))),
         ("counts", counts),
         ("funcs", Json::List(funcs)),

@@ -170,7 +170,7 @@ fn note(watched: &mut Watched, dump: &Dump<'_>) {
     }
     let func = dump.func;
     let insts = func.blocks().flat_map(|block| func.block_insts(block));
-    let present: BTreeSet<u32> = insts.map(|inst| func.place(inst).line).collect();
+    let present: BTreeSet<u32> = insts.map(|inst| func.place(inst).at.line().unwrap_or(0)).collect();
     if dump.when == When::After {
         watched.gone.extend(watched.present.difference(&present).map(|&origin| (origin, dump.label)));
     }
@@ -185,7 +185,7 @@ fn printed(cx: &Context, func: &Func) -> Vec<(u32, String)> {
     let guard = |c: char| "│└─┄ 0123456789".contains(c);
     let row = |(inst, line): (_, u32)| {
         let line = lines.get(line as usize).copied().unwrap_or("");
-        (func.place(inst).line, line.trim_start_matches(guard).to_owned())
+        (func.place(inst).at.line().unwrap_or(0), line.trim_start_matches(guard).to_owned())
     };
     insts.zip(row_lines(func)).map(row).collect()
 }

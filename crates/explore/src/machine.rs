@@ -13,6 +13,7 @@
 use std::fmt::Write as _;
 
 use brolga_engine::emit::MachineCode;
+use brolga_ir::func::LineColumn;
 
 /// A row of text and the row of the program that it comes from, 0 if that is not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +35,8 @@ pub(crate) fn clif_rows(clif: &str) -> Vec<TextRow> {
             let indent = if is_outer || bare.is_empty() { "" } else { "    " };
             return TextRow { text: format!("{indent}{bare}"), origin: 0 };
         };
-        let origin = u32::from_str_radix(location, 16).unwrap_or(0);
+        let place = u32::from_str_radix(location, 16).ok().and_then(LineColumn::from_bits);
+        let origin = place.and_then(LineColumn::line).unwrap_or(0);
         TextRow { text: format!("    {}", inst.trim_start()), origin }
     };
     clif.lines().map(row).collect()
@@ -112,9 +114,9 @@ fn mnemonic(instruction: &str) -> &str {
 }
 
 /// The origin that holds at an offset.
-fn origin_at(lines: &[(u32, u32)], offset: usize) -> u32 {
+fn origin_at(lines: &[(u32, LineColumn)], offset: usize) -> u32 {
     let behind = lines.partition_point(|&(start, _)| start as usize <= offset);
-    behind.checked_sub(1).map_or(0, |at| lines[at].1)
+    behind.checked_sub(1).and_then(|at| lines[at].1.line()).unwrap_or(0)
 }
 
 /// Offset, bytes and text of each machine instruction, and of each place of a table of jumps. On other processors than x86-64 every instruction is shown as its word.

@@ -55,7 +55,7 @@ pub(crate) fn snapshot(cx: &Context, func: &Func) -> Snapshot {
             lines.next();
         }
         for inst in func.block_insts(block) {
-            let origin = func.place(inst).line;
+            let origin = func.place(inst).at.line().unwrap_or(0);
             if func.loop_note(block).is_some() && func.next_inst(inst).is_none() {
                 let text = statement(lines.next().unwrap_or_default(), guard).to_owned();
                 rows.push(Row { inst: 0, text, origin });

@@ -17,7 +17,7 @@ use std::time::Instant;
 use brolga_engine::emit::{self, FrameMap};
 use brolga_engine::{Error, Stages};
 use brolga_gcroots::Lowering;
-use brolga_ir::func::Place;
+use brolga_ir::func::{LineColumn, Place};
 use brolga_ir::{FuncId, Level, Module};
 use brolga_opt::{Changed, Cx, Dump, OptLevel, PassFilter, StepReport, When};
 
@@ -73,7 +73,7 @@ pub(crate) fn number_rows(module: &mut Module) -> Vec<(FuncId, Place)> {
         for inst in insts {
             let place = func.place(inst);
             places.push((id, place));
-            func.set_place(inst, Place { line: places.len() as u32, ..place });
+            func.set_place(inst, Place { at: LineColumn::new(places.len() as u32, 0), ..place });
         }
     }
     places

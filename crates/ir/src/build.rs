@@ -67,7 +67,7 @@ mod records;
 pub mod shapes;
 mod vars;
 
-pub use error::BuildError;
+pub use error::{BuildError, ForeignId};
 pub use records::Record;
 pub use vars::Variable;
 
@@ -75,7 +75,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::entity::{Block, Inst, Slot, Value};
-use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData, ValueName};
+use crate::func::{CalleeData, ForeignData, Func, LineColumn, Param, Place, Signature, SlotData, ValueName};
 use crate::function_name::FunctionName;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::module::Module;
@@ -180,7 +180,12 @@ impl<'c> Builder<'c> {
 
     /// Sets the source line of the statements added from now on; 0 for none.
     pub fn set_line(&mut self, line: u32) {
-        self.place.line = line;
+        self.set_line_column(line, 0);
+    }
+
+    /// Sets the source line and column of the statements added from now on, both from 1; 0 for none. [`LineColumn`] says which columns are kept.
+    pub fn set_line_column(&mut self, line: u32, column: u32) {
+        self.place.at = LineColumn::new(line, column);
     }
 
     // ----- blocks -----
@@ -231,7 +236,7 @@ impl<'c> Builder<'c> {
     /// Assigns to a variable.
     pub fn def_var(&mut self, variable: Variable, value: Value) -> Result<(), BuildError> {
         let given = self.type_of(value)?;
-        let wanted = self.vars.ty(variable).ok_or(BuildError::UnknownVariable(variable))?;
+        let wanted = self.known_variable(variable)?;
         if given != wanted && !self.cx.types.is_subtype(given, wanted) {
             let (given, wanted) = (self.cx.types.display(given), self.cx.types.display(wanted));
             let message = format!("{variable} has the type `{wanted}`, but a `{given}` is assigned");
@@ -251,7 +256,7 @@ impl<'c> Builder<'c> {
 
     /// The value of a variable here.
     pub fn use_var(&mut self, variable: Variable) -> Result<Value, BuildError> {
-        let ty = self.vars.ty(variable).ok_or(BuildError::UnknownVariable(variable))?;
+        let ty = self.known_variable(variable)?;
         match self.vars.value(&mut self.func, variable, self.at) {
             Some(value) => Ok(value),
             // An unreachable use may read any value.
@@ -504,8 +509,9 @@ impl<'c> Builder<'c> {
 
     /// The address of a stack slot.
     pub fn slot_addr(&mut self, slot: Slot) -> Result<Value, BuildError> {
-        if slot.as_u32() as usize >= self.func.slots().count() {
-            return Err(BuildError::UnknownSlot(slot));
+        let count = self.func.slots().count();
+        if slot.as_u32() as usize >= count {
+            return Err(self.foreign(ForeignId::Slot(slot), count));
         }
         self.value(Op::SlotAddr(slot), &[], Type::PTR)
     }
@@ -607,11 +613,26 @@ impl<'c> Builder<'c> {
     // ----- helpers -----
 
     fn known(&self, value: Value) -> Result<Value, BuildError> {
-        if self.func.has_value(value) { Ok(value) } else { Err(BuildError::UnknownValue(value)) }
+        match self.func.has_value(value) {
+            true => Ok(value),
+            false => Err(self.foreign(ForeignId::Value(value), self.func.value_count())),
+        }
     }
 
     fn known_block(&self, block: Block) -> Result<(), BuildError> {
-        if self.func.is_block(block) { Ok(()) } else { Err(BuildError::UnknownBlock(block)) }
+        match self.func.is_block(block) {
+            true => Ok(()),
+            false => Err(self.foreign(ForeignId::Block(block), self.func.block_count())),
+        }
+    }
+
+    fn known_variable(&self, variable: Variable) -> Result<Type, BuildError> {
+        let unknown = || self.foreign(ForeignId::Variable(variable), self.vars.count());
+        self.vars.ty(variable).ok_or_else(unknown)
+    }
+
+    fn foreign(&self, id: ForeignId, count: usize) -> BuildError {
+        BuildError::Foreign { id, function: self.cx.names.text(self.func.name).to_owned(), count }
     }
 
     fn tuple_type(&self, elems: &[Type]) -> Result<Type, BuildError> {

@@ -304,7 +304,7 @@ pub fn first_insertion_point(func: &Func, block: Block) -> Option<Inst> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::func::Signature;
+    use crate::func::{LineColumn, Signature};
     use crate::{Context, Level};
 
     fn empty() -> (std::sync::Arc<Context>, Func) {
@@ -372,7 +372,7 @@ mod tests {
         let (cx, mut func) = empty();
         let mut at = Cursor::new(&mut func);
         let block = at.append_block();
-        let place = Place { start: 3, end: 9, line: 7 };
+        let place = Place { start: 3, end: 9, at: LineColumn::new(7, 2) };
         at.with_place(place);
         let ret = at.ret(&[]);
         at.before(ret);

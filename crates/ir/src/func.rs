@@ -44,10 +44,12 @@ use std::ops::Range;
 
 mod debug;
 mod hints;
+mod line_column;
 
 pub use crate::signature::{Param, Signature};
 use debug::DebugNames;
 pub use debug::ValueName;
+pub use line_column::LineColumn;
 
 /// A callee.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -178,15 +180,15 @@ struct InstData {
     results: u32,
 }
 
-/// The source of an instruction: a range of bytes in the IR text, and a line of the program from which that was made.
+/// The source of an instruction: a range of bytes in the IR text, and a place in the program from which that was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// The first byte of the statement in the IR text.
     pub start: u32,
     /// The byte after the statement.
     pub end: u32,
-    /// The line of the source program, or 0 if it is not known.
-    pub line: u32,
+    /// The line of the source program, and its column, as far as they are known.
+    pub at: LineColumn,
 }
 
 /// A function of either level.

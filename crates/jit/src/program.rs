@@ -13,6 +13,7 @@
 //! at once; what the code refers to can be seen in the [`Compiled`] unit, and be had, before [`Jit::link`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use brolga_codegen::callback::compile_callback;
@@ -96,6 +97,8 @@ pub struct Style<'a> {
     pub has_c_entries: bool,
     /// Whether they count what their branches and dynamic calls do, where these have sites, in the cells that they are linked to.
     pub is_profiled: bool,
+    /// Whether to end, which is asked in each function at each [`Step`](brolga_codegen::compile::Step).
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 impl From<Tier> for Style<'static> {
@@ -107,6 +110,7 @@ impl From<Tier> for Style<'static> {
             apart: &|_| false,
             has_c_entries: false,
             is_profiled: false,
+            stop: &|| false,
         }
     }
 }
@@ -356,7 +360,7 @@ fn compile_with(
     sources: &[Source<'_>],
     style: Style<'_>,
 ) -> Result<Compiled, BuildError> {
-    let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style;
+    let Style { tier, others, counted, apart, has_c_entries, is_profiled, stop } = style;
     let mut types = Vec::new();
     for source in sources {
         types.extend(recorded_type(cx, source)?);
@@ -373,7 +377,8 @@ fn compile_with(
         let name = cx.names.text(source.func.name);
         let route = |callee: &str| route_from(source, callee);
         let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
-        generator.generate(cx, source.func, isa, options, ways)
+        let reached = &mut |_| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        generator.generate_in_steps(cx, source.func, isa, options, ways, reached)
     };
     for generated in sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()? {
         unit.functions.push(generated.function);

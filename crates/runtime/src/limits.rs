@@ -22,7 +22,9 @@
 //!
 //! Cost: a lock, and for deadlines those of `watch.rs`; in compiled code nothing, but for fuel.
 //!
-//! Not done: a routine of the run time, a C function, a collection or a compilation is not left in the middle: the end comes when it is over.
+//! **Finalizers** that call compiled code are under the limits of the call in which the collection came (`heap/finalize.rs`).
+//!
+//! Not done: a routine of the run time, a C function, a collection, and a stage of Cranelift in a function are not left in the middle: the end comes when they are over.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

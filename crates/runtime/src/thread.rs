@@ -63,7 +63,8 @@ use crate::exception::Exception;
 use crate::fence::fenced;
 use crate::frames::{Frames, HandlerRecord};
 use crate::heap::{
-    GcFrame, Heap, MUTATOR, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
+    GcFrame, Heap, MUTATOR, Mutator, MutatorLayout, Object, POLL_COLLECT, POLL_END, Paused, Persistent,
+    with_scope,
 };
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
@@ -162,9 +163,6 @@ const POLL_INTERRUPT: u32 = 1;
 const POLL_REPORT: u32 = 4;
 /// The bit of the poll word that says that the thread has [work for a safepoint](Thread::at_safepoint).
 const POLL_WORK: u32 = 8;
-
-/// The bit of the poll word that ends compiled code up to its entry, until it is cleared. Machine code of `routines/unwind.rs` tests it.
-pub(crate) const POLL_END: u32 = 16;
 
 /// The bit of the poll word that asks a guest to pause.
 const POLL_PAUSE: u32 = 32;

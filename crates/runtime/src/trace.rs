@@ -21,6 +21,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use brolga_ir::func::LineColumn;
+
 use crate::frames::Frames;
 
 /// Frames in one trace.
@@ -45,8 +47,10 @@ pub struct StackFrame {
     pub address: usize,
     /// The function; `None` for code that no symbolizer knows.
     pub function: Option<String>,
-    /// The line of the IR, where it is known.
+    /// The line of the source, where it is known.
     pub line: Option<u32>,
+    /// The column, where it is known.
+    pub column: Option<u32>,
 }
 
 impl std::fmt::Display for StackFrame {
@@ -55,17 +59,17 @@ impl std::fmt::Display for StackFrame {
             Some(function) => write!(f, "{function}")?,
             None => write!(f, "{:#x}", self.address)?,
         }
-        match self.line {
-            Some(line) => write!(f, " at line {line}"),
-            None => Ok(()),
+        match LineColumn::new(self.line.unwrap_or(0), self.column.unwrap_or(0)) {
+            LineColumn::UNKNOWN => Ok(()),
+            place => write!(f, " at line {place}"),
         }
     }
 }
 
 /// Knows what lies at addresses of compiled code.
 pub trait Symbolizer: Send + Sync {
-    /// The function and the line at an address.
-    fn locate(&self, address: usize) -> Option<(String, Option<u32>)>;
+    /// The function at an address, and the place in its source.
+    fn locate(&self, address: usize) -> Option<(String, LineColumn)>;
 }
 
 /// The symbolizers of a runtime.
@@ -91,8 +95,11 @@ impl Symbolizers {
         let frame = |&return_address: &usize| {
             let address = return_address.saturating_sub(1);
             let found = known.iter().find_map(|symbolizer| symbolizer.upgrade()?.locate(address));
-            let (function, line) = found.map_or((None, None), |(function, line)| (Some(function), line));
-            StackFrame { address, function, line }
+            let (function, place) = match found {
+                Some((function, place)) => (Some(function), place),
+                None => (None, LineColumn::UNKNOWN),
+            };
+            StackFrame { address, function, line: place.line(), column: place.column() }
         };
         return_addresses.iter().map(frame).collect()
     }
@@ -168,8 +175,9 @@ mod tests {
     struct Below(usize);
 
     impl Symbolizer for Below {
-        fn locate(&self, address: usize) -> Option<(String, Option<u32>)> {
-            (address < self.0).then(|| (format!("f{}", self.0), Some(address as u32)))
+        fn locate(&self, address: usize) -> Option<(String, LineColumn)> {
+            let place = LineColumn::new(address as u32, self.0 as u32 - 10);
+            (address < self.0).then(|| (format!("f{}", self.0), place))
         }
     }
 
@@ -182,7 +190,7 @@ mod tests {
         symbolizers.add(Arc::downgrade(&high));
         let shown =
             || symbolizers.frames(&[10, 11, 21]).iter().map(StackFrame::to_string).collect::<Vec<_>>();
-        assert_eq!(shown(), ["f10 at line 9", "f20 at line 10", "0x14"]);
+        assert_eq!(shown(), ["f10 at line 9", "f20 at line 10:10", "0x14"]);
         drop(high);
         assert_eq!(shown(), ["f10 at line 9", "0xa", "0x14"]);
     }

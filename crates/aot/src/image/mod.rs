@@ -73,6 +73,7 @@ mod write;
 use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
 use brolga_ir::Module;
+use brolga_ir::func::LineColumn;
 
 pub(crate) use header::MACHINE;
 pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
@@ -165,8 +166,8 @@ pub struct Function {
     pub size: u32,
     /// Bytes of stack that one activation takes.
     pub frame_bytes: u32,
-    /// Code offsets in rising order, each with the line that holds from there on.
-    pub lines: Vec<(u32, u32)>,
+    /// Code offsets in rising order, each with the place in the source that holds from there on.
+    pub lines: Vec<(u32, LineColumn)>,
     /// Where the roots of calls lie, by rising return address.
     pub frame_maps: Vec<FrameMap>,
     /// Its signature, if it can be looked up or called by dispatch.

@@ -20,6 +20,7 @@
 use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::Type;
+use brolga_ir::func::LineColumn;
 
 use super::{Export, Function};
 
@@ -109,8 +110,8 @@ impl Writer {
     pub(crate) fn function(&mut self, function: &Function, version: usize) {
         let [name, length] = self.string(function.name.as_bytes());
         let (line, map) = (self.lines.len() / (4 * LINE_WORDS), self.maps.len() / (4 * MAP_WORDS));
-        for &(offset, line) in &function.lines {
-            put(&mut self.lines, &[offset, line]);
+        for &(offset, place) in &function.lines {
+            put(&mut self.lines, &[offset, place.bits()]);
         }
         for map in &function.frame_maps {
             put(&mut self.maps, &[map.return_offset, (self.words.len() / 4) as u32]);
@@ -238,8 +239,8 @@ impl<'a> Reader<'a> {
                 return None;
             }
             let lines = (line as usize..last_line).map(|at| {
-                let [offset, line] = row(self.tables[LINES], at)?;
-                Some((offset, line))
+                let [offset, place] = row(self.tables[LINES], at)?;
+                Some((offset, LineColumn::from_bits(place)?))
             });
             let lines = lines.collect::<Option<Vec<_>>>()?;
             if !lines.is_sorted_by_key(|line| line.0) {

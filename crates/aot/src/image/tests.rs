@@ -7,6 +7,7 @@ use brolga_codegen::compiled::{
 };
 use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
 use brolga_codegen::sig::{Abi, Signature};
+use brolga_ir::func::LineColumn;
 use brolga_ir::{Context, Module, Type};
 
 use super::header::{self, Expected};
@@ -45,7 +46,7 @@ fn function(name: &str, loads: Vec<Symbol>, calls: Vec<(Symbol, RelocKind)>) -> 
         symbols,
         frame_bytes: 48,
         frame_maps: vec![FrameMap { return_offset: size - 1, words: [-8, -16].into() }],
-        lines: vec![(0, 7), (5, 9)],
+        lines: vec![(0, LineColumn::new(7, 0)), (5, LineColumn::new(9, 40))],
         made_by: MadeBy::Other,
         file: None,
         variables: Vec::new(),
@@ -137,7 +138,7 @@ fn what_is_written_is_read_back() {
     assert!(image.constants.windows(14).any(|bytes| bytes == b"constant bytes"));
     let [f, g] = image.functions.as_slice() else { panic!("{:?}", image.functions) };
     assert_eq!((f.name.as_str(), f.offset, f.frame_bytes), ("f", 0, 48));
-    assert_eq!(f.lines, [(0, 7), (5, 9)]);
+    assert_eq!(f.lines, [(0, LineColumn::new(7, 0)), (5, LineColumn::new(9, 40))]);
     assert_eq!(&*f.frame_maps[0].words, [-8, -16]);
     assert_eq!(g.signature, Some(Signature::new([Abi::I64, Abi::Object, Abi::V128], [Abi::F64])));
 }

@@ -41,6 +41,7 @@ mod int;
 mod memory;
 mod places;
 
+use brolga_ir::func::LineColumn;
 use cranelift_codegen::ir::{
     Block, ExternalName, Function, GlobalValueData, Inst, InstructionData, Opcode, Type, Value, types,
 };
@@ -50,7 +51,7 @@ use target_lexicon::Architecture;
 
 use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
 use self::places::{Places, Reg, fits};
-use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol};
+use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol, line_column};
 
 /// The function has something that is not made here.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ impl SinglePass {
             returns: &mut self.returns,
             shape,
             fused: None,
-            line: 0,
+            line: LineColumn::UNKNOWN,
             lines: Vec::new(),
             maps: Vec::new(),
         };
@@ -210,8 +211,8 @@ struct Emitter<'a> {
     /// A comparison that is made by the branch behind it.
     fused: Option<Inst>,
     /// The line of the last instruction.
-    line: u32,
-    lines: Vec<(u32, u32)>,
+    line: LineColumn,
+    lines: Vec<(u32, LineColumn)>,
     maps: Vec<FrameMap>,
 }
 
@@ -302,10 +303,9 @@ impl Emitter<'_> {
     }
 
     fn note_line(&mut self, inst: Inst) {
-        let place = self.func.srcloc(inst);
-        if !place.is_default() && place.bits() != self.line {
-            self.line = place.bits();
-            self.lines.push((self.asm.offset(), self.line));
+        if let Some(place) = line_column(self.func.srcloc(inst)).filter(|&place| place != self.line) {
+            self.line = place;
+            self.lines.push((self.asm.offset(), place));
         }
     }
 

@@ -53,7 +53,7 @@ mod vector;
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
-use brolga_ir::func::ValueDef;
+use brolga_ir::func::{LineColumn, ValueDef};
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
@@ -480,9 +480,10 @@ impl Translation<'_> {
         let mut phis = Vec::new();
         for inst in func.block_insts(block) {
             let place = func.place(inst);
-            let line =
-                if place.line != 0 { clif::SourceLoc::new(place.line) } else { clif::SourceLoc::default() };
-            self.b.set_srcloc(line);
+            self.b.set_srcloc(match place.at {
+                LineColumn::UNKNOWN => clif::SourceLoc::default(),
+                at => clif::SourceLoc::new(at.bits()),
+            });
             let is_phi = func.op(inst) == Op::Phi;
             if !is_phi {
                 // Parameters of a block stand in front of its instructions.

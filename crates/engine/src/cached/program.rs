@@ -74,7 +74,7 @@ pub(crate) fn compile_program(
                 let low = stages.placed(id)?;
                 stages.check_time()?;
                 let others = |name: &str| if symbols.contains_key(name) { Route::Near } else { Route::Far };
-                let style = Style { others: &others, ..Style::from(tier(how.level)) };
+                let style = Style { others: &others, stop: &|| stop(), ..Style::from(tier(how.level)) };
                 let source = Source { func: &low, ty: Some(function_type(module, id, &low).into()) };
                 let compiled = how.jit.compile(&module.cx, &[source], style)?;
                 let opens = dispatches(&low);

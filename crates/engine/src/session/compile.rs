@@ -192,6 +192,9 @@ pub(super) fn make_low(
 }
 
 /// Machine code, which is kept under these facts.
+///
+/// # Errors
+/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped), as [`make_low`].
 pub(super) fn generate(
     shared: &Shared,
     input: &CompilationInput,
@@ -220,7 +223,9 @@ pub(super) fn generate(
     // C calls what is behind the cell of a function, as everybody does.
     let apart = |name: &str| input.facts.behind_cells.contains(name);
     let (others, counted, apart) = (&route, &counts, &apart);
-    let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled };
+    let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);
+    let stop = || limit.is_some_and(|limit| cost + start.elapsed() > limit) || runtime.has_ended();
+    let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled, stop: &stop };
     let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);
     totals.functions += ids.len() as u64;

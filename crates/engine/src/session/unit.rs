@@ -27,6 +27,7 @@ use super::linking;
 use super::shared::Shared;
 use super::target::{Code, Native, Source, give_up};
 use super::tiering::osr::loop_entry;
+use crate::error::Error;
 
 /// See the file's header.
 #[derive(Clone)]
@@ -86,23 +87,36 @@ pub(crate) fn compile_and_link(
     }
     let low = match make_low(&shared, &input, ids) {
         Ok(low) => low,
-        // The next call may have the time. A function for which `Options::compile_limit` is too short has failed until it is redefined.
-        Err(error) if error.is_stopped() && shared.jit.runtime().has_ended() => {
-            let Ok(symbols) = responsibility.symbols() else { return };
-            return give_up(responsibility, true, error, CodegenUnit::again(&shared, &input, ids, &symbols));
-        }
-        Err(error) => return responsibility.fail(error),
+        Err(error) => return end(&shared, &input, ids, responsibility, error),
     };
+    let ids = ids.to_vec();
     responsibility.continue_with(low.weight(), move |responsibility| {
         let output = match generate(&shared, &input, low, facts.as_ref()) {
             Ok(output) => output,
-            Err(error) => return responsibility.fail(error),
+            Err(error) => return end(&shared, &input, &ids, responsibility, error),
         };
         let weight = output.weight;
         responsibility.continue_with(weight, move |responsibility| {
             look_up_and_link(shared, input, output, responsibility);
         });
     });
+}
+
+/// The functions are not compiled. Where a limited call has ended, the next call may have the time; a function for which `Options::compile_limit` is too short has
+/// failed until it is redefined.
+fn end(
+    shared: &Arc<Shared>,
+    input: &Arc<CompilationInput>,
+    ids: &[FuncId],
+    responsibility: Responsibility<Native>,
+    error: Arc<Error>,
+) {
+    if error.is_stopped() && shared.jit.runtime().has_ended() {
+        let Ok(symbols) = responsibility.symbols() else { return };
+        let again = CodegenUnit::again(shared, input, ids, &symbols);
+        return give_up(responsibility, true, error, again);
+    }
+    responsibility.fail(error);
 }
 
 fn look_up_and_link(

@@ -9,7 +9,9 @@ use super::tables::{Names, Tables};
 use super::{BinaryError, Refusal, hints};
 use crate::constant::{Address, Const};
 use crate::entity::{Block, Inst, Value};
-use crate::func::{CalleeData, ForeignData, Func, MetaData, MetaItem, Param, Place, Signature, SlotData};
+use crate::func::{
+    CalleeData, ForeignData, Func, LineColumn, MetaData, MetaItem, Param, Place, Signature, SlotData,
+};
 use crate::op::{Level, Op};
 use crate::types::{MAX_WIDTH, StaticBound, StaticParam, Statics, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -192,7 +194,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
             for &target in func.inst_blocks(inst) {
                 out.number(used.blocks[target]);
             }
-            let here = i64::from(func.place(inst).line);
+            let here = i64::from(func.place(inst).at.bits());
             out.signed(here - line);
             line = here;
         }
@@ -282,9 +284,10 @@ fn read_body(
             let args = (0..source.count()?).map(|_| source.number()).collect::<Result<_, _>>()?;
             let blocks = (0..source.count()?).map(|_| source.number()).collect::<Result<_, _>>()?;
             line = line.wrapping_add(source.signed()?);
-            let Ok(line) = u32::try_from(line) else { return source.refuse(Refusal::Number) };
+            let at = u32::try_from(line).ok().and_then(LineColumn::from_bits);
+            let Some(at) = at else { return source.refuse(Refusal::Number) };
             let inst = func.make_inst(op, &[], &[], &results);
-            func.set_place(inst, Place { line, ..Place::default() });
+            func.set_place(inst, Place { at, ..Place::default() });
             func.append_inst(inst, block);
             values.extend(func.results(inst));
             pending.push(Pending { inst, args, blocks, offset });

@@ -141,7 +141,7 @@ fn what_is_read_is_what_was_written() {
         assert_eq!(back.globals().len(), 1);
         let lines = |m: &Module| {
             let insts = |f: &crate::Func| {
-                f.blocks().flat_map(|b| f.block_insts(b)).map(|i| f.place(i).line).collect::<Vec<_>>()
+                f.blocks().flat_map(|b| f.block_insts(b)).map(|i| f.place(i).at).collect::<Vec<_>>()
             };
             m.funcs().map(|(_, f)| insts(f)).collect::<Vec<_>>()
         };

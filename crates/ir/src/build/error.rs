@@ -3,6 +3,7 @@
 use super::Variable;
 use crate::diag::{Diagnostic, SourceFile, Style};
 use crate::entity::{Block, Slot, Value};
+use cranelift_entity::EntityRef;
 use std::fmt;
 
 /// Why a function cannot be built this way.
@@ -18,14 +19,15 @@ pub enum BuildError {
     Sealed(Block),
     /// The block is jumped to with other handlers in force than it was before, or than its variables were assigned with.
     Protected(Block),
-    /// The value is none of this function.
-    UnknownValue(Value),
-    /// The block is none of this function.
-    UnknownBlock(Block),
-    /// The stack slot is none of this function.
-    UnknownSlot(Slot),
-    /// The variable is none of this builder.
-    UnknownVariable(Variable),
+    /// The id is of no part of this function: it comes from another one.
+    Foreign {
+        /// The id.
+        id: ForeignId,
+        /// The function that is built, by its name.
+        function: String,
+        /// How many parts of this kind it has so far.
+        count: usize,
+    },
     /// The function has no argument of this number.
     NoParam(usize),
     /// The variable is read where no assignment can have happened before.
@@ -73,6 +75,52 @@ pub enum BuildError {
     },
 }
 
+/// An id that was given to the builder of another function than the one that made it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForeignId {
+    /// A value.
+    Value(Value),
+    /// A block.
+    Block(Block),
+    /// A stack slot.
+    Slot(Slot),
+    /// A variable.
+    Variable(Variable),
+}
+
+impl ForeignId {
+    /// The kind of part that it names.
+    fn kind(self) -> &'static str {
+        match self {
+            ForeignId::Value(_) => "value",
+            ForeignId::Block(_) => "block",
+            ForeignId::Slot(_) => "stack slot",
+            ForeignId::Variable(_) => "variable",
+        }
+    }
+
+    /// The id of this kind with that number.
+    fn numbered(self, number: usize) -> ForeignId {
+        match self {
+            ForeignId::Value(_) => ForeignId::Value(Value::new(number)),
+            ForeignId::Block(_) => ForeignId::Block(Block::new(number)),
+            ForeignId::Slot(_) => ForeignId::Slot(Slot::new(number)),
+            ForeignId::Variable(_) => ForeignId::Variable(Variable::new(number)),
+        }
+    }
+}
+
+impl fmt::Display for ForeignId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ForeignId::Value(id) => fmt::Display::fmt(id, f),
+            ForeignId::Block(id) => fmt::Display::fmt(id, f),
+            ForeignId::Slot(id) => fmt::Display::fmt(id, f),
+            ForeignId::Variable(id) => fmt::Display::fmt(id, f),
+        }
+    }
+}
+
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,10 +136,21 @@ impl fmt::Display for BuildError {
                 f,
                 "{block} is jumped to with other handlers in force: leave them first, and jump to a protected block before variables are assigned in it"
             ),
-            BuildError::UnknownValue(value) => write!(f, "{value} is no value of this function"),
-            BuildError::UnknownBlock(block) => write!(f, "{block} is no block of this function"),
-            BuildError::UnknownSlot(slot) => write!(f, "{slot} is no stack slot of this function"),
-            BuildError::UnknownVariable(variable) => write!(f, "{variable} was never declared"),
+            BuildError::Foreign { id, function, count } => {
+                let kind = id.kind();
+                write!(f, "{id} is no {kind} of `{function}`, which has ")?;
+                match count.checked_sub(1) {
+                    None => write!(f, "none: it was made for another function"),
+                    Some(last) => {
+                        let plural = if last == 0 { "" } else { "s" };
+                        write!(
+                            f,
+                            "{count} {kind}{plural} up to {}: it was made for another function",
+                            id.numbered(last)
+                        )
+                    }
+                }
+            }
             BuildError::NoParam(n) => write!(f, "the function has no argument number {n}"),
             BuildError::NeverAssigned(variable) => write!(f, "{variable} is read before any assignment"),
             BuildError::VariableType { message, .. } | BuildError::Type(message) => f.write_str(message),

@@ -82,11 +82,27 @@ fn wrong_use_is_refused_at_once() {
     assert!(matches!(b.statement(Op::Return, &[x], &[]), Err(BuildError::NeedsResultType(_))));
     assert!(matches!(b.intrinsic(Intrinsic::SextInt, &[x]), Err(BuildError::NeedsResultType("sext_int"))));
     let gone = Value::from_u32(999);
-    assert!(matches!(b.intrinsic(Intrinsic::NegInt, &[gone]), Err(BuildError::UnknownValue(v)) if v == gone));
-    assert!(matches!(b.goto(Block::from_u32(7)), Err(BuildError::UnknownBlock(_))));
+    assert_eq!(
+        says(b.intrinsic(Intrinsic::NegInt, &[gone]).unwrap_err()),
+        "v999 is no value of `f`, which has 9 values up to v8: it was made for another function"
+    );
+    assert_eq!(
+        says(b.goto(Block::from_u32(7)).unwrap_err()),
+        "block7 is no block of `f`, which has 1 block up to block0: it was made for another function"
+    );
+    let mut other = Builder::high(&cx, "g", &[], Type::INT64);
+    let _ = other.declare_var(Type::INT64);
+    let variable = other.declare_var(Type::INT64);
+    assert_eq!(
+        says(b.use_var(variable).unwrap_err()),
+        "var1 is no variable of `f`, which has 1 variable up to var0: it was made for another function"
+    );
     let entry = b.current_block();
     assert!(matches!(b.goto(entry), Err(BuildError::EntryTarget)));
-    assert!(matches!(b.slot_addr(Slot::from_u32(0)), Err(BuildError::UnknownSlot(_))));
+    assert_eq!(
+        says(b.slot_addr(Slot::from_u32(0)).unwrap_err()),
+        "slot0 is no stack slot of `f`, which has none: it was made for another function"
+    );
     let next = b.create_block();
     b.seal_block(next).unwrap();
     assert!(matches!(b.goto(next), Err(BuildError::Sealed(_))));
@@ -253,7 +269,10 @@ fn inlining_is_asked_of_calls_and_high_functions() {
     }
     assert_eq!(asked(&b, sum), None);
     let foreign = Value::from_u32(9999);
-    assert!(matches!(b.set_call_inlining(foreign, Inlining::Never), Err(BuildError::UnknownValue(_))));
+    assert!(matches!(
+        b.set_call_inlining(foreign, Inlining::Never),
+        Err(BuildError::Foreign { id: ForeignId::Value(_), .. })
+    ));
     let mut low = Builder::low(&cx, "f", &[Type::I64], &[]);
     assert_eq!(
         low.set_inlining(Inlining::Never).unwrap_err().to_string(),

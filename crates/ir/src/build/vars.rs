@@ -104,6 +104,11 @@ impl Vars {
         self.types.get(variable.index()).copied()
     }
 
+    /// How many variables are declared.
+    pub(super) fn count(&self) -> usize {
+        self.types.len()
+    }
+
     pub(super) fn preds(&self, block: Block) -> &[Block] {
         &self.blocks[block].preds
     }

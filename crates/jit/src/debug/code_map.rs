@@ -26,6 +26,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use brolga_codegen::compiled::Variable;
+use brolga_ir::func::LineColumn;
 use brolga_runtime::{Symbolizer, fenced};
 
 /// A loaded unit's number.
@@ -49,7 +50,7 @@ pub struct CodeUnit {
     /// Indices of `functions`, by name.
     by_name: Box<[u32]>,
     names: Box<str>,
-    lines: Box<[(u32, u32)]>,
+    lines: Box<[(u32, LineColumn)]>,
     /// By function, of those that have any: the file of its lines, and its variables.
     debug: Box<[(u32, FunctionDebug)]>,
 }
@@ -84,7 +85,7 @@ pub(crate) struct PlacedFunction<'a> {
     pub(crate) offset: u32,
     pub(crate) size: u32,
     pub(crate) frame_bytes: u32,
-    pub(crate) lines: &'a [(u32, u32)],
+    pub(crate) lines: &'a [(u32, LineColumn)],
     pub(crate) file: Option<&'a str>,
     pub(crate) variables: &'a [Variable],
 }
@@ -206,8 +207,8 @@ impl<'a> CodeFunction<'a> {
         self.row().frame_bytes
     }
 
-    /// Code offsets in rising order, each with the line that holds from there on.
-    pub fn lines(&self) -> &'a [(u32, u32)] {
+    /// Code offsets in rising order, each with the place in the source that holds from there on.
+    pub fn lines(&self) -> &'a [(u32, LineColumn)] {
         let next = self.unit.functions.get(self.index + 1);
         &self.unit.lines
             [self.row().lines as usize..next.map_or(self.unit.lines.len(), |row| row.lines as usize)]
@@ -229,11 +230,11 @@ impl<'a> CodeFunction<'a> {
         self.debug().map_or(&[], |debug| &debug.variables)
     }
 
-    /// The line of the IR that the code at an offset was made from.
-    pub fn line(&self, offset: u32) -> Option<u32> {
+    /// The place in the source that the code at an offset was made from, as far as it is known.
+    pub fn place(&self, offset: u32) -> LineColumn {
         let lines = self.lines();
         let after = lines.partition_point(|(start, _)| *start <= offset);
-        Some(lines.get(after.checked_sub(1)?)?.1)
+        after.checked_sub(1).and_then(|at| lines.get(at)).map_or(LineColumn::UNKNOWN, |&(_, place)| place)
     }
 }
 
@@ -260,8 +261,10 @@ pub struct Symbolized {
     pub start: usize,
     /// How far the address is from there.
     pub offset: u32,
-    /// The line of the IR, where it is known.
+    /// The line of the source, where it is known.
     pub line: Option<u32>,
+    /// The column, where it is known.
+    pub column: Option<u32>,
 }
 
 /// An observer of loaded code, called by the thread that loads or frees it, with no lock held. It hears of its own loads as well. Its panics
@@ -354,15 +357,16 @@ impl CodeMap {
             function: function.name().into(),
             start: function.address(),
             offset,
-            line: function.line(offset),
+            line: function.place(offset).line(),
+            column: function.place(offset).column(),
         })
     }
 }
 
 /// Stack traces of exceptions have names and lines from here.
 impl Symbolizer for CodeMap {
-    fn locate(&self, address: usize) -> Option<(String, Option<u32>)> {
-        self.with(address, |function, offset| (function.name().into(), function.line(offset)))
+    fn locate(&self, address: usize) -> Option<(String, LineColumn)> {
+        self.with(address, |function, offset| (function.name().into(), function.place(offset)))
     }
 }
 
@@ -417,9 +421,9 @@ mod tests {
             variables: &[],
         };
         let functions = [
-            function("b", 0, 10, &[(0, 7), (4, 9)][..]),
+            function("b", 0, 10, &[(0, LineColumn::new(7, 0)), (4, LineColumn::new(9, 5))][..]),
             function("", 16, 1, &[]),
-            function("aλ", 32, 5, &[(2, 3)]),
+            function("aλ", 32, 5, &[(2, LineColumn::new(3, 0))]),
         ];
         CodeUnit::new(functions.into_iter(), base, 64, Box::new([1, 2, 0]))
     }

@@ -94,9 +94,11 @@ fn add_lines(lines: &mut LineProgram, function: CodeFunction<'_>, source: &str) 
     let file = LineString::String(text(function.file().unwrap_or(source)));
     let file = lines.add_file(file, lines.default_directory(), None);
     lines.begin_sequence(Some(Address::Constant(function.address() as u64)));
-    for &(offset, line) in function.lines() {
+    for &(offset, place) in function.lines() {
         let row = lines.row();
-        (row.address_offset, row.file, row.line) = (offset.into(), file, line.into());
+        (row.address_offset, row.file) = (offset.into(), file);
+        // 0 stands for what is not known in both.
+        (row.line, row.column) = (place.line().unwrap_or(0).into(), place.column().unwrap_or(0).into());
         lines.generate_row();
     }
     lines.end_sequence(function.size() as u64);

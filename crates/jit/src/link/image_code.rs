@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use brolga_codegen::compiled::{FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
+use brolga_ir::func::LineColumn;
 
 use crate::debug::code_map::{CodeMap, CodeUnit, PlacedFunction};
 use crate::link::linker::{LinkError, LoadedUnit};
@@ -23,7 +24,7 @@ pub struct ImageFunction {
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
     /// Source positions: code offsets in rising order, each with the position that holds from there on.
-    pub lines: Vec<(u32, u32)>,
+    pub lines: Vec<(u32, LineColumn)>,
     /// Where the roots of calls lie, by rising return address.
     pub frame_maps: Vec<FrameMap>,
     /// Its signature, if it can be looked up or called by dispatch.

@@ -1,4 +1,7 @@
 //! Finalizers: what they are, and running them, at the end of a collection.
+//!
+//! A finalizer that calls compiled code is under the limits of the call in which the collection came. When these have ended, the finalizers that still wait stay
+//! ready: they run at the end of the next collection.
 
 use super::handles::{AtDeath, release};
 use super::heap::Heap;
@@ -69,7 +72,7 @@ impl Heap {
 }
 
 /// Runs the finalizers that visit dead objects; `failed` is told what those throw or panic with. Finalizers that become ready meanwhile
-/// run as well, in the same loop and not nested.
+/// run as well, in the same loop and not nested. Where a limited call has ended, the others wait for the next collection.
 fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
     struct Back<'a>(&'a Mutator, bool);
     impl Drop for Back<'_> {
@@ -96,7 +99,9 @@ fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
             Some(done.err().or(thrown))
         })
     };
-    while let Some(ended) = one() {
+    while !heap.world.is_ending(mutator)
+        && let Some(ended) = one()
+    {
         ended.into_iter().for_each(&mut failed);
     }
 }

@@ -100,4 +100,4 @@ pub(crate) use layout::MUTATOR;
 pub(crate) use mutator::Paused;
 pub(crate) use object::{Object, desc_of_tag};
 pub(crate) use scope::with_scope;
-pub(crate) use world::POLL_COLLECT;
+pub(crate) use world::{POLL_COLLECT, POLL_END};

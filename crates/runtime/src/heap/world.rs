@@ -25,6 +25,7 @@
 //! | W1  | raise COLLECT in a poll word | Relaxed | W3 | nothing: the word only has to arrive; the handshake orders the rest |
 //! | W2  | clear COLLECT | Relaxed | – | a poll that sees the old value takes the slow path once more |
 //! | W3  | see COLLECT (`thread.rs`) | Relaxed | W1 | as W1 |
+//! | W4  | see END between finalizers | Relaxed | T7 of `asked.rs` | nothing: one more finalizer runs, and ends at its first poll |
 
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,6 +37,9 @@ use super::mutator::{Member, Mutator};
 
 /// The bit of the poll word that asks for a safepoint of the heap.
 pub(crate) const POLL_COLLECT: u32 = 2;
+
+/// The bit of the poll word that ends compiled code up to its entry, until it is cleared. Machine code of `routines/unwind.rs` tests it.
+pub(crate) const POLL_END: u32 = 16;
 
 /// The mutators of one heap.
 #[derive(Debug)]
@@ -93,6 +97,13 @@ impl World {
             member.poll().fetch_or(POLL_COLLECT, Ordering::Relaxed); // W1
         }
         state.members.push(member);
+    }
+
+    /// Whether a limited call of the mutator's thread has ended: compiled code that is called now ends at its first poll.
+    pub(super) fn is_ending(&self, mutator: &Mutator) -> bool {
+        let state = self.lock();
+        let own = state.members.iter().find(|member| member.is(mutator));
+        own.is_some_and(|member| member.poll().load(Ordering::Relaxed) & POLL_END != 0) // W4
     }
 
     /// Takes a mutator, which does not run, off the list.

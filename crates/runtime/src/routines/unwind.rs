@@ -20,7 +20,8 @@ use std::arch::naked_asm;
 use std::mem::offset_of;
 
 use crate::frames::HandlerRecord;
-use crate::thread::{POLL_END, ThreadLayout};
+use crate::heap::POLL_END;
+use crate::thread::ThreadLayout;
 
 /// Continues at the innermost handler of the thread.
 ///

@@ -22,8 +22,8 @@ use std::sync::{Arc, Weak};
 
 use brolga_instances::Participant;
 
-use super::{POLL_END, POLL_INTERRUPT, POLL_PAUSE, POLL_REPORT, Thread, Work};
-use crate::heap::Persistent;
+use super::{POLL_INTERRUPT, POLL_PAUSE, POLL_REPORT, Thread, Work};
+use crate::heap::{POLL_END, Persistent};
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
 use crate::retired::{Reporter, Retired};

@@ -25,7 +25,7 @@ use crate::constant::Const;
 use crate::context::Context;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
-use crate::func::{Func, Param, Place, Signature};
+use crate::func::{Func, LineColumn, Param, Place, Signature};
 use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
@@ -249,8 +249,11 @@ impl<'a> Body<'_, 'a> {
                         if is_phi {
                             last_phi = Some(inst);
                         }
-                        let place =
-                            Place { start: row.span.start, end: row.span.end, line: row.line.unwrap_or(0) };
+                        let place = Place {
+                            start: row.span.start,
+                            end: row.span.end,
+                            at: LineColumn::new(row.line.unwrap_or(0), 0),
+                        };
                         self.func.set_place(inst, place);
                         self.insts.insert((b, i), inst);
                         if results.is_empty() { Label::Nothing } else { Label::Row(inst) }

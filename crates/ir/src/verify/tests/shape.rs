@@ -433,7 +433,7 @@ fn a_diagnostic_points_at_statement_and_definition() {
     assert!(!has_places(&b.func));
     let place = |part: &str| {
         let start = text.find(part).unwrap() as u32;
-        Place { start, end: start + part.len() as u32, line: 0 }
+        Place { start, end: start + part.len() as u32, ..Place::default() }
     };
     let def = b.func.def_inst(value).unwrap();
     b.func.set_place(def, place("%2 = f()"));
