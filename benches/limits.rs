@@ -19,7 +19,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 /// How long a call runs before its deadline.
 const BEFORE: Duration = Duration::from_millis(2);
 
-/// Loops with much, some and hardly any work in a round.
+/// Loops with much, some and hardly any work in an iteration.
 const KERNELS: [(&str, &str, i64); 3] = [
     (
         "divisions",

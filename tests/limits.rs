@@ -102,7 +102,7 @@ fn every_hostile_program_ends_in_sessions_in_every_tier() {
             let read = dylib.read("hostile.jlir", format!("{text}\n{FINE}").as_bytes()).unwrap();
             let read = match tier {
                 0 => read.tiered(1000).interpreted(10),
-                1 => read.tiered(1000).rounds(500),
+                1 => read.tiered(1000).iterations(500),
                 _ => read.lazy(),
             };
             dylib.define(read).unwrap();

@@ -90,7 +90,7 @@ fn what_finalisers_throw_when_an_opening_is_taken_back_is_told() {
 }
 
 #[test]
-fn an_initialiser_that_failed_runs_when_its_function_is_defined_anew() {
+fn an_initialiser_that_failed_runs_when_its_function_is_redefined() {
     for workers in [Workers::Caller, Workers::Pool(2)] {
         let session = session(workers);
         let main = session.create_dylib("main").unwrap();

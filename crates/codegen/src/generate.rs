@@ -15,9 +15,9 @@ use crate::compile::{CompileError, CompileOptions, Compiler, Limits};
 use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
+use crate::linkage::CallLinkage;
 use crate::translate::{TranslateError, TranslateOptions, Translator};
 use crate::variables::{kept, variables};
-use crate::ways::Ways;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]
@@ -63,16 +63,16 @@ impl Generator {
         Generator { translator: Translator::new(), compiler: Compiler::new(limits), clif: Function::new() }
     }
 
-    /// Generates code for a verified low function. `ways` says how it reaches what is compiled apart from it.
+    /// Generates code for a verified low function. `linkage` says how it reaches what is compiled apart from it.
     pub fn generate(
         &mut self,
         cx: &Context,
         func: &Func,
         isa: &HostIsa,
         options: CompileOptions,
-        ways: Ways<'_>,
+        linkage: CallLinkage<'_>,
     ) -> Result<Generated, GenerateError> {
-        self.generate_telling(cx, func, isa, options, ways, &mut || {})
+        self.generate_telling(cx, func, isa, options, linkage, &mut || {})
     }
 
     /// The same; `translated` is called when the function is translated and will be compiled.
@@ -82,7 +82,7 @@ impl Generator {
         func: &Func,
         isa: &HostIsa,
         options: CompileOptions,
-        ways: Ways<'_>,
+        linkage: CallLinkage<'_>,
         translated: &mut dyn FnMut(),
     ) -> Result<Generated, GenerateError> {
         let tell = translated;
@@ -95,7 +95,7 @@ impl Generator {
             keep_variables: !is_optimised,
             ..TranslateOptions::default()
         };
-        let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;
+        let translated = self.translator.translate(cx, func, isa, translate, linkage, &mut self.clif)?;
         tell();
         let clif = options.listing.then(|| self.clif.display().to_string());
         let name = cx.names.text(func.name);

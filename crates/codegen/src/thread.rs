@@ -8,7 +8,7 @@
 //!          +8   stack_limit  lowest stack pointer that a frame may have
 //!          +16  poll         not 0: somebody wants this thread at a safepoint
 //!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
-//!          +32  lines        where dynamic calls go
+//!          +32  inline_cache where dynamic calls go
 //!          +40  gc_stack     innermost GC frame; root placement has the words behind it from the heap
 //!          +48  exit_fp      frame pointer of the compiled code that called out last
 //!          +56  exit_pc      the address that this call returns to
@@ -70,8 +70,8 @@ pub const THREAD_POLL: i32 = 16;
 
 /// Offset of the word in which a stub says what it stands for.
 pub const THREAD_LAZY: i32 = 24;
-/// Offset of the address of the lines for dynamic calls in the thread structure.
-pub const THREAD_LINES: i32 = 32;
+/// Offset of the address of the global inline cache in the thread structure.
+pub const THREAD_INLINE_CACHE: i32 = 32;
 /// Offset of the innermost GC frame in the thread structure.
 pub const THREAD_GC_STACK: i32 = 40;
 
@@ -104,14 +104,14 @@ pub const ENTRY_EXIT_PC: i32 = 40;
 pub const ENTRY_PREVIOUS: i32 = 48;
 /// Size of an entry record.
 pub const ENTRY_BYTES: u32 = 56;
-/// Offset of the stamp that lines begin with in the thread's world.
-pub const LINES_STAMP: i32 = 0;
+/// Offset of the stamp that lines of the global inline cache begin with in the thread's world.
+pub const INLINE_CACHE_STAMP: i32 = 0;
 /// Offset of the identity of the table that calls look in, which is 0 outside of all worlds.
-pub const LINES_TABLE: i32 = 8;
+pub const INLINE_CACHE_TABLE: i32 = 8;
 /// Offset of its identity in a table of methods.
 pub const METHODS_IDENTITY: i32 = 0;
 /// Offset of the first line.
-pub const LINES_FIRST: i32 = 64;
+pub const INLINE_CACHE_FIRST: i32 = 64;
 /// Offset of the entry's address in a line.
 pub const LINE_ADDRESS: i32 = 8;
 /// Offset of the first tag in a line.

@@ -8,7 +8,7 @@ pub use brolga_codegen::compiled::FrameMap;
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
-use brolga_codegen::ways::Ways;
+use brolga_codegen::linkage::CallLinkage;
 use brolga_ir::{Func, Module};
 use brolga_opt::OptLevel;
 
@@ -83,7 +83,7 @@ pub fn generate_telling<'f>(
     for func in funcs {
         tell(Generating::Begins);
         let translated = &mut || tell(Generating::Translated);
-        let made = generator.generate_telling(&module.cx, func, &isa, options, Ways::FAR, translated);
+        let made = generator.generate_telling(&module.cx, func, &isa, options, CallLinkage::FAR, translated);
         tell(Generating::Compiled);
         generated.push(made.map_err(brolga_jit::BuildError::Generate)?);
     }

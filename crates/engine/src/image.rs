@@ -26,9 +26,9 @@ use std::time::Instant;
 use brolga_aot::executable::executable_object;
 use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::isa::HostIsa;
+use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_codegen::target::{self, Target, TargetError};
-use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
@@ -164,7 +164,7 @@ impl<'a> Making<'a> {
         let symbol = |func: &Func| module.cx.names.text(func.name);
         let funcs: BTreeSet<&str> = linked.values().map(symbol).collect();
         // A function that a version does not have is that of its base, in the same text.
-        let others = |name: &str| if funcs.contains(name) { Route::Near } else { Route::Far };
+        let others = |name: &str| if funcs.contains(name) { CallKind::Near } else { CallKind::Far };
         let mut shards: Vec<(usize, usize)> = Vec::new();
         for (version, Version { funcs, .. }) in versions.iter().enumerate() {
             let own = |at: &usize| funcs.as_ref().is_none_or(|own| own.contains(symbol(sources[*at].func)));

@@ -233,7 +233,7 @@ impl<'o> Pipeline<'o> {
             (leaving.beside(), lower::Options::with(self.settings.level, &self.settings.options));
         let low = run.timed("lower", || lower_beside(&self.module, &beside, &leaving.func, &options))?;
         let mut low = self.passes(run, low)?;
-        leaving.mark_questions(&mut low);
+        leaving.mark_checks(&mut low);
         Ok((self.place(run, low)?, leaving.exits))
     }
 

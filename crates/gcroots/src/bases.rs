@@ -334,7 +334,7 @@ fn resolved(
             Some(State::One(Key::Node(other))) => lifted_one(other),
             Some(State::One(key)) => key,
             Some(State::Lifted) => lifted_one(node),
-            // Only φ in a circle without a way in.
+            // Only φ in a cycle without a way in.
             Some(State::Unknown) | None => Key::Permanent,
         },
         key => key,

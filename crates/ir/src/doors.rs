@@ -255,7 +255,7 @@ pub fn standing(op: Op) -> Standing {
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
         Op::New(_) | Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
-        // Types that rows claim are tested when they run, and an undefined value throws where it is used.
+        // Types that rows assert are tested when they run, and an undefined value throws where it is used.
         Op::Phi
         | Op::Copy
         | Op::Goto

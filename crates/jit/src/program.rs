@@ -21,9 +21,9 @@ use brolga_codegen::compiled::{Symbol, UnitCode};
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::{HostIsa, Tier};
+use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::{abi_of, signature_of};
-use brolga_codegen::ways::{Route, Ways};
 use brolga_instances::Moving;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
@@ -85,7 +85,7 @@ pub struct Style<'a> {
     /// The effort.
     pub tier: Tier,
     /// How functions of other units are reached.
-    pub others: &'a dyn Fn(&str) -> Route,
+    pub others: &'a dyn Fn(&str) -> CallKind,
     /// Which functions count their entries, in the counter of their own slot. They are called through it also where they could
     /// be called directly, so that what takes their place is found.
     pub counted: &'a dyn Fn(&str) -> bool,
@@ -102,7 +102,7 @@ impl From<Tier> for Style<'static> {
     fn from(tier: Tier) -> Self {
         Style {
             tier,
-            others: &|_| Route::Far,
+            others: &|_| CallKind::Far,
             counted: &|_| false,
             apart: &|_| false,
             has_c_entries: false,
@@ -365,23 +365,25 @@ fn compile_with(
     let options = CompileOptions { tier, listing: false };
     let mut unit = LinkUnit::default();
     let is_near = |name: &str| local.contains(name) && !counted(name);
-    let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
-    let route_from = |source: &Source<'_>, name: &str| {
-        if source.ty.is_none() && apart(name) { others(name) } else { route(name) }
+    let call_kind = |name: &str| if is_near(name) { CallKind::Near } else { others(name) };
+    let call_kind_from = |source: &Source<'_>, name: &str| {
+        if source.ty.is_none() && apart(name) { others(name) } else { call_kind(name) }
     };
     let generate_one = |source: &Source<'_>| {
         let name = cx.names.text(source.func.name);
-        let route = |callee: &str| route_from(source, callee);
-        let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
-        generator.generate(cx, source.func, isa, options, ways)
+        let call_kind = |callee: &str| call_kind_from(source, callee);
+        let linkage =
+            CallLinkage { call_kind: &call_kind, counter: counted(name).then_some(name), is_profiled };
+        generator.generate(cx, source.func, isa, options, linkage)
     };
     for generated in sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()? {
         unit.functions.push(generated.function);
         unit.functions.extend(generated.body);
         unit.data.extend(generated.constants.into_iter().map(constant));
     }
-    let calls =
-        sources.iter().flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
+    let calls = sources
+        .iter()
+        .flat_map(|source| outward_calls(cx, source.func, &|name| call_kind_from(source, name)));
     let calls = calls.collect();
     let mut c_callees = BTreeSet::new();
     for (name, signature) in called_back(cx, sources) {
@@ -390,7 +392,7 @@ fn compile_with(
             continue;
         }
         // One that counts its entries is called through its slot, so that what takes its place is found.
-        let made = compile_callback(&name, &signature, route(&name), isa);
+        let made = compile_callback(&name, &signature, call_kind(&name), isa);
         unit.functions.extend(made.map_err(GenerateError::Compile)?);
     }
     let needs_heap = sources.iter().any(|source| needs_heap(source.func));
@@ -474,12 +476,16 @@ fn callee_signature(cx: &Context, func: &Func, callee: Callee) -> Option<(String
 }
 
 /// The functions of other units that a function calls, with the signatures by which it calls them.
-fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Vec<(String, Signature)> {
+fn outward_calls(
+    cx: &Context,
+    func: &Func,
+    call_kind: &dyn Fn(&str) -> CallKind,
+) -> Vec<(String, Signature)> {
     let mut calls = Vec::new();
     for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
         let (Op::CallSymbol(callee) | Op::CFunction(callee)) = func.op(inst) else { continue };
         let CalleeData::Symbol { symbol, .. } = func.callee(callee) else { continue };
-        if matches!(route(cx.names.text(*symbol)), Route::Far | Route::Slot) {
+        if matches!(call_kind(cx.names.text(*symbol)), CallKind::Far | CallKind::Cell) {
             calls.extend(callee_signature(cx, func, callee));
         }
     }
@@ -498,7 +504,7 @@ fn find_slots<'a>(
     };
     let mut found = BTreeMap::new();
     for (entry, owner) in loops {
-        let names = [entry.ty.symbol.as_str(), &*entry.question];
+        let names = [entry.ty.symbol.as_str(), &*entry.check];
         found.extend(names.map(|name| (name, Ok(owner.cell()))));
     }
     let named = compiled.unit.functions.iter().flat_map(|function| &function.symbols);

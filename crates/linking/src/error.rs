@@ -299,7 +299,7 @@ pub enum Error {
         on: Vec<Name>,
     },
     /// Aliases stand for each other.
-    #[error("aliases in a circle: {}", List(symbols))]
+    #[error("aliases in a cycle: {}", List(symbols))]
     AliasCycle {
         /// One of them.
         symbols: Vec<Name>,

@@ -145,7 +145,7 @@ pub trait Host<T: Target>: Send + Sync {
 
     /// Makes references to this code trap: it was removed, and its dependants stay ([`Dependants::Tombstone`]). The code is
     /// retired afterwards.
-    fn entomb(&self, code: &T::Code) {
+    fn mark_removed(&self, code: &T::Code) {
         let _ = code;
     }
 
@@ -517,8 +517,8 @@ impl<T: Target> Session<T> {
         for waker in wakers {
             fenced(|| waker.wake());
         }
-        for code in effects.retired.iter().filter(|_| effects.entombs) {
-            fenced(|| self.0.host.entomb(code));
+        for code in effects.retired.iter().filter(|_| effects.marks_removed) {
+            fenced(|| self.0.host.mark_removed(code));
         }
         for (user, removed) in effects.orphaned {
             fenced(|| self.0.host.orphaned(self.name(user), self.name(removed)));

@@ -14,9 +14,9 @@
 //! an exception holds is not captured, because it is gone if the function returns, and a function with a handler of its own is
 //! not looked at.
 //!
-//! Invariant: the origin of a value is complete after the last round; an instruction is asked about only then.
+//! Invariant: the origin of a value is complete after the last iteration; an instruction is asked about only then.
 //!
-//! Cost: a few visits to each instruction, `MAX_ROUNDS` at most; `None` beyond. Not done: which of two objects a store goes to when one of
+//! Cost: a few visits to each instruction, `MAX_ITERATIONS` at most; `None` beyond. Not done: which of two objects a store goes to when one of
 //! them is captured later; the objects that arguments hold.
 
 use crate::rules::field_position;
@@ -30,7 +30,7 @@ use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
 
 /// Origins go around a loop once for each φ that they pass from behind.
-const MAX_ROUNDS: usize = 8;
+const MAX_ITERATIONS: usize = 8;
 
 /// The element of an origin for everything that is no source.
 const OTHER: u64 = 1 << 63;
@@ -97,7 +97,7 @@ impl<'a> Flow<'a> {
                 sources += 1;
             }
         }
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_ITERATIONS {
             flow.changed = false;
             for inst in insts() {
                 flow.visit(inst);

@@ -14,7 +14,7 @@
 //! | `run` | the entry points: a level, or a list of passes, over a function or a module |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
-//! | `refit` | what becomes of the claim that a type is when one value takes the place of another |
+//! | `refit` | the asserted type of a row when one value takes the place of another |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
@@ -29,7 +29,6 @@
 mod address;
 mod alias;
 pub mod callgraph;
-mod claims;
 mod counted;
 pub mod defined;
 mod error;
@@ -56,6 +55,7 @@ mod run;
 mod scope;
 mod ssa_repair;
 pub mod summary;
+mod type_tests;
 mod undefined;
 
 pub use error::{CrashNote, OptError};

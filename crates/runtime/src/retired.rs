@@ -76,4 +76,4 @@ pub(crate) fn free(code: Vec<Retired>) {
 pub(crate) type Retired = Box<dyn RetiredCode>;
 
 /// The runtime's list.
-pub(crate) type Graveyard = Reclaimer<Retired>;
+pub(crate) type RetireList = Reclaimer<Retired>;

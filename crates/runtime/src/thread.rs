@@ -11,7 +11,7 @@
 //!                     bit 4: the end of a limited call (`limits.rs`), which stays set; bit 5: a pause (`guests.rs`)
 //!   +20  fuel         units of fuel that may be taken before `brolga_refuel` is called (`fuel.rs`)
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
-//!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
+//!   +32  inline_cache where dynamic calls go (`objects/dispatch.rs`)
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
@@ -66,7 +66,7 @@ use crate::heap::{
     GcFrame, Heap, MUTATOR, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
 };
 use crate::instance::Runtime;
-use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
+use crate::objects::{Dispatch, InWorld, InlineCache, IsaCache, MethodTable};
 use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
@@ -91,7 +91,7 @@ pub struct Thread {
     fuel: Cell<i32>,
     lazy: Cell<usize>,
     /// Those of `dispatch`.
-    lines: *const Lines,
+    inline_cache: *const InlineCache,
     mutator: Mutator,
     /// Which exceptions have traces.
     recorded: Traces,
@@ -126,8 +126,8 @@ impl ThreadLayout {
     pub const LAZY: usize = offset_of!(Thread, lazy);
     /// The world that calls are made in, 64 bits.
     pub const WORLD: usize = offset_of!(Thread, dispatch) + Dispatch::WORLD;
-    /// The address of what dynamic calls look into, by [`LinesLayout`](crate::objects::LinesLayout).
-    pub const LINES: usize = offset_of!(Thread, lines);
+    /// The address of what dynamic calls look into, by [`InlineCacheLayout`](crate::objects::InlineCacheLayout).
+    pub const INLINE_CACHE: usize = offset_of!(Thread, inline_cache);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
     /// The frame pointer of the compiled code that was left last.
@@ -277,8 +277,8 @@ impl Thread {
             fuel: Cell::new(i32::MAX),
             reserve: Cell::new(u64::MAX),
             lazy: Cell::new(0),
-            lines: dispatch.lines(),
-            mutator: Mutator::new(runtime.graveyard().participant(), span, runtime.heap().fences()),
+            inline_cache: dispatch.inline_cache(),
+            mutator: Mutator::new(runtime.retire_list().participant(), span, runtime.heap().fences()),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::new(runtime.heap().types().sweeps().clone()),
@@ -753,7 +753,7 @@ mod tests {
     #[test]
     fn the_offsets_in_machine_code_hold() {
         assert_eq!((ThreadLayout::HANDLER, ThreadLayout::STACK_LIMIT, ThreadLayout::POLL), (0, 8, 16));
-        assert_eq!((ThreadLayout::LAZY, ThreadLayout::LINES, ThreadLayout::MUTATOR), (24, 32, 40));
+        assert_eq!((ThreadLayout::LAZY, ThreadLayout::INLINE_CACHE, ThreadLayout::MUTATOR), (24, 32, 40));
         assert_eq!(size_of::<HandlerRecord>(), 32);
     }
 

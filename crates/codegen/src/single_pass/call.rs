@@ -8,7 +8,7 @@
 //! | what a call loses | all that holds values | all that holds values | nothing |
 //!
 //! Arguments move at once: one register may be wanted for what is in another. Moves whose target nobody waits for come first; where there
-//! are only circles, one register is copied to the scratch register.
+//! are only cycles, one register is copied to the scratch register.
 
 use cranelift_codegen::ir::{
     ArgumentExtension, ArgumentPurpose, Block, DebugTag, ExceptionTable, ExceptionTableItem, FuncRef, Inst,

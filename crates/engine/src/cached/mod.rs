@@ -9,7 +9,7 @@
 //! | kept | by |
 //! |---|---|
 //! | functions of an engine's program, one by one | `program.rs` |
-//! | units of a session: a function, or eager functions that call each other in a circle; in each tier | `units.rs` |
+//! | units of a session: a function, or eager functions that call each other in a cycle; in each tier | `units.rs` |
 //! | functions in which loops of the first tier continue | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
 //! | all that a call of a program reaches, by the text of the program | `run.rs` |

@@ -280,7 +280,7 @@ impl<'a> Batch<'a> {
                 Kind::Eager | Kind::Lazy => (None, vec![(None, body)]),
                 Kind::Tiered(limits) => {
                     let hot = dylib.hot(&self.names, name, limits, None);
-                    let counting = Counting { rounds: limits.rounds };
+                    let counting = Counting { iterations: limits.iterations };
                     let inputs = vec![(Some(counting), body), (None, hot.body)];
                     (Some(hot), inputs)
                 }

@@ -181,7 +181,7 @@ impl<'t> Definitions<'t> {
 
     /// Lazy, and compiled twice: fast when it is called first, and as the session's options say when it has been called so often.
     /// The latter is an idle task of the session's [`Workers`](super::Workers), or done by [`Session::optimize_hot`] where tasks are run by threads
-    /// that wait for them only. A loop that goes round for long is left for better code while it runs ([`Definitions::rounds`]).
+    /// that wait for them only. A loop that iterates for long is left for better code while it runs ([`Definitions::iterations`]).
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
@@ -189,10 +189,10 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// For functions in two tiers: after how many rounds a loop of the first is left, while it runs, for code of the second. Ten times
+    /// For functions in two tiers: after how many iterations a loop of the first is left, while it runs, for code of the second. Ten times
     /// the calls if this is not said. Loops under an exception handler of their function are not left.
-    pub fn rounds(mut self, rounds: u32) -> Self {
-        self.policy.rounds = Some(rounds);
+    pub fn iterations(mut self, iterations: u32) -> Self {
+        self.policy.iterations = Some(iterations);
         self
     }
 

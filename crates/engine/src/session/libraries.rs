@@ -155,8 +155,8 @@ impl Members {
             if taken.contains(&number) {
                 continue;
             }
-            let (object, circle) = self.archive.circle(number)?;
-            taken.extend(circle);
+            let (object, component) = self.archive.component(number)?;
+            taken.extend(component);
             let flags = |is_weak| if is_weak { FLAGS | SymbolFlags::WEAK } else { FLAGS };
             let symbols = object.defined().map(|(name, weak)| (names.intern(name), flags(weak)));
             let symbols = symbols.collect();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little: every function
-//! gets an indirect cell when somebody needs it, and its body is a unit of its own (functions that call each other in a circle are one), which is compiled
+//! gets an indirect cell when somebody needs it, and its body is a unit of its own (functions that call each other in a cycle are one), which is compiled
 //! when somebody looks the function up, or when something that is looked up needs it. A look-up is answered when the function, with all that it may call, can run.
 //! The linking model is [`linking`], whose types are at hand for what this layer does not do: [`Session::linking`],
 //! [`Dylib::linking`].
@@ -19,7 +19,7 @@
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
 //! | call Rust | [`Dylib::define_fn`]: a closure with typed arguments; [`Dylib::define_host`]: one with objects; [`Dylib::define_c_symbol`]: a C function |
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
-//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
+//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or iterates for long |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |

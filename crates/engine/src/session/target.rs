@@ -206,7 +206,7 @@ impl Code {
     }
 
     /// Notes that a tombstone has removed it.
-    pub(crate) fn entomb(&self) {
+    pub(crate) fn mark_removed(&self) {
         *lock(&self.is_removed) = true;
     }
 

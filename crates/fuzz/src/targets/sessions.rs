@@ -67,7 +67,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The source of a function: a leaf, or one that calls the next name, which is a leaf or calls the one behind. No circle comes of it.
+/// The source of a function: a leaf, or one that calls the next name, which is a leaf or calls the one behind. No cycle comes of it.
 fn source(step: Step) -> String {
     let name = step.name;
     let callee = if name + 1 < NAMES && step.number % 3 == 0 {

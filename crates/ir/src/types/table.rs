@@ -55,7 +55,7 @@ struct Index {
     decls: FxHashMap<Name, Decl>,
 }
 
-/// The declarations of a context, which all its views have, and which stay: they may refer to each other in circles.
+/// The declarations of a context, which all its views have, and which stay: they may refer to each other in cycles.
 #[derive(Debug, Default)]
 struct Declared {
     decls: AppendVec<DeclEntry>,

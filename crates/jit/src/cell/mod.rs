@@ -258,9 +258,9 @@ impl CellOwner {
 
     /// The cell of a loop's entry. Its stub leads nowhere: nobody may call through it but the loop, when the code is there.
     pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<CellOwner, CodeMemoryError> {
-        let LoopEntry { ty, source, rounds, .. } = entry;
-        let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
-        let profile = Counting::new(Then::Enter, rounds);
+        let LoopEntry { ty, source, iterations, .. } = entry;
+        let iterations = i32::try_from(iterations).unwrap_or(i32::MAX);
+        let profile = Counting::new(Then::Enter, iterations);
         let beginning = Beginning { state: State::Lazy(source), profile, recipe: None };
         CellOwner::at(jit, ty, beginning, None)
     }

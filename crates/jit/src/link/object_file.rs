@@ -534,7 +534,7 @@ impl Archive {
 
     /// Reads a member, and those that it needs and that need it, and those that share a symbol with one, which are linked together. Says which
     /// they are.
-    pub fn circle(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
+    pub fn component(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
         let mut files: BTreeMap<usize, ObjectFile> = BTreeMap::new();
         let mut callers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         let mut open = vec![number];
@@ -554,15 +554,15 @@ impl Archive {
             }
             files.insert(at, file);
         }
-        let mut circle = BTreeSet::new();
+        let mut component = BTreeSet::new();
         let mut open = vec![number];
         while let Some(at) = open.pop() {
-            if circle.insert(at) {
+            if component.insert(at) {
                 open.extend(callers.get(&at).into_iter().flatten());
             }
         }
         let mut joined: Option<ObjectFile> = None;
-        for (at, file) in files.into_iter().filter(|(at, _)| circle.contains(at)) {
+        for (at, file) in files.into_iter().filter(|(at, _)| component.contains(at)) {
             match &mut joined {
                 None => joined = Some(file),
                 Some(joined) => joined.join(&self.members[at].0, file)?,
@@ -570,7 +570,7 @@ impl Archive {
         }
         let mut joined = joined.ok_or_else(|| malformed("archive", "there is no such member"))?;
         joined.settle();
-        Ok((joined, circle))
+        Ok((joined, component))
     }
 
     /// Reads a member.

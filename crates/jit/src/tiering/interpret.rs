@@ -10,7 +10,7 @@
 //! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
 //! numbers alone. Exceptions are such a reason: code throws them.
 //!
-//! **When code is requested.** Calls are counted, and what they take (statements: so rounds of loops count, and what is called does). When half of the
+//! **When code is requested.** Calls are counted, and what they take (statements: so iterations of loops count, and what is called does). When half of the
 //! calls are used up that may be interpreted, or they have taken as much as is said, code is requested, once; calls continue being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!

@@ -10,20 +10,20 @@
 //! function of tier 1 calls itself through its cell.
 //!
 //! **Loops** that continue for long would stay in tier 1 until they return. So a loop may have a function that continues at its head
-//! ([`LoopEntry`](super::counting::LoopEntry); `opt::osr` makes both), and at its head the question whether to leave for it:
+//! ([`LoopEntry`](super::counting::LoopEntry); `opt::osr` makes both), and at its head the check whether to leave for it:
 //!
 //! ```text
 //!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its cell], return what it gives
 //!          └─ continues                      └──────── not yet: queue it once, count on
 //! ```
 //!
-//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a question was
+//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a check was
 //! answered by yes, and from then on it leads to the same code until the cell goes. The unit of the loop owns the cell, so
 //! it is there for as long as a thread can be at the head.
 //!
 //! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but hand an upgrade over: no safepoint, no
 //! code of others ([`Upgrades::enqueue`]). Where handing over takes such code, it is done at the thread's next safepoint. A function whose optimisation fails stays what it is, and is not tried again, unless its source
-//! says that the reason may pass ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or rounds, as the last time.
+//! says that the reason may pass ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or iterations, as the last time.
 //!
 //! What counts and limits are: `counting.rs`; what is handed over, and to whom: `upgrade.rs`.
 //!
@@ -31,8 +31,8 @@
 
 use std::sync::Arc;
 
+use brolga_codegen::linkage::{HOT, LOOP};
 use brolga_codegen::sig::FunctionType;
-use brolga_codegen::ways::{HOT, LOOP};
 use brolga_runtime::events::{Event, Stage};
 use brolga_runtime::with_attached;
 

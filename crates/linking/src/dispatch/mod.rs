@@ -9,7 +9,7 @@
 //!
 //! Running tasks on top of a waiting *task* may bury what the upper task waits for below it; that is why the pool does not.
 //! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
-//! it but in a circle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
+//! it but in a cycle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
 //!
 //! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many wait to be run, the same part of several is done
 //! together, which finds the processor's caches with what that part needs (`rest.rs`).

@@ -35,7 +35,7 @@ pub enum Dependants {
     /// It is removed too.
     Cascade,
     /// It stays, and what is removed goes: whoever calls that raises an error. The host leads the references there
-    /// ([`Host::entomb`](crate::Host::entomb)), and is told whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there for good: what
+    /// ([`Host::mark_removed`](crate::Host::mark_removed)), and is told whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there for good: what
     /// is defined later under a name that was removed is found by those who are linked later.
     Tombstone,
     /// It stays, and what it uses with it.
@@ -305,7 +305,7 @@ impl<P: Parts> Machine<P> {
                 }
             }
             Dependants::Tombstone => {
-                self.effects.entombs = true;
+                self.effects.marks_removed = true;
                 for (user, version) in users {
                     if let (Some(user), Some(entry)) = (self.label_of(user), self.entries.get(version)) {
                         self.effects.orphaned.push((user, entry.label));

@@ -14,15 +14,15 @@
 //!
 //! A thread whose lookup needs a doer that the thread itself is in the middle of waits for itself, through whatever other
 //! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
-//! others do closes the circle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
+//! others do closes the cycle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
 //! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
 //! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may continue in
-//! the answer, but need not, so they make no circle.
+//! the answer, but need not, so they make no cycle.
 //!
 //! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
 //! which somebody comes to wait for more.
 //!
-//! Not seen here: circles in which no thread waits, only lookups with continuations (`circles.rs`). Not seen: a responsibility that a task gave away, or
+//! Not seen here: cycles in which no thread waits, only lookups with continuations (`cycles.rs`). Not seen: a responsibility that a task gave away, or
 //! split off, counts as the task's for as long as it runs, or not at all. Where all threads
 //! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
@@ -290,7 +290,7 @@ impl<P: Parts> Machine<P> {
         self.effects.waits_changed = true;
         self.blocked
             .retain(|blocked| !matches!(blocked.on, On::Lookup(query) if !self.queries.contains(query)));
-        // An answer breaks the circles through it: those that are looked at later are free of them. Who came last is told
+        // An answer breaks the cycles through it: those that are looked at later are free of them. Who came last is told
         // first: it may lie on top of others that cannot continue before it does.
         for at in (0..self.blocked.len()).rev() {
             // Who waits for another thread has been told when he came, or continues when the lookup of another one is answered.

@@ -250,7 +250,7 @@ fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
     type Told = Arc<Mutex<Vec<&'static str>>>;
     struct Telling(Told);
     impl Host<Words> for Telling {
-        fn entomb(&self, _: &Owned) {
+        fn mark_removed(&self, _: &Owned) {
             self.0.lock().expect("told").push("entombed");
         }
         fn retire(&self, code: Vec<Owned>) {
@@ -347,7 +347,7 @@ fn r10_keep_takes_the_name_and_keeps_the_code_for_its_users() {
 }
 
 #[test]
-fn r10_kept_code_in_a_circle_goes_together() {
+fn r10_kept_code_in_a_cycle_goes_together() {
     let (session, main) = in_place();
     let (foo, bar) = (session.intern("foo"), session.intern("bar"));
     let freed = Arc::new(AtomicUsize::new(0));

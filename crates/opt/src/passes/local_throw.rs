@@ -38,13 +38,13 @@
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
 //! throws by functions of Base; regions in which nothing is left that throws.
 
-use crate::claims::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::refit::claim;
+use crate::refit::assert_type;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
+use crate::type_tests::{Tests, may_fail};
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
@@ -363,7 +363,7 @@ fn rewrite(
 ) {
     let rest = split(func, heads, jumps);
     let mut copier = Copier { cx, stand_ins: Vec::new(), names: Vec::new() };
-    // The replacements for the values of heads, by the block in which they stand. Ways through one handler share values.
+    // The replacements for the values of heads, by the block in which they stand. Paths through one handler share values.
     let mut values: Vec<Value> = Vec::new();
     let mut copies: FxHashMap<Value, Vec<(Block, Value)>> = FxHashMap::default();
     for (site, at) in jumps {
@@ -508,13 +508,13 @@ impl Copier<'_> {
                 }
             };
             let value = value.unwrap_or(result);
-            // Claims about the exception stay.
+            // Assertions about the exception stay.
             let value = match self.cx.types.is_subtype(func.ty(value), ty) {
                 true => value,
                 false => {
-                    let (op, args) = claim(func, &self.cx.types, value, ty);
-                    let claimed = append(func, op, &args, &[], &[ty]);
-                    func.result(claimed).unwrap_or(value)
+                    let (op, args) = assert_type(func, &self.cx.types, value, ty);
+                    let asserted = append(func, op, &args, &[], &[ty]);
+                    func.result(asserted).unwrap_or(value)
                 }
             };
             made.push((result, value));

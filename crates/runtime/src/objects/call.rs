@@ -11,7 +11,7 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! Builtins that do no more than call something else go round a loop here, so that a chain of them uses no stack. Those that
+//! Builtins that do no more than call something else run in a loop here, so that a chain of them uses no stack. Those that
 //! change the world change it until the call returns.
 //!
 //! A function of the host leaves the stack of exceptions as it found it, or with the one that it throws; a panic in it is an

@@ -54,7 +54,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
-use crate::retired::{Graveyard, Retired, RetiredCode, free};
+use crate::retired::{RetireList, Retired, RetiredCode, free};
 
 use super::deferred::{DeferredEntry, EntrySource};
 use super::entry::CodeEntry;
@@ -245,7 +245,7 @@ pub struct Ambiguous {
 pub(crate) struct Worlds {
     newest: AtomicU64,
     changing: Mutex<Changes>,
-    graveyard: Graveyard,
+    retire_list: RetireList,
 }
 
 /// The state that only a change of methods touches.
@@ -256,8 +256,8 @@ struct Changes {
 }
 
 impl Worlds {
-    pub(crate) fn new(graveyard: Graveyard) -> Arc<Worlds> {
-        Arc::new(Worlds { newest: AtomicU64::new(1), changing: Mutex::default(), graveyard })
+    pub(crate) fn new(retire_list: RetireList) -> Arc<Worlds> {
+        Arc::new(Worlds { newest: AtomicU64::new(1), changing: Mutex::default(), retire_list })
     }
 
     /// The newest world.
@@ -363,8 +363,8 @@ impl Drop for Methods {
         let buried = self.rows.drain(..).map(|(head, method)| {
             Box::new(Buried { table: self.table.clone(), head, method: Some(method) }) as Retired
         });
-        worlds.graveyard.retire_all(buried);
-        free(worlds.graveyard.collect());
+        worlds.retire_list.retire_all(buried);
+        free(worlds.retire_list.collect());
     }
 }
 

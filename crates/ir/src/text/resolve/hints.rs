@@ -16,7 +16,7 @@ use super::body::Body;
 use super::error::ResolveError;
 use super::spelling::meta;
 use crate::entity::Inst;
-use crate::odds::Inlining;
+use crate::hints::Inlining;
 use crate::op::{Level, Op};
 
 impl<'a> Resolver<'a> {

@@ -303,7 +303,7 @@ impl<'a> Memory<'a> {
         while let Some(&block) = self.open.get(next) {
             next += 1;
             // The value at the function's start is unknown. And before the block that defines a part of the address, that part
-            // is what it was in the round before.
+            // is what it was in the iteration before.
             if self.cfg.entry() == Some(block) || question.at.parts().any(|v| made_in(func, v, block)) {
                 self.seen[block].lacks = true;
                 continue;
@@ -458,7 +458,7 @@ impl<'a> Memory<'a> {
         self.blocks[from].push(Access { inst: load, effects, known: Some(known) });
     }
 
-    /// Removes the φ that turned out to merge one value with themselves: what a round brings was a load of its own when they
+    /// Removes the φ that turned out to merge one value with themselves: what an iteration brings was a load of its own when they
     /// were made, and has been forwarded since.
     pub(super) fn fold_phis(&self, func: &mut Func, values: &mut Replacements) {
         let mut open = self.merged.clone();

@@ -179,9 +179,9 @@ fn counts_down(name: &str, other: &str, end: i64) -> String {
     )
 }
 
-/// Functions that call each other are linked in a circle; each is removed alone or with the other.
+/// Functions that call each other are linked in a cycle; each is removed alone or with the other.
 #[test]
-fn functions_of_a_circle_lose_each_other() {
+fn functions_of_a_cycle_lose_each_other() {
     for gone in ["f", "g", "both"] {
         let session = plain(crate::doors::open(Options::new()), Workers::Caller);
         let main = session.create_dylib("main").unwrap();
