@@ -228,7 +228,7 @@ pub use brolga_engine::Session;
 #[doc(inline)]
 pub use brolga_engine::SessionError;
 
-/// Who compiles.
+/// The threads that compile.
 ///
 /// ```
 /// use brolga::{Options, Session, Workers};

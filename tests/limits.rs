@@ -263,7 +263,7 @@ fn compilations_end_at_their_limits() {
     assert!(engine.compile(&small).is_ok(), "the engine works on");
 }
 
-/// What a limit of the call has ended is compiled by the next call; what takes longer than the session allows is not compiled.
+/// A compile that a limit of the call ended is repeated by the next call; one that exceeds the limit of the session is not.
 #[test]
 fn compilations_of_sessions_end_at_their_limits() {
     let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();

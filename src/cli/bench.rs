@@ -135,7 +135,7 @@ struct Variant<'p> {
     heap: Option<Heap>,
 }
 
-/// Who makes the calls.
+/// The caller of the functions.
 enum By<'p> {
     Program(Evaluator<'p>),
     Session(Box<session::Evaluator<'p>>),

@@ -234,7 +234,7 @@ fn with_host(main: &Dylib, body: impl Fn(i64) -> i64 + Send + Sync + 'static) ->
     main.func("top").unwrap()
 }
 
-/// Who is short of room below compiled code does not wait for itself.
+/// A compile that is short of room below compiled code does not wait for itself.
 #[test]
 fn the_host_compiles_under_a_frame() {
     let limit = room_for(COUNT / 10);

@@ -230,7 +230,7 @@ fn a_deferred_recompilation_happens_at_the_next_call() {
     assert_eq!(later, ["`top(Int64)` of `main`"]);
     library.redefine(base(20)).unwrap();
     assert_eq!(top.call((1,)), Ok(42));
-    // Who does not fit keeps what it has, and is named.
+    // A caller that does not fit keeps its code, and is named.
     let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
     let redefined = library.redefine(library.read("b.jlir", float.as_bytes()).unwrap()).unwrap();
     assert_eq!(redefined.later, []);

@@ -196,7 +196,7 @@ fn who_opens_what_another_thread_opens_waits_for_it() {
             thread::yield_now();
             second.is_finished()
         });
-        // Who waits holds no collection up.
+        // A waiting thread holds up no collection.
         session.runtime().enter(|scope| scope.collect()).unwrap();
         GOES_ON.store(true, Ordering::SeqCst);
         assert!(!is_early, "the initialiser had not run");

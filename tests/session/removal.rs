@@ -80,7 +80,7 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
     }
 }
 
-/// Who was linked to the removed one stays so, until it is redefined itself.
+/// A caller of the removed function stays linked to it, until it is redefined itself.
 #[test]
 fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
     let session = plain(crate::doors::open(Options::new()), Workers::Caller);

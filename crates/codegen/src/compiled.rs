@@ -265,7 +265,7 @@ pub struct CompiledFunction {
     pub variables: Vec<Variable>,
     /// The code generator.
     pub made_by: MadeBy,
-    /// The listing of the machine code, when it was asked for.
+    /// The listing of the machine code, if requested.
     pub listing: Option<String>,
 }
 

@@ -39,7 +39,7 @@ pub struct Generated {
     pub body: Option<CompiledFunction>,
     /// Constant bytes that it refers to, under their symbols.
     pub constants: Vec<(Symbol, Box<[u8]>)>,
-    /// Cranelift's IR as text, when a listing was asked for.
+    /// Cranelift's IR as text, if a listing was requested.
     pub clif: Option<String>,
 }
 

@@ -43,8 +43,8 @@
 //! the way out (`Handler::unlink`). On the exceptional way the record has been taken out already.
 //!
 //! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or runs time routines.
-//! The stack pointer it looks at is that of the frame already made. Whatever such a function calls without a check (a leaf,
-//! a routine) finds the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
+//! The stack pointer it looks at is that of the frame already made. Functions that it calls without a check (a leaf,
+//! a routine) find the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
 //!
 //! **Poll.** The load is atomic because Cranelift deletes a plain one that it believes redundant.
 //!
@@ -248,7 +248,7 @@ impl Handler {
     }
 
     /// Stores what linking would store each time, at a place that all linking comes behind. In a function the record that was innermost
-    /// before is always the same one: whoever links another takes it out before the function continues.
+    /// before is always the same one: code that links another record removes it before the function continues.
     pub fn fill(&mut self, b: &mut FunctionBuilder<'_>, thread: Value) {
         self.store_common(b, thread);
         self.is_filled = true;

@@ -1,4 +1,4 @@
-//! Which chains of comparisons become tables of jumps. What the code does is checked by `tests/objects/ladders.jlir` of the root package.
+//! Which chains of comparisons become tables of jumps. The results of the code are checked by `tests/objects/ladders.jlir` of the root package.
 
 use brolga_codegen::compile::{CompileOptions, Compiler};
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};

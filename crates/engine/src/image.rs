@@ -105,7 +105,7 @@ pub fn build_executable(
     linker: &Linker,
     output: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    // Whatever is wrong with the call is said here, not when the executable starts.
+    // Errors of the call are reported here, not when the executable starts.
     program.call(run.call)?;
     let object = executable_object(&build(program, options)?, run.call, run.shows)?;
     Ok(linker.link(&object, output.as_ref())?)

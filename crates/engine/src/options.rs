@@ -55,7 +55,7 @@ pub struct Options {
     pub(crate) progress: Option<Box<ToldProgress>>,
 }
 
-/// Who hears how far the build of an image is, and how it went.
+/// The observer of the progress and outcome of an image build.
 pub(crate) type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
 pub(crate) type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
 

@@ -15,7 +15,7 @@
 //! (inlining, summaries), so what becomes of a function depends on the forms that its callees have at that moment. The rule, whatever the threads
 //! do: a component is optimised by one thread, in the order of the module, when everything else that it calls is optimised. So a
 //! function sees the final forms of what it calls, but for its own component, of which it sees the functions before it final and those after
-//! it as they were read. The result is the same with one thread and with many (`tests/session`), and does not depend on what else is asked for.
+//! it as they were read. The result is the same with one thread and with many (`tests/session`), and does not depend on other requests.
 //!
 //! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
 //! otherwise not changed; nothing else is shared. A thread whose component needs others does those that nobody has begun, and

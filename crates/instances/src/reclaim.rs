@@ -10,7 +10,7 @@
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
 //! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
-//! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: whoever retires or
+//! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: the thread that retires or
 //! collects asks in its stead, once about each thing, until it continues or enters again. Both ends are under the lock: what was unlinked before
 //! it continues, it does not find, and nobody looks at its frames while it changes them. When it has left such an inner entry and still waits,
 //! its frames are those of before: it stays as it did. Entries nest; the outermost counts.
@@ -24,7 +24,7 @@
 //! | R5 | retire, collect: a thread's counter | Acquire | R1, R3 | as R1, R3 |
 //! | R6 | own counter; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
 //!
-//! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
+//! The retiring thread has unlinked the code before: it has stored other addresses to every word that leads there, each with release order.
 //!
 //! Invariants: an item is given back once, by one call; a note never survives its thread's next leave; items are
 //! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report`, `stay` and `look`

@@ -13,7 +13,7 @@
 //! | [`Site`] of a branch or dynamic call | in which cell of a profile a first tier counts it | left out |
 //! | [`Seen`] at a dynamic call | with operands of which types it was made, and how often | left out |
 //!
-//! Hints belong to an instruction. Who copies one copies them ([`Func::copy_hint`](crate::Func::copy_hint)); who turns a branch round
+//! Hints belong to an instruction. A copy of the instruction copies them ([`Func::copy_hint`](crate::Func::copy_hint)); inverting a branch
 //! swaps its targets and its hint in one step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another
 //! operation loses them. A dynamic call that becomes an `invoke`, or several, hands its inlining on; `lower` ends it, because calls of low
 //! IR are not inlined.

@@ -26,7 +26,7 @@ use crate::memory::evictor::Evictor;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::tiering::upgrade::UpgradeQueue;
 
-/// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
+/// The number of requests to an evictor before a unit is refused. Each requests twice as much.
 const EVICTIONS: u32 = 24;
 /// How often who is short of room waits for what moves, and how long each time.
 const PATIENCE: u32 = 200;
@@ -170,7 +170,7 @@ impl Jit {
         self.shared.map.listen(listener);
     }
 
-    /// Who frees code when there is no room for a unit, for as long as somebody holds it.
+    /// The evictor that frees code when there is no room for a unit, while its owner holds it.
     pub fn set_evictor(&self, evictor: &Arc<dyn Evictor>) {
         let mut current = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Some(Arc::downgrade(evictor));
@@ -323,7 +323,7 @@ impl Jit {
         Routines { runtime: &self.shared.runtime, own: self.shared.own }
     }
 
-    /// What has become hot.
+    /// Functions that became hot.
     pub(crate) fn upgrades(&self) -> &UpgradeQueue {
         &self.shared.upgrades
     }

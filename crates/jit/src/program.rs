@@ -126,7 +126,7 @@ pub enum BuildError {
     /// The unit could not be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Code counts in cells that the profile does not have; whoever gave its instructions their sites is at fault.
+    /// Code counts in cells that the profile does not have; a fault of the code that assigned the sites.
     #[error("the code counts in {needed} cells, and there are {given}")]
     Cells {
         /// How many its sites take.
@@ -134,7 +134,7 @@ pub enum BuildError {
         /// How many there are.
         given: usize,
     },
-    /// The recorded type of a function is not that of its code, or of a call of it; whoever recorded it is at fault, or calls it.
+    /// The recorded type of a function is not that of its code, or of a call of it: a fault of the recorder or the caller.
     #[error("`{name}` is recorded as {recorded:?}, and its code has {actual:?}")]
     Signature {
         /// The function.

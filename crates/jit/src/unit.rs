@@ -6,7 +6,7 @@
 //!                                                 └ held: the cells that it calls through, which lead to other units
 //! ```
 //!
-//! Clones of a [`Unit`] share what is loaded. Code keeps what it names. What lies behind its cells is not known here: code says which they are
+//! Clones of a [`Unit`] share the loaded code. Code keeps the symbols that it names. The targets of its cells are not known here: code lists the cells
 //! ([`Code::edges`]) and holds them, so the files of `cell/` are built on this one and not the other way round.
 
 mod retired;
@@ -41,7 +41,7 @@ struct Inner {
     jit: Jit,
 }
 
-/// What a unit is made of.
+/// The parts of a unit.
 pub(crate) struct Contents {
     /// The machine code, and the maps of its frames.
     pub(crate) placed: (Arc<LoadedUnit>, Option<FrameMapsInForce>),
@@ -57,7 +57,7 @@ pub(crate) struct Contents {
     pub(crate) table: Arc<MethodTable>,
     /// The cells that it calls through, by their identities.
     pub(crate) edges: Box<[usize]>,
-    /// Whatever has to stay beside it: those cells, and the continuations of its loops.
+    /// Objects that have to stay beside it: those cells, and the continuations of its loops.
     pub(crate) held: Box<dyn Any + Send + Sync>,
     /// The cells of a profile, which it names by address.
     pub(crate) cells: Option<Cells>,
@@ -79,7 +79,7 @@ pub(crate) struct Code {
     cells: Option<Cells>,
     /// The code that it may call by its address, which has edges of its own.
     visible: Vec<Arc<Code>>,
-    /// What the embedder lets it keep.
+    /// Owners that the embedder attached.
     kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -108,7 +108,7 @@ pub enum Until {
     Ready,
 }
 
-/// Who asks; a hint for definition generators.
+/// The origin of a lookup; a hint for definition generators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LookupKind {
     /// A linker, for symbols that code refers to.

@@ -159,7 +159,7 @@ fn a_cell_is_let_again_under_its_readers() {
     });
 }
 
-/// Two holders let go of a name; whoever is last frees its place, and sees what the other has read there.
+/// Two holders let go of a name; the last one frees its place, and sees what the other has read there.
 #[test]
 fn the_last_holder_frees_a_name() {
     model(|| {

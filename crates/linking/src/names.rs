@@ -5,7 +5,7 @@
 //!   symbol = (index, generation) ─────────────────────────────►┘
 //! ```
 //!
-//! A name is held by whoever interned it, by each symbol in the session's tables, by lookups that want it and by questions to generators. With its last
+//! A name is held by its interners, by each symbol in the session's tables, by lookups that want it and by questions to generators. With its last
 //! holder it goes, and its index is let again under another generation: a symbol that outlived its name names nothing.
 //!
 //! | who | holds |

@@ -65,7 +65,7 @@ pub trait Materializer<T: Target>: Send {
     fn begin(self: Box<Self>, duty: Duty<T>);
 }
 
-/// What defines missing symbols, as the session sees it: [`Generator`](crate::Generator) is built on this.
+/// A source of missing symbols, as the session sees it: [`Generator`](crate::Generator) is built on this.
 pub trait Definer<T: Target>: Send + Sync {
     /// Answers a request.
     fn answer(&self, session: Session<T>, ask: Ask<Live<T>>);
@@ -537,7 +537,7 @@ impl<T: Target> Session<T> {
         then: Continuation<Answer<T>>,
         answer: Answer<T>,
     ) -> Task {
-        // Who is refused because the session ends is no part of what was begun.
+        // A lookup that is refused because the session ends is not counted as begun.
         if doer.is_none() && matches!(answer, Err(Error::SessionEnded)) {
             return Task::new(priority, move || then(answer));
         }

@@ -16,7 +16,7 @@
 //! |---|---|---|---|---|
 //! | N1 | let go: fetch and subtract | Release | N2 | the place is let again before its last holder has read what lies there |
 //! | N2 | free: compare and exchange | Acquire | N1 | the same, from the other side |
-//! | N3 | everything else | Relaxed | | nothing: whoever holds, or revives under the lock, has seen the place before |
+//! | N3 | everything else | Relaxed | | nothing: a holder, or a reviver under the lock, has seen the place before |
 //!
 //! A generation that is used up is not followed by another: the place stays empty.
 

@@ -1,4 +1,4 @@
-//! Who calls whom, and the order in which callees come before callers.
+//! The call graph, and the order in which callees come before callers.
 //!
 //! ```text
 //! main ──> sort ⇄ partition        components: {swap} {sort, partition} {main}

@@ -127,7 +127,7 @@ fn find(func: &Func, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Option<FxHashSet<V
     }
 }
 
-/// The operands that may be undefined of instructions that do not just pass them on, in an order in which whoever dominates comes first.
+/// The operands that may be undefined of instructions that do not just pass them on, in an order in which dominators come first.
 fn uses(func: &Func, rpo: &Rpo, found: &FxHashSet<Value>) -> Vec<(Inst, Value)> {
     let mut uses = Vec::new();
     for &block in rpo.blocks() {

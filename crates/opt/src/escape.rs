@@ -7,14 +7,14 @@
 //!
 //! A *source* is an argument or a mutable object that the function makes. The *origin* of a value is the set of sources that it may be (or hold,
 //! or point into, as a `MemoryRef` does), with one more element for everything else. Origins are spread over φ, π, copies and calls whose
-//! results may be their arguments until nothing changes; they only grow, so this ends. Whatever is done with a value that is not in the list of
+//! results may be their arguments until nothing changes; they only grow, so this ends. Any use of a value that is not in the list of
 //! `Flow::visit` captures its sources, which is always right.
 //!
 //! A field of a mutable struct is no part of its origin: who reads it gets what was stored there, and storing captures what is stored. What
 //! an exception holds is not captured, because it is gone if the function returns, and a function with a handler of its own is
 //! not looked at.
 //!
-//! Invariant: the origin of a value is complete after the last iteration; an instruction is asked about only then.
+//! Invariant: the origin of a value is complete after the last iteration; an instruction is queried only then.
 //!
 //! Cost: a few visits to each instruction, `MAX_ITERATIONS` at most; `None` beyond. Not done: which of two objects a store goes to when one of
 //! them is captured later; the objects that arguments hold.

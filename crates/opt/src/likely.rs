@@ -4,7 +4,7 @@
 //!
 //! | rule | because |
 //! |---|---|
-//! | somebody said so ([`Func::set_cold`](brolga_ir::Func::set_cold)) | whoever made the block knows |
+//! | somebody said so ([`Func::set_cold`](brolga_ir::Func::set_cold)) | the front end knows |
 //! | it ends in `unreachable` | what is in front of that throws |
 //! | every way on from it is cold | an error is being prepared |
 //! | every way in is cold, or is one that a branch rarely takes by its weights | nobody comes |

@@ -10,7 +10,7 @@
 //!                                        l: goto h if …
 //! ```
 //!
-//! `f#ready1()` is the OSR check: it answers true when the code of `f#osr1` is there and the loop is to be left. Who compiles the
+//! `f#ready1()` is the OSR check: it answers true when the code of `f#osr1` is there and the loop is to be left. The caller that compiles the
 //! function decides what it does; for the IR it is a function without arguments that is defined elsewhere, so both answers are right at
 //! every time. `f#osr1` is the function from the loop's head on: its parameters are the values that are needed there, its
 //! blocks are those that can be reached from there. It contains no checks, and is optimised and compiled as any other function.
@@ -79,7 +79,7 @@ pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
     let rpo = Rpo::compute(&cfg);
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
-    // Who continues elsewhere has not the arguments that say what an open static parameter is.
+    // A continuation has not the arguments that determine an open static parameter.
     if loops.is_empty() || func.level != Level::High || func.sig.statics.is_open() {
         return None;
     }

@@ -138,7 +138,7 @@ fn origin(func: &Func, mut value: Value) -> Value {
 struct Fact<'a> {
     func: &'a Func,
     types: &'a Types,
-    /// The value that is asked about.
+    /// The value of the query.
     value: Value,
 }
 
@@ -179,7 +179,7 @@ impl Fact<'_> {
         origin(self.func, value) == self.value
     }
 
-    /// Whether a value is the exact type of the one that is asked about.
+    /// Whether a value is the exact type of the value of the query.
     fn is_its_type(&self, value: Value) -> bool {
         let def = self.func.def_inst(origin(self.func, value));
         def.is_some_and(|def| match (self.func.op(def), self.func.args(def)) {

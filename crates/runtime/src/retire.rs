@@ -1,4 +1,4 @@
-//! Retiring code: the run time's side of `retired.rs`. Threads that are inside are asked, and free code is dropped.
+//! Retiring code: the run time's side of `retired.rs`. It asks threads that are inside, and drops free code.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ mod tests {
             std::thread::scope(|scope| scope.spawn(|| runtime.retire(both())).join())
                 .expect("the other thread");
             assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (2, 2));
-            // The action of a safepoint for a thread that was asked.
+            // The action of a safepoint for a thread with a request.
             assert!(!thread.safepoint());
             assert_eq!(freed.load(Ordering::SeqCst), 4, "none of its frames lies there");
             drop(entered);

@@ -297,7 +297,7 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// Whether an interrupt was asked for that no code has taken, or a limited call has ended.
+    /// Whether an interrupt was requested that no code has taken, or a limited call has ended.
     #[inline(always)]
     fn is_asked_to_stop(&self) -> bool {
         self.poll.load(Ordering::Relaxed) & (POLL_INTERRUPT | POLL_END) != 0 // T3
@@ -582,7 +582,7 @@ impl Thread {
     pub(crate) fn safepoint(&self) -> bool {
         let asked = self.poll.load(Ordering::Relaxed); // T5
         if asked & POLL_PAUSE != 0 {
-            // First: what is asked meanwhile is answered below.
+            // First: later requests are served below.
             self.pause();
         }
         let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
@@ -620,7 +620,7 @@ impl Thread {
         self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
     }
 
-    /// Compiled code on this thread pauses from now on when it is asked to, until its next turn.
+    /// Compiled code on this thread pauses from now on at each request, until its next turn.
     pub(crate) fn pause_by(&self, turn: Option<Arc<Turn>>) {
         self.poll.fetch_and(!POLL_PAUSE, Ordering::Relaxed); // T5
         let before = self.turn.replace(turn);

@@ -232,7 +232,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// At the address that a call returns to: where its roots are, and whoever names the address.
+    /// At the address that a call returns to: where its roots are, and the sites that name the address.
     fn note_return(&mut self, inst: Inst) {
         let func = self.func;
         for tag in func.debug_tags.get(inst) {

@@ -286,7 +286,7 @@ impl Translation<'_> {
             return self.unsupported(inst, "a function of C in code for object files");
         }
         let name = callback_name(self.cx.names.text(*symbol));
-        // Who calls it knows the signature; here only the address counts.
+        // The caller knows the signature; here only the address counts.
         let signature = ClifSignature::new(self.isa.host_call_conv());
         let callee = self.import(Symbol::Function(name), signature, false);
         let address = self.b.ins().func_addr(types::I64, callee);

@@ -11,7 +11,7 @@
 //! moved before a call. On the processor a call through an address depends on the load of the address.
 //!
 //! An OSR check counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer. Where nothing but the branch
-//! behind it wants to know, the branch is made with it: the answer is only looked at where it was asked for.
+//! behind it wants to know, the branch is made with it: the answer is used only there.
 //!
 //! Neither routine throws or is a safepoint, so nobody looks at the stack meanwhile, and no exit is noted.
 //!

@@ -116,7 +116,7 @@ impl<'a> Batch<'a> {
         self.replace
     }
 
-    /// Who depends on functions of a module that are about to be defined.
+    /// The dependents of the functions of a module that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
@@ -323,7 +323,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Whether it is something that whoever defines has not asked for.
+    /// Whether the definition did not request it.
     fn is_unnamed(&self, name: &Name) -> bool {
         let linking = self.dylib.session.linking();
         let is_beside = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;

@@ -147,7 +147,7 @@ pub(crate) struct Imported {
 pub(crate) struct Basis {
     /// The definitions.
     pub(crate) changes: Vec<Change>,
-    /// Who is to be recompiled, with the numbers under which they were noted.
+    /// The instances to recompile, with the numbers under which they were noted.
     pub(crate) hits: BTreeMap<Label, u64>,
     /// The number of the last change before these were asked for.
     pub(crate) seen: u64,
@@ -233,7 +233,7 @@ struct State {
     programs: BTreeMap<Arc<str>, BTreeSet<u64>>,
     /// The bare names of the functions of each.
     names: BTreeMap<u64, BTreeSet<Arc<str>>>,
-    /// Who has looked for methods, by program.
+    /// The functions that looked for methods, by program.
     lookers: BTreeMap<u64, BTreeSet<Label>>,
     next_program: u64,
     log: VecDeque<(Name, Because)>,
@@ -342,7 +342,7 @@ impl State {
         reached
     }
 
-    /// Who depends on a function, or on methods of its name.
+    /// The dependents of a function, or of methods of its name.
     fn users(&self, symbol: &Arc<str>, bare: &Arc<str>) -> BTreeSet<Label> {
         let programs = self.programs.get(bare).into_iter().flatten();
         let lookers = programs.filter_map(|program| self.lookers.get(program)).flatten();

@@ -178,7 +178,7 @@ impl Body {
         Arc::new(Body { session, shared, home, body, hot, placed, pin, _names })
     }
 
-    /// Whatever a symbol leads to.
+    /// The target of a symbol.
     pub(crate) fn of_symbol(
         shared: &Arc<Shared>,
         session: &linking::Session<Native>,

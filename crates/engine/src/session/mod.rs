@@ -32,9 +32,9 @@
 //! | end | [`Session::end`] |
 //!
 //! **Failure.** The error of a look-up has the chain of symbols that failed down to the root, and the root's own error
-//! ([`SessionError::causes`]). Who looks later is told the same.
+//! ([`SessionError::causes`]). Later lookups get the same error.
 //!
-//! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
+//! **Waiting.** Compilation may call functions that are not compiled yet, and one thread is enough for everything. A thread that would wait for what it is in
 //! the middle of, through whatever others, is told so by an error.
 //!
 //! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and gives back what nobody else

@@ -297,7 +297,7 @@ pub(crate) fn import(
                 continue;
             }
             for (symbol, Offer { cx: _held, func }) in methods_in(scopes, function) {
-                // Who is called by name and has been removed is missed when the caller is linked.
+                // A removed callee that is called by name is missed when the caller is linked.
                 if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
                 }

@@ -34,7 +34,7 @@
 //! that the thread's world sees; in a region in which collections continue without the thread, with no lock held while the source works.
 //!
 //! **Nobody waits here.** Threads that call first at the same time all ask the source; what the first of them is given is
-//! published, and the others go there. To compile once is the source's affair, and so is waiting for whoever compiles, because
+//! published, and the others go there. To compile once is the source's affair, and so is waiting for the compiling thread, because
 //! the source alone knows who runs what it waits for: with one worker, or with compilations that call what is not compiled, a
 //! lock here would hang. A source whose answer needs itself has to say so by an error. A refusal is thrown as
 //! `CompileError` with the cause; the next call asks again.
@@ -47,7 +47,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | note, or ask, whether the newest code instance is ready | Relaxed | – | nothing: whoever calls reads the word (C2 of `brolga_instances::word`) |
+//! | N1 | note, or ask, whether the newest code instance is ready | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::word`) |
 //!
 //! **Locks**: a record's code instances, which are held while nothing foreign runs.
 //!

@@ -222,7 +222,7 @@ impl Layout for StubLayout {
 pub(crate) struct Place(Taken<StubLayout>);
 
 impl Place {
-    /// A place whose word holds the address of its stub. Who drops it says that no code names it any more (W2).
+    /// A place whose word holds the address of its stub. Dropping it asserts that no code names it any more (W2).
     pub(crate) fn take(places: &Arc<Places>) -> Result<Place, CodeMemoryError> {
         let place = Place(places.take()?);
         place.set_counter(i32::MAX);

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! ELF for x86-64. Sections with code or data become functions and data objects of one link unit, named after member and
-//! section; a reference to a symbol becomes one to its section and an offset. Every undefined symbol is asked for by name, as a C
+//! section; a reference to a symbol becomes one to its section and an offset. Every undefined symbol is looked up by name, as a C
 //! symbol.
 //!
 //! | relocation | becomes |
@@ -30,7 +30,7 @@
 //! loaded or unloaded (`.init_array`, `.ctors`, …). Unwind tables and debug information are left out: no exception and no unwinder
 //! passes this code.
 //!
-//! Nothing here calls what it links. Who does, by a `foreigncall`, trusts it as any C library.
+//! Nothing here calls the linked code. A `foreigncall` of it trusts it as any C library.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -486,7 +486,7 @@ impl Archive {
         let bytes: Arc<[u8]> = bytes.into();
         let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;
         let (mut members, mut index, mut hidden) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        // Who defines and who needs what may join members.
+        // Definitions and references may join members.
         let mut definers: BTreeMap<String, (Vec<usize>, Strength)> = BTreeMap::new();
         let mut users: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for member in archive.members() {

@@ -5,7 +5,7 @@
 //!                            Pool×3  blocks of each stripe (`arena.rs`) ──► chunks, surplus pages ──► system calls here
 //! ```
 //!
-//! The invariants M1 to M5 are those of `code_memory.rs`. The system is asked under the lock only when a chunk is added or
+//! The invariants M1 to M5 are those of `code_memory.rs`. The system is called under the lock only when a chunk is added or
 //! dropped, or when many pages go back.
 
 use std::collections::BTreeMap;
@@ -248,7 +248,7 @@ impl Reservation {
         // SAFETY: no block lies in the range (M1), so nothing points into it.
         unsafe { pages::forget(self.at(offset), bytes) }?;
         if part != Part::Writable {
-            // SAFETY: as above; only whoever has a block writes to this view.
+            // SAFETY: as above; only the owner of a block writes to this view.
             unsafe { pages::forget(dual.at(offset), bytes) }?;
             pages::punch(&dual.file, offset, bytes)?;
         }

@@ -2,7 +2,7 @@
 //!
 //! | holding    | made by                        | written                         | when it is dropped                        |
 //! |------------|--------------------------------|---------------------------------|-------------------------------------------|
-//! | [`Run`]    | `CodeMemory::allocate`         | by whoever has its address, until it is sealed | the pages go back          |
+//! | [`Run`]    | `CodeMemory::allocate`         | by the owner of its address, until it is sealed | the pages go back          |
 //! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
 //! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are used again |
 //!
@@ -74,7 +74,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         let bytes = self.bytes();
-        // SAFETY: M1, the range is this run's own, and whoever used code or data in it held the run.
+        // SAFETY: M1, the range is this run's own, and every user of its code or data held the run.
         let returned = bytes == 0 || unsafe { pages::forget(self.base(), bytes) }.is_ok();
         let mut state = self.reservation.lock();
         let stats = &mut state.free.stats;
@@ -171,7 +171,7 @@ impl Blocks {
         self.blocks[part as usize] = Some(block);
     }
 
-    /// The addresses of a part, which has none if nothing was asked for.
+    /// The addresses of a part, which has none if its size is zero.
     pub(crate) fn addresses(&self, part: Part) -> Range<usize> {
         let block = self.blocks[part as usize].unwrap_or(Block { offset: 0, bytes: 0 });
         let start = self.reservation.at(block.offset).addr().get();

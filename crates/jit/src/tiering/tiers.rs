@@ -25,7 +25,7 @@
 //! code of others ([`Upgrades::enqueue`]). Where handing over takes such code, it is done at the thread's next safepoint. A function whose optimisation fails stays what it is, and is not tried again, unless its source
 //! says that the reason may pass ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or iterations, as the last time.
 //!
-//! What counts and limits are: `counting.rs`; what is handed over, and to whom: `upgrade.rs`.
+//! Counters and limits: `counting.rs`; the hand-over: `upgrade.rs`.
 //!
 //! Cost: counting is three instructions and a branch, and a call for each stride; a function is put into the queue once.
 

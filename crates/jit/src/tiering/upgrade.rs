@@ -1,7 +1,7 @@
 //! Upgrades: functions that are to get code, or better code, and who makes it.
 //!
 //! They are handed to the embedder's [`Upgrades`], or wait in the queue of the engine until somebody calls
-//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). What an upgrade does is the affair of the function's cell, which is seen from here by
+//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). The function's cell defines the upgrade; it is seen from here by
 //! [`Upgradable`] alone: the engine holds the queue, and is below cells.
 //!
 //! **Locks**: the queue's, in which nothing is called.
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// What a function is to get.
+/// The target of an upgrade.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
     /// Its first code.
@@ -86,7 +86,7 @@ impl UpgradeQueue {
         self.clock.fetch_add(1, Ordering::Relaxed) // T1
     }
 
-    /// Takes an upgrade from the middle of compiled code. What it gives back is to be done at the thread's next safepoint.
+    /// Takes an upgrade from the middle of compiled code. The returned work is done at the thread's next safepoint.
     pub(crate) fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>> {
         let Some(background) = self.background.get() else {
             self.waiting().push_back(upgrade);
@@ -100,7 +100,7 @@ impl UpgradeQueue {
         self.waiting().pop_front()
     }
 
-    /// Who runs upgrades in the background, from now on. The first one stays.
+    /// Sets the thread that runs upgrades in the background. The first one stays.
     pub(crate) fn set_background(&self, upgrades: Arc<dyn Upgrades>) {
         let _first = self.background.set(upgrades);
     }

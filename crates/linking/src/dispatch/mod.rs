@@ -1,4 +1,4 @@
-//! Who runs tasks, and what a thread does while it waits.
+//! Dispatch of tasks, and the work of a thread while it waits.
 //!
 //! | dispatcher | tasks run on | a waiting thread |
 //! |---|---|---|
@@ -51,7 +51,7 @@ pub struct Task {
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// Who does something for a session, of which this is the address.
+/// An actor of a session, identified by its address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionDoer {
     pub(crate) session: usize,

@@ -185,7 +185,7 @@ pub struct Delegate<P: Parts> {
 }
 
 impl<P: Parts> Event<P> for Delegate<P> {
-    /// The new unit: whoever gets this is responsible for it.
+    /// The new unit; the receiver is responsible for it.
     type Reply = Result<UnitId<P>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {

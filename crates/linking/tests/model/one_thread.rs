@@ -70,7 +70,7 @@ fn ask(session: &Session<Words>, main: &Dylib<Words>, symbol: Symbol) -> mpsc::R
         Priority::Normal,
         move |answer| {
             let address = answer.ok().and_then(|found| found.first()?.address);
-            // Who has stopped waiting hears nothing.
+            // A thread that stopped waiting hears nothing.
             let _ = send.send(address.unwrap_or_default());
         },
     );

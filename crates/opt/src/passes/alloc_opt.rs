@@ -29,7 +29,7 @@
 //! **Undefined fields.** A pointer field without a value throws when it is read. `defined` computes where a field surely has one; a
 //! group with a read elsewhere stays. `isdefined` becomes a variable of its own.
 //!
-//! **Handlers.** What a handler sees has come through no edge that carries values. Objects made or used in a block that can be
+//! **Handlers.** Values that a handler sees came through no edge that carries values. Objects made or used in a block that can be
 //! reached from a handler stay.
 //!
 //! Phases of an iteration: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block keeps what its variables hold; a read

@@ -20,7 +20,7 @@
 //! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. The growth
 //! in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
 //!
-//! Bodies are taken as the module has them. Who optimises a module callees first ([`bottom_up`](crate::callgraph)) gets
+//! Bodies are taken as the module has them. Optimising a module callees first ([`bottom_up`](crate::callgraph)) gives
 //! optimised bodies, and each is then small and looked at once.
 //!
 //! Phases of an iteration. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep

@@ -20,7 +20,7 @@
 //! | `i + t + a <u len`, `t` a sum of other values | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not wrap before it is `len` |
 //! | `k <=s i + a` | `k - a <= s <= i`, constants |
 //!
-//! Checks with one `len` and one `t` are asked for together: the first iteration by the least and the greatest `a`, all others by the greatest.
+//! Checks with one `len` and one `t` are tested together: the first iteration by the least and the greatest `a`, all others by the greatest.
 //!
 //! The value `s` is constant or is tested before the main loop. With `len` the bound itself and a start that
 //! is known, checks hold in every iteration: then no copy is made and they are removed where they stand.

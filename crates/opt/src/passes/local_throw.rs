@@ -32,7 +32,7 @@
 //! **Other exceptions.** A `pop_exception` also ends what came onto the stack since its `enter`: the exceptions of regions inside this one of which the
 //! handling has not ended. A jump would leave them there, so no throw behind such a handler and in front of its `pop_exception` becomes one.
 //!
-//! **φᶜ.** What it would read is what the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
+//! **φᶜ.** It would read the value that the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
 //! and if no ϒ of it stands in a region inside this one (I2), from which an exception would bring it on a way that is no edge.
 //!
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A poll is a load, a test and a branch in every iteration: in the smallest loops, as much as everything else. Its purpose
-//! is that a thread that is asked to stop does so soon.
+//! is that a thread stops soon after a request.
 //!
 //! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
 //! counts as [`CALL`] and has polls of its own if it loops or recurs. Loops in a row add up, so the time between two polls of a

@@ -87,7 +87,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Who uses a value, if there is one user.
+/// The user of a value, if there is exactly one.
 struct Users(SecondaryMap<Value, User>);
 
 #[derive(Clone, Copy, Default)]

@@ -11,7 +11,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `plan` | which instructions become vectors, and why they may |
-//! | `overlap` | accesses that must not overlap: what is known, and what is asked before the loop |
+//! | `overlap` | accesses that must not overlap: proofs, and tests before the loop |
 //! | `emit` | the vectors |
 //!
 //! **Which loops.** One block, one way out, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,

@@ -21,7 +21,7 @@
 //! | C2  | load from a cell | Acquire | C1 | as C1, from the other side |
 //!
 //! **Failures.** Nobody is there to handle what a finalizer throws or panics with, and the program continues. It is counted, and what was
-//! said is kept for whoever asks ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
+//! said is kept until it is taken ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
 //! most. The message of a closure that panics when the heap is dropped is lost.
 //!
 //! Cost: a collection looks at every handle and finalizer once.

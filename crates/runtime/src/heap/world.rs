@@ -242,7 +242,7 @@ impl World {
 
     /// All mutators, for what may be asked of one that runs.
     pub(crate) fn each_member(&self, visit: &mut dyn FnMut(&Mutator)) {
-        // SAFETY: members are alive (M1). Only a cell is read that is written by threads that run and while none is asked for.
+        // SAFETY: members are alive (M1). Only a cell is read that running threads write while no stop is requested.
         self.lock().members.iter().for_each(|member| visit(unsafe { member.mutator() }));
     }
 

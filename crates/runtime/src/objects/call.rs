@@ -75,7 +75,7 @@ pub(crate) unsafe fn call_code(
     count: usize,
 ) -> *mut u8 {
     let activation = thread.begin();
-    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
+    // SAFETY: the creator of the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
     // `Object` is laid out as the pointer that it is. The thread is the running one.
     let result =
         unsafe { (entry.call)(entry.address, std::ptr::from_ref(thread).cast(), args.cast(), count as i64) };

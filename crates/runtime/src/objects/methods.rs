@@ -36,7 +36,7 @@
 //! objects of its signature are made when a call of that callee first looks at it. A session registers each method of each program; most are never
 //! called by dispatch, and these cost a row and nothing on the heap.
 //!
-//! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; what the variables ask beyond that is asked
+//! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; the further conditions of the variables are checked
 //! behind them, in searches and of specificity alike (`variables.rs`).
 //!
 //! Not done: methods for all functions below an abstract type.

@@ -18,7 +18,7 @@ use crate::pending::{Detail, ExceptionKind, Pending};
 
 use super::show::Made;
 
-/// An exception is on the stack of the thread. Code that gets it goes back to whoever called it.
+/// An exception is on the stack of the thread. Code that gets it returns to its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "an exception is pending"]
 pub struct Raised(());

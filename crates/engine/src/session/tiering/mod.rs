@@ -8,7 +8,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `policy.rs` | after how many calls and iterations; what is asked for by a definition |
+//! | `policy.rs` | after how many calls and iterations; the limits that a definition requests |
 //! | `interpreted.rs` | tier 0: bodies for the interpreter |
 //! | `profile.rs` | what tier 1 has counted, as advice for tier 2 |
 //! | `osr.rs` | continuations of loops that are left while they run |

@@ -121,7 +121,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// Goes to the start of a block: the questions that follow are asked there.
+    /// Goes to the start of a block: later queries refer to it.
     pub(super) fn enter_block(&mut self) {
         self.here.clear();
     }

@@ -51,7 +51,7 @@ enum Out {
     Lost,
     /// It is this value.
     Value(Value),
-    /// Whatever it was when the block was entered.
+    /// Its value when the block was entered.
     Open,
     /// It is what the load in question gives.
     Own,
