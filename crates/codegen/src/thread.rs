@@ -6,7 +6,7 @@
 //! ```text
 //!   thread +0   handler      innermost handler record, never null inside compiled code
 //!          +8   stack_limit  lowest stack pointer that a frame may have
-//!          +16  poll         not 0: somebody wants this thread at a safepoint
+//!          +16  poll         not 0: this thread is requested at a safepoint
 //!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
 //!          +32  inline_cache where dynamic calls go
 //!          +40  gc_stack     innermost GC frame; root placement has the words behind it from the heap
@@ -154,7 +154,7 @@ pub fn check_stack(b: &mut FunctionBuilder<'_>, thread: Value, overflow: Block) 
     b.switch_to_block(go_on);
 }
 
-/// Branches to `slow` when somebody wants this thread at a safepoint, and continues in `go_on` otherwise. `slow` calls
+/// Branches to `slow` when this thread is requested at a safepoint, and continues in `go_on` otherwise. `slow` calls
 /// `brolga_safepoint` and should be cold.
 pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Block) {
     let address = b.ins().iadd_imm_s(thread, i64::from(THREAD_POLL));

@@ -12,7 +12,7 @@
 //! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
 //! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: the thread that retires or
 //! collects asks in its stead, once about each thing, until it continues or enters again. Both ends are under the lock: what was unlinked before
-//! it continues, it does not find, and nobody looks at its frames while it changes them. When it has left such an inner entry and still waits,
+//! it continues, it does not find, and no thread looks at its frames while it changes them. When it has left such an inner entry and still waits,
 //! its frames are those of before: it stays as it did. Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |

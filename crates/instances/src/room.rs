@@ -163,7 +163,7 @@ impl Room {
 }
 
 impl Moving {
-    /// It has taken no room, so nobody can hope for it.
+    /// It has taken no room, so no thread waits for it.
     fn pause(&self) {
         if self.counted.replace(false) {
             lock(&self.room.shared).moving -= 1;

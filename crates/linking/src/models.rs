@@ -91,7 +91,7 @@ fn session() -> (Session<Words>, Dylib<Words>) {
     (session, main)
 }
 
-/// A responsibility in hand for `symbol`, which somebody has looked up and which is tracked.
+/// A responsibility in hand for `symbol`, which was looked up and which is tracked.
 fn begun(
     main: &Dylib<Words>,
     symbol: Symbol,

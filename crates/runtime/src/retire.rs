@@ -8,7 +8,7 @@ use crate::instance::Runtime;
 use crate::retired::{RetiredCode, free};
 use crate::thread::with_attached_to;
 
-/// Types that nobody uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
+/// Types that no code uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
 struct UnusedTypes {
     _types: Unused,
     last: u64,
@@ -54,7 +54,7 @@ impl Runtime {
         with_attached_to(self, |thread| thread.report_if(is_due));
     }
 
-    /// Frees the types of contexts that nobody uses any more, when there are twice as many types as the last time: with their objects, and a full
+    /// Frees the types of contexts that no code uses any more, when there are twice as many types as the last time: with their objects, and a full
     /// collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
     pub fn free_unused_types(self: &Arc<Self>) {
         if !self.heap().types().is_sweep_due(self.heap().stats().live_bytes) {

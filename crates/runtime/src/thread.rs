@@ -429,7 +429,7 @@ impl Thread {
     }
 
     /// Does something during which collections continue without this thread, whose roots stay as they are, and code that is retired and that no
-    /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
+    /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references no root keeps: it has
     /// [`Scope::blocking`](crate::heap::Scope::blocking).
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         let _stay = self.mutator.stay();
@@ -465,7 +465,7 @@ impl Thread {
             })
         });
         if thrown.is_none() {
-            // A scope is in use on this thread, whose references nobody would keep while objects are made.
+            // A scope is in use on this thread, whose references no root would keep while objects are made.
             self.throw(kind, Detail::None);
         }
     }

@@ -122,7 +122,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The call itself. Behind it nothing is in a register but its results, which nobody knows of yet.
+    /// The call itself. Behind it nothing is in a register but its results, which no code uses yet.
     fn make_call(&mut self, inst: Inst, callee: Option<FuncRef>, signature: SigRef) -> Step {
         let func = self.func;
         let signature = &func.dfg.signatures[signature];

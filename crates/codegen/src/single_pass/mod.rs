@@ -1,7 +1,7 @@
 //! Cranelift's IR to x86-64 in one pass, for code that has to be there soon.
 //!
 //! ```text
-//!   Function ── count ──► how often each value is used, where, and what nobody wants
+//!   Function ── count ──► how often each value is used, where, and unused values
 //!            ── emit ───► block by block, instruction by instruction: bytes      cold blocks last
 //!            ── finish ─► distances of jumps, size of the frame
 //! ```

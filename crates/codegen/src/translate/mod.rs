@@ -344,7 +344,7 @@ struct Translation<'a> {
     asked: Option<String>,
     /// The exception check that the call in front of it has answered.
     answered: Option<Inst>,
-    /// Where values are used, if somebody has asked.
+    /// Where values are used, if requested.
     uses: Option<SecondaryMap<Value, Uses>>,
     /// The variables that are kept in the frame, by value.
     named: FxHashMap<Value, Vec<Name>>,

@@ -13,7 +13,7 @@
 //! An OSR check counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer. Where nothing but the branch
 //! behind it wants to know, the branch is made with it: the answer is used only there.
 //!
-//! Neither routine throws or is a safepoint, so nobody looks at the stack meanwhile, and no exit is noted.
+//! Neither routine throws or is a safepoint, so no code looks at the stack meanwhile, and no exit is noted.
 //!
 //! A counter belongs to all threads. Its load and store are two accesses that may lose another thread's count, and never
 //! give a value that no thread wrote.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   waiter                                    the changing thread      
-//!     count itself in                           the change: a task is queued, somebody waits for more, the latch is open
+//!     count itself in                           the change: a task is queued, a lookup waits for more, the latch is open
 //!     over? a task to run? ── no ──► sleep      rouse: set the mark of everyone who is counted in, and wake them
 //!     roused: take the mark back, look again
 //! ```

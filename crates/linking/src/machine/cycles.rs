@@ -13,7 +13,7 @@
 //! Aliases have lookups of their own, which hold up only those that wait for the alias: they are links of cycles, and are told only
 //! if nobody else can be.
 //!
-//! Cost: a lookup with an owner whose symbols somebody waits for is followed once, when it comes to wait: along the lookups and units that wait
+//! Cost: a lookup with an owner with awaited symbols is followed once, when it comes to wait: along the lookups and units that wait
 //! below it, until its owner is found or nothing is left.
 //!
 //! Not seen: cycles that an emission closes, of lookups until symbols are ready.
@@ -120,7 +120,7 @@ impl<P: Parts> Machine<P> {
         way
     }
 
-    /// Whether somebody waits for what a doer makes.
+    /// Whether a lookup waits for what a doer makes.
     fn is_awaited(&self, doer: Doer) -> bool {
         let unit: Option<UnitId<P>> = doer.as_unit();
         unit.is_none_or(|unit| {

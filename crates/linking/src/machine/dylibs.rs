@@ -347,7 +347,7 @@ pub struct Initialized<P: Parts> {
     pub versions: Vec<Version<P>>,
     /// Whether they have; otherwise they are due again.
     pub done: bool,
-    /// The dylib, if it is all of it that was taken back: others may open it, if nobody else deinitialises it.
+    /// The dylib, if it is all of it that was taken back: others may open it, if no other thread deinitialises it.
     pub closed: Option<DylibId>,
     /// The thread whose plan it was.
     pub by: ThreadId,

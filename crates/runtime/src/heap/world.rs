@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Stops all others; `None` when somebody else collected meanwhile.
+    /// Stops all others; `None` when another thread collected meanwhile.
     pub(crate) fn stop(&self, mutator: &Mutator) -> Option<Stopped<'_>> {
         let state = self.lock();
         if state.collecting {
@@ -213,7 +213,7 @@ impl World {
 }
 
 /// For a collector with threads of its own, which are no mutators. The world stays stopped without the lock being held, because
-/// nobody enters, comes or goes while `collecting` is set.
+/// no mutator enters, is added or removed while `collecting` is set.
 #[cfg(feature = "heap-mmtk")]
 impl World {
     /// Stops everybody.

@@ -609,7 +609,7 @@ impl Method {
         self.first_world <= world && world <= self.last_world.load(Ordering::Relaxed) // D3
     }
 
-    /// The signature as type objects, which are made here if nobody has looked before.
+    /// The signature as type objects, which are made here if this is the first request.
     fn signed(&self, heap: &Heap) -> Option<&Signed> {
         self.signed.get_or_init(|| Signed::new(heap, &self.cx, &self.row).ok()).as_ref()
     }

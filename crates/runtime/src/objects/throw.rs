@@ -143,7 +143,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.add_root(self.heap().symbols().symbol(name).object())
     }
 
-    /// The innermost exception as an object, which is made now if nobody has asked for it before. `None` if none is being
+    /// The innermost exception as an object, which is made now if this is the first request. `None` if none is being
     /// handled.
     pub fn current_exception(&mut self) -> Option<Root<'f, 'h>> {
         let pending = self.mutator().exceptions.last()?;
