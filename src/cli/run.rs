@@ -88,7 +88,7 @@ impl Listeners {
         let mut all: Vec<Arc<dyn EventListener>> = another.into_iter().collect();
         all.extend(self.trace.clone().map(|trace| trace as Arc<dyn EventListener>));
         all.extend(self.statements.clone().map(|statements| statements as Arc<dyn EventListener>));
-        // The run time is new: nobody listens yet.
+        // The run time is new: there is no listener yet.
         let _is_first = match all.len() {
             0 => true,
             1 => runtime.events().listen(all.remove(0)),

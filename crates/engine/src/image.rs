@@ -367,7 +367,7 @@ impl Engine {
                     Level::High => declared_type(&module.cx, symbol.clone(), &func.sig),
                     Level::Low => Some(function_type(&module, id, func)),
                 };
-                // A function of this module has code only if it has a native form; of a foreign module nobody knows.
+                // A function of this module has code only if it has a native form; for a foreign module this is unknown.
                 types.extend(declared);
                 compiled.push(id);
                 names.entry(func.spelled_name(&module.cx)).or_default().push(symbol.clone());

@@ -145,7 +145,7 @@ impl Options {
     /// functions for the first target, and for each further one those that gain from it, or all with `clone_all`; the best target is chosen when it is opened.
     ///
     /// # Errors
-    /// The text is of another form, or names a processor or a feature that nobody knows.
+    /// The text is of another form, or names a processor or a feature that is unknown.
     pub fn cpu_targets(mut self, targets: &str) -> Result<Options, Error> {
         self.targets = target::parse(targets)?;
         Ok(self)

@@ -289,7 +289,7 @@ impl Module {
     /// Gives a function its later form, which has the same argument types. Nothing happens if it has one, or if there is no such
     /// function.
     pub fn supersede(&self, id: FuncId, func: Func) {
-        // The first form stays: somebody may have a reference to it.
+        // The first form stays: references to it may exist.
         let _ = self.later.get(id).map(|later| later.set(Box::new(func)));
     }
 

@@ -8,14 +8,14 @@
 //! ```
 //!
 //! A φ that lacks an edge has no value on that path, and neither has what passes it on: other φ, copies, ϒ with their φᶜ. Julia takes
-//! care that nobody uses such a value, but text may say so, and then native code would follow a reference that is none. So a use is an
+//! care that such a value is not used, but text may say so, and then native code would follow a reference that is none. So a use is an
 //! `UndefVarError`, as it is in the interpreter, and behind the test passes may take the value for whatever suits them.
 //!
 //! Each value has a *flag*, which runs along it: true for what is defined, false over an edge that is missing. A φᶜ whose ϒ need not
 //! have run has one more ϒ for its flag, at the entry of the function. One test is enough for what it dominates.
 //!
 //! Needs verified high IR; low IR is as it is. To be done once, and before summaries: a test may throw. Passes introduce undefined
-//! values of their own where they know that nobody uses them.
+//! values of their own where they know that they are not used.
 //!
 //! Cost: a look at each φ; in functions that have such values, some visits to their instructions.
 

@@ -77,7 +77,7 @@ impl<'a> Flow<'a> {
         for &param in func.params() {
             flow.origins[param] = OTHER;
             if sources < MAX_SOURCES {
-                // A number is no object: nobody can hold it. An address may become a reference again.
+                // A number is no object: it cannot be held. An address may become a reference again.
                 let ty = func.ty(param);
                 if types.primitive(ty).is_none() || types.pointee(ty).is_some() {
                     flow.origins[param] = 1 << sources;
@@ -225,7 +225,7 @@ impl<'a> Flow<'a> {
         self.func.result(inst).is_some_and(|v| self.origins[v] & self.own == 0)
     }
 
-    /// The objects that nobody else holds while the function runs.
+    /// The objects that no other code holds while the function runs.
     fn inside(&self) -> u64 {
         self.own & !self.captured
     }

@@ -22,7 +22,7 @@
 //! | `osr` | loops that ask whether they are to continue in another function, and that function |
 //! | `callgraph`, `summary`, `escape` | the order in which callees come before callers; what a call does, and what becomes of its arguments |
 //!
-//! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
+//! Functions are optimised one at a time against a module that no code changes meanwhile, so any number of threads may do it
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
 #![forbid(unsafe_code)]
 

@@ -4,14 +4,14 @@
 //!
 //! | rule | because |
 //! |---|---|
-//! | somebody said so ([`Func::set_cold`](brolga_ir::Func::set_cold)) | the front end knows |
+//! | it is marked ([`Func::set_cold`](brolga_ir::Func::set_cold)) | the front end knows |
 //! | it ends in `unreachable` | what is in front of that throws |
 //! | every way on from it is cold | an error is being prepared |
-//! | every way in is cold, or is one that a branch rarely takes by its weights | nobody comes |
+//! | every way in is cold, or is one that a branch rarely takes by its weights | it is not reached |
 //!
 //! Ways back to the head of a loop count for neither, so a loop is what the ways into it are. A way out of a loop is not rare, however
 //! many iterations the loop has before it is taken: it is taken as often as the loop is entered. A function that is cold from its
-//! entry on has nothing to be compared with: then only what somebody said counts.
+//! entry on has nothing to be compared with: then only marks by the front end count.
 //!
 //! Cost: two walks over the blocks, and the loops if there are branch weights.
 

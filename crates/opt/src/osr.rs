@@ -14,7 +14,7 @@
 //! function decides what it does; for the IR it is a function without arguments that is defined elsewhere, so both answers are right at
 //! every time. `f#osr1` is the function from the loop's head on: its parameters are the values that are needed there, its
 //! blocks are those that can be reached from there. It contains no checks, and is optimised and compiled as any other function.
-//! Its body is only made when somebody wants it ([`Exit::body`]).
+//! Its body is only made on demand ([`Exit::body`]).
 //!
 //! **Why it is right.** At a head, after its φ, all that the rest of the function depends on is memory, the state of the thread, and the values
 //! that are live there. The first two are the same for the function that continues. Inside of it a value may have two definitions, the
@@ -254,7 +254,7 @@ impl Exit {
         std::iter::once(self.head.as_u32()).chain(self.live.iter().map(|value| value.as_u32())).collect()
     }
 
-    /// The OSR check as a function that always answers the same, for programs in which nobody compiles.
+    /// The OSR check as a function that always answers the same, for programs without a compiler.
     pub fn answer(&self, cx: &Context, answer: bool) -> Func {
         let mut out = self.check.clone();
         let entry = out.make_block();

@@ -16,7 +16,7 @@
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
 //!
-//! The fate of arguments, and which objects nobody else sees, is decided by `escape`: effects on these do not count.
+//! The fate of arguments, and which objects do not escape, is decided by `escape`: effects on these do not count.
 //!
 //! Functions with handlers may do anything. Cost: a few visits to each instruction; cycles some visits more. Not done: loops that surely
 //! end.

@@ -1,7 +1,7 @@
 //! Units of a session: what is kept of them, beside the code, and how it comes back.
 //!
 //! A unit of the first tier knows the loops that may be left for better code. A loop is kept as the signatures of the function that continues and of the question, and a *mark*: the values that are live at
-//! its head. The function itself is made when somebody wants it, from the optimised function, as without a cache; the mark says whether that is the one that the code was made from. So is its code kept: under
+//! its head. The function itself is made on demand, from the optimised function, as without a cache; the mark says whether that is the one that the code was made from. So is its code kept: under
 //! the facts of the unit and the number of the loop, and found without optimising anything.
 
 use std::sync::Arc;

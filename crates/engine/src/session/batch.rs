@@ -216,7 +216,7 @@ impl<'a> Batch<'a> {
         (body, body_flags)
     }
 
-    /// Makes the cell of a lazy function that is about to be redefined and that nobody has looked up: threads in older worlds may do so, and have to
+    /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may do so, and have to
     /// find the version that is there now.
     fn make_cell(&self, name: &str, symbol: Symbol) {
         let (dylib, session) = (self.dylib, &self.dylib.session);

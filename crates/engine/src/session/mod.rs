@@ -308,7 +308,7 @@ impl Session {
     }
 
     /// The names and types of the programs that this session reads; modules that are built for it use them. Names and types made directly in it stay as long as the session:
-    /// a module with names that nobody else uses is built in a [view](Context::view) of it.
+    /// a module with names that no other program uses is built in a [view](Context::view) of it.
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }

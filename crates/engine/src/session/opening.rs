@@ -47,7 +47,7 @@ impl Dylib {
         self.prepare_finalizers()?;
         self.linking
             .open(|name| self.initialize(name), |dylib| thrown.extend(self.session.finalize(dylib)))?;
-        // If it cannot be closed, somebody has done so.
+        // If it cannot be closed, another thread has done so.
         self.prepare_finalizers().inspect_err(|_| thrown.extend(self.close().unwrap_or_default()))
     }
 

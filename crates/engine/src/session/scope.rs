@@ -57,7 +57,7 @@ struct Offers {
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Offer>>,
     /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
-    /// Functions of another context, by the types that their objects have in this one, with the views that hold these: nobody can take them in.
+    /// Functions of another context, by the types that their objects have in this one, with the views that hold these: they cannot be inlined.
     foreign: BTreeMap<(Type, Arc<str>), Arc<Context>>,
     /// At how many symbols those that were removed are dropped.
     sweep_at: usize,

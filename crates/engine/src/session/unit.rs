@@ -1,4 +1,4 @@
-//! Functions of a program as a unit of the session's tables, which is materialized when somebody looks.
+//! Functions of a program as a unit of the session's tables, which is materialized at the first lookup.
 //!
 //! ```text
 //!   CodegenUnit ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found

@@ -139,7 +139,7 @@ impl Upgrades for Background {
 }
 
 /// Waits for threads in a way that lets collections continue, for which they may wait themselves; not at all in a scope, whose borrowed
-/// references nobody keeps.
+/// references no root keeps.
 struct LeaveHeap(Arc<Runtime>);
 
 impl Leave for LeaveHeap {

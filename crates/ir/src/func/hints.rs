@@ -19,7 +19,7 @@ impl Func {
         self.cold.insert(self.own_block(block));
     }
 
-    /// Whether somebody said that a block is hardly ever entered.
+    /// Whether the front end marked a block as cold.
     #[inline]
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(block)

@@ -203,7 +203,7 @@ impl Types {
         }
     }
 
-    /// Types and names that something is about to name. The fixed ones need nobody to hold them.
+    /// Types and names that something is about to name. The fixed ones need no holder.
     fn parts(
         &self,
         types: impl IntoIterator<Item = Type>,

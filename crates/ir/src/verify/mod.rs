@@ -108,7 +108,7 @@ pub enum Rule {
     Exception(ExceptionRule),
     /// See [`CallRule`].
     Call(CallRule),
-    /// The statement or function is a door ([`doors`](crate::doors)): found when somebody asks for doors, and no rule of the verifier's own.
+    /// The statement or function is a door ([`doors`](crate::doors)): found by a request for doors, and no rule of the verifier's own.
     Door(Door),
 }
 

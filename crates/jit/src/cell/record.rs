@@ -217,7 +217,7 @@ impl Record {
         }
     }
 
-    /// Publishes code that nobody has asked for, for the instances that accept what it was made from.
+    /// Publishes code that was not requested, for the instances that accept what it was made from.
     pub(super) fn provide(&self, made_from: &dyn Any, target: &Target) {
         if self.check(target).is_err() {
             return;

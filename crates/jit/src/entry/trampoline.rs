@@ -212,7 +212,7 @@ mod tests {
             let params: Vec<Abi> = (0..4).map(|digit| kinds[n >> (2 * digit) & 3]).collect();
             drop(jit.entry(&Signature::new(params, vec![])).unwrap());
         }
-        // The last one found the table full of those that nobody uses.
+        // The last one found the table full of unused ones.
         assert_eq!(asks.given.get(), Some(&true));
     }
 }

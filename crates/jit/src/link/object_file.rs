@@ -18,8 +18,8 @@
 //! | symbol | what happens |
 //! |---|---|
 //! | weak, defined | gives way to a strong definition of the same link unit, also for references of its own file; of several weak ones the first stays |
-//! | weak, undefined | its address is null if nobody defines it |
-//! | hidden, internal | seen by members of the same archive and by nobody else |
+//! | weak, undefined | its address is null without a definition |
+//! | hidden, internal | seen by members of the same archive only |
 //! | strong, twice in one link unit | refused |
 //! | chosen at run time (`ifunc`), unique in the process, common | refused |
 //!

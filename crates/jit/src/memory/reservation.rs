@@ -221,7 +221,7 @@ impl Reservation {
         }
     }
 
-    /// Returns a range that belongs to nobody any more.
+    /// Returns a range that has no owner any more.
     pub(crate) fn return_chunk(&self, state: &mut State, part: Part, chunk: Range<usize>) {
         let Some(dual) = &self.dual else { return };
         match self.unmap_chunk(dual, part, chunk.start, chunk.len()) {
@@ -234,7 +234,7 @@ impl Reservation {
     fn map_chunk(&self, dual: &Dual, part: Part, offset: usize, bytes: usize) -> io::Result<()> {
         let base = self.at(offset);
         if part == Part::Writable {
-            // SAFETY: by M1 and M3 the range belongs to nobody but the caller.
+            // SAFETY: by M1 and M3 the range belongs to the caller alone.
             return unsafe { pages::protect(base, bytes, READ_WRITE) };
         }
         // SAFETY: as above; M2, this view cannot be written to.

@@ -97,7 +97,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A run that nobody has seen.
+    /// A run that is not shared yet.
     pub(crate) fn new(run: Run) -> Draft {
         Draft { run }
     }
@@ -119,7 +119,7 @@ impl Draft {
         let (start, size) = self.start(part);
         assert!(at <= size && bytes.len() <= size - at, "written outside of the run");
         // SAFETY: the range lies in the run by the assertion. By M1 the bytes are this run's alone, and `&mut self` says that
-        // nobody else writes or reads through it; references into runs are never made.
+        // no other code writes or reads through it; references into runs are never made.
         unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
@@ -183,7 +183,7 @@ impl Blocks {
         if let Some((start, size)) = self.writable(part) {
             assert!(at <= size && bytes.len() <= size - at, "written outside of the block");
             // SAFETY: the range lies in the block by the assertion. By M1 no other block has these bytes, and `&mut self` says
-            // that nobody else writes or reads through this one; references into blocks are never made.
+            // that no other code writes or reads through this one; references into blocks are never made.
             unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
         }
     }

@@ -41,7 +41,7 @@ impl std::fmt::Debug for LoopEntry {
 
 /// The action at the limit of a cell's counter.
 pub(crate) enum Then {
-    /// Nothing: nobody counts, or it has been done.
+    /// Nothing: there is no counter, or it was done.
     Nothing,
     /// The second tier of the function.
     Optimise(Arc<dyn Tiers>),

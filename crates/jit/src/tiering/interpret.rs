@@ -40,7 +40,7 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     let Some(source) = cell.interprets(world) else { return 0 };
     let signature = &cell.ty().signature;
     let count = signature.params.len().max(signature.results.len());
-    // SAFETY: the trampoline has made as many words on its frame, aligned for the widest of them, for nobody else. It has written the
+    // SAFETY: the trampoline has made as many words on its frame, aligned for the widest of them, for no other use. It has written the
     // bytes that arguments have; whatever the others are, they are bits.
     let words = unsafe { std::slice::from_raw_parts_mut(words, count) };
     let interpret = || fenced(|| source.interpret(words)).ok().flatten();

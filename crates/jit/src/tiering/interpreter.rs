@@ -14,7 +14,7 @@ pub trait Interpret: Send + Sync {
 pub struct Interpreter {
     /// The interpreter's source.
     pub source: Arc<dyn Interpret>,
-    /// How many calls it serves at most; the next one compiles, if nobody has done that meanwhile. After half of them code is requested,
+    /// How many calls it serves at most; the next one compiles, unless it was compiled meanwhile. After half of them code is requested,
     pub calls: u32,
     /// or behind so many statements of all calls together.
     pub work: u64,

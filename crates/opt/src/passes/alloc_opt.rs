@@ -1,4 +1,4 @@
-//! Objects that nobody outside of the function can see become values: no allocation, no stores, no loads.
+//! Objects that do not escape the function become values: no allocation, no stores, no loads.
 //!
 //! ```text
 //! %1 = new(RefValue{Int64}, 0)                      s' = φ (entry => 0, b => s'')
@@ -17,7 +17,7 @@
 //! put into a tuple, compared. Where a φ takes a node, the node must not be used afterwards under its own name, so that each
 //! object has one name at a time (invariant I1); liveness answers that.
 //!
-//! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If nobody reads the object here,
+//! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If the object is not read here,
 //! and the call returns, its result is not used and all that it changes are such objects, then the call goes with them:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Removes instructions whose results nobody needs.
+//! Removes instructions whose results are not used.
 //!
 //! ```text
 //! %2 = add_int(%1, 1)     no use              ==>
@@ -9,7 +9,7 @@
 //! Everything is dead until proved needed. Instructions with effects are needed, and so are the operands of needed ones;
 //! `effects(inst).is_removable()` decides. Cycles of φ that only feed themselves are therefore removed as well.
 //!
-//! A ϒ is needed when a φᶜ that names it is: its effect is seen by nobody else.
+//! A ϒ is needed when a φᶜ that names it is: it has no other effect.
 //!
 //! Instructions go one after the other, users first, each for one unit of fuel; what is left then are cycles, which go together.
 //!

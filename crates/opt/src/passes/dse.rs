@@ -1,4 +1,4 @@
-//! Removes stores that nobody reads.
+//! Removes stores that are never read.
 //!
 //! ```text
 //!    store(p, x)     overwritten below       ==>

@@ -1,4 +1,4 @@
-//! Turns a throw into a jump where the handler is in the same function and nobody can see the exception.
+//! Turns a throw into a jump where the handler is in the same function and no other code can see the exception.
 //!
 //! ```text
 //! 1: %1 = enter 2, 5                               1: %1 = enter 2, 5

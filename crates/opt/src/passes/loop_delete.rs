@@ -10,7 +10,7 @@
 //!
 //! | condition | because |
 //! |---|---|
-//! | nothing in it has an effect, throws or may not end; safepoints do not count | nobody can tell that it ran |
+//! | nothing in it has an effect, throws or may not end; safepoints do not count | it leaves no observable trace |
 //! | there is one edge out, and its block is reached by every iteration | what comes behind is known |
 //! | nothing that it computes is used behind it | `indvars` has replaced what it can |
 //! | it ends | a loop that never ends keeps what is behind it from happening |

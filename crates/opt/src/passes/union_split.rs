@@ -356,7 +356,7 @@ impl Split<'_> {
         let (mut at, mut last) = (home, home);
         let mut edges: Vec<(Block, Value)> = Vec::new();
         let mut complete = false;
-        // It is counted, but nobody guesses twice.
+        // It is counted, but not guessed twice.
         let left = Hint { seen: Vec::new(), ..func.hint(self.call).cloned().unwrap_or_default() };
         func.remove_inst(self.call);
         for choice in choices {

@@ -13,7 +13,7 @@
 //! loop is taken once for many iterations of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
 //! branch in reverse postorder, which decides most.
 //!
-//! The condition must be defined: where the program branches on it, it is; in front of the loop nobody has asked yet.
+//! The condition must be defined: where the program branches on it, it is; in front of the loop it was not tested yet.
 //!
 //! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function. Breaks the graph. Not done: disjunctions.
 

@@ -8,7 +8,7 @@ const ITERATIONS: u32 = 10;
 pub(crate) struct Policy {
     /// Calls after which a function is optimised, if it is compiled in two tiers.
     pub(crate) calls: Option<i32>,
-    /// Iterations after which a loop is left for better code; ten times the calls if nobody says.
+    /// Iterations after which a loop is left for better code; ten times the calls by default.
     pub(crate) iterations: Option<u32>,
     /// Whether the first tier counts what its branches and dynamic calls do.
     pub(crate) is_profiled: bool,

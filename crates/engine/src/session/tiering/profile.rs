@@ -7,7 +7,7 @@
 //!
 //! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
 //! with the same functions, so a number means the same in both. Passes carry sites along, so a branch that was inlined somewhere,
-//! or copied, counts for the function that it was written in. Sites that somebody else gave are of other cells, and are taken away.
+//! or copied, counts for the function that it was written in. Sites from another source are of other cells, and are taken away.
 //!
 //! | counted | becomes | used by |
 //! |---|---|---|

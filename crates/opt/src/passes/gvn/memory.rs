@@ -502,7 +502,7 @@ fn made_in(func: &Func, value: Value, block: Block) -> bool {
 
 /// The value that a load or a store leaves at its place.
 fn known(func: &Func, types: &Types, aliases: &Aliases, effects: &Effects, inst: Inst) -> Option<Known> {
-    // Memory that never changes is nobody's question here.
+    // Memory that never changes needs no analysis here.
     if effects.fence || (effects.reads | effects.writes).is_empty() {
         return None;
     }
