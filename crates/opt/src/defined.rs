@@ -78,13 +78,24 @@ fn may_have_some(func: &Func, cfg: &Cfg) -> bool {
     func.blocks().any(|block| {
         func.block_insts(block).any(|inst| {
             let lacks_edge = match func.op(inst) {
-                Op::Phi => cfg.preds(block).iter().any(|pred| !func.inst_blocks(inst).contains(pred)),
+                Op::Phi => has_others(cfg.preds(block).iter(), func.inst_blocks(inst)),
                 Op::PhiC => true,
                 _ => false,
             };
             lacks_edge || func.args(inst).iter().any(|&arg| is_undefined(func, arg))
         })
     })
+}
+
+/// Whether there are predecessors beside those that a φ has edges from.
+fn has_others<'a>(mut preds: impl Iterator<Item = &'a Block>, edges: &[Block]) -> bool {
+    // A few comparisons cost less than a set.
+    const FEW: usize = 16;
+    if edges.len() <= FEW {
+        return preds.any(|pred| !edges.contains(pred));
+    }
+    let edges: FxHashSet<Block> = edges.iter().copied().collect();
+    preds.any(|pred| !edges.contains(pred))
 }
 
 /// The results that may be undefined; nothing if there are none and no operand is.
@@ -99,8 +110,8 @@ fn find(func: &Func, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Option<FxHashSet<V
                 has_constants |= args.iter().any(|&arg| is_undefined(func, arg));
                 let lacks = match func.op(inst) {
                     Op::Phi => {
-                        let edges = func.inst_blocks(inst);
-                        cfg.preds(block).iter().any(|p| rpo.is_reachable(*p) && !edges.contains(p))
+                        let reachable = cfg.preds(block).iter().filter(|pred| rpo.is_reachable(**pred));
+                        has_others(reachable, func.inst_blocks(inst))
                     }
                     Op::PhiC => {
                         // A handler is entered from where its `enter` stands and from nowhere else.
@@ -193,9 +204,10 @@ impl Flags<'_> {
                         self.func.add_phi_edge(made, block, flag);
                     }
                     let Some(at) = self.func.inst_block(inst) else { continue };
-                    for &pred in self.cfg.preds(at).iter().filter(|pred| !edges.contains(pred)) {
-                        let missing = self.truth(false);
-                        if !self.func.inst_blocks(made).contains(&pred) {
+                    let mut known: FxHashSet<Block> = edges.iter().copied().collect();
+                    for &pred in self.cfg.preds(at) {
+                        if known.insert(pred) {
+                            let missing = self.truth(false);
                             self.func.add_phi_edge(made, pred, missing);
                         }
                     }

@@ -688,15 +688,20 @@ impl Translation<'_> {
         }
         self.count_branch(block, inst)?;
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
-        let leaves = |to| {
-            self.loops.as_ref().is_some_and(|l| l.loop_of(block).is_some_and(|own| !l.contains(own, to)))
-        };
-        // Cranelift lays out the block that it is told first last: the loop exit, else the successor that is taken less often.
+        // Cranelift lays out the block that it is told first last: the loop exit, else the successor that is taken less often. Outside of loops a cold successor
+        // goes second all the same: registers are allocated in this order, and what it reads would be live until the end of the function.
         let likely = self.func.branch_weights(inst).is_some_and(|weights| weights.yes() > weights.no());
-        let invert = match (leaves(yes), leaves(no)) {
-            (false, true) => true,
-            (true, false) => false,
-            _ => likely,
+        let invert = match self.loops.as_ref().and_then(|loops| Some((loops, loops.loop_of(block)?))) {
+            Some((loops, own)) => match (!loops.contains(own, yes), !loops.contains(own, no)) {
+                (false, true) => true,
+                (true, false) => false,
+                _ => likely,
+            },
+            None => match (self.func.is_cold(yes), self.func.is_cold(no)) {
+                (true, false) => true,
+                (false, true) => false,
+                _ => likely,
+            },
         };
         let cond = self.condition(inst, invert)?;
         let (yes, no) = (self.block(yes)?, self.block(no)?);

@@ -279,15 +279,15 @@ impl<'a> Lexer<'a> {
                 break;
             }
             let Some(comment) = self.rest().strip_prefix('#') else { break };
-            let line = comment.split('\n').next().unwrap_or("");
-            if line.chars().next().is_none_or(char::is_whitespace) {
-                self.pos += 1 + line.len();
-            } else if line.starts_with('=')
-                && let Some(len) = line.find("=#")
-            {
-                self.pos += 1 + len + 2;
-            } else {
-                break;
+            // The end of the line is looked for in comments alone: a φ of many edges is one line of many labels.
+            let line = || comment.split('\n').next().unwrap_or("");
+            match comment.chars().next() {
+                Some('=') => match line().find("=#") {
+                    Some(len) => self.pos += 1 + len + 2,
+                    None => break,
+                },
+                Some(c) if !c.is_whitespace() => break,
+                _ => self.pos += 1 + line().len(),
             }
         }
         self.pos > start

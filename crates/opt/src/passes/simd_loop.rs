@@ -15,7 +15,7 @@
 //! The mark stands in a block of the loop that it is for, the innermost one there. The note `julia.ivdep`, which promises
 //! that iterations do not depend on each other through memory, is not needed: `vectorize` asks.
 //!
-//! Cost: the φ of marked loops and the chains behind them, each of at most [`MAX_CHAIN`] operations.
+//! Cost: one look at each instruction; the φ of marked loops and the chains behind them, each of at most [`MAX_CHAIN`] operations.
 
 use crate::facts::Fact;
 use crate::heads::head_phis;
@@ -23,7 +23,8 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::analysis::{Loop, Loops, Uses};
 use brolga_ir::func::MetaItem;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Func, Inst, Op, Types, Value};
+use brolga_ir::{Block, Func, Inst, Op, Types, Value};
+use rustc_hash::FxHashSet;
 
 pub(crate) const PASS: Pass = Pass {
     name: "simd-loop",
@@ -41,10 +42,7 @@ const MAX_CHAIN: usize = 64;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
-    for l in loops.iter() {
-        if !is_marked(func, cx.types(), loops, l) {
-            continue;
-        }
+    for l in marked(func, cx.types(), loops) {
         let header = loops.header(l);
         for phi in head_phis(func, header).collect::<Vec<_>>() {
             let back = func.phi_edges(phi).filter(|(b, _)| loops.latches(cfg, l).any(|latch| latch == *b));
@@ -63,15 +61,21 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-fn is_marked(func: &Func, types: &Types, loops: &Loops, l: Loop) -> bool {
-    let own = loops.blocks(l).iter().filter(|&&b| loops.loop_of(b) == Some(l));
-    own.flat_map(|&b| func.block_insts(b)).any(|inst| match func.op(inst) {
-        Op::LoopInfo(meta) => func.meta(meta).items.iter().any(|item| match *item {
-            MetaItem::Name(name) => types.names().text(name) == MARK,
-            _ => false,
-        }),
+/// The loops with the mark, in the order of the blocks that have it.
+fn marked(func: &Func, types: &Types, loops: &Loops) -> Vec<Loop> {
+    let is_mark = |item: &MetaItem| match *item {
+        MetaItem::Name(name) => types.names().text(name) == MARK,
         _ => false,
-    })
+    };
+    let has_mark = |block: Block| {
+        func.block_insts(block).any(|inst| match func.op(inst) {
+            Op::LoopInfo(meta) => func.meta(meta).items.iter().any(is_mark),
+            _ => false,
+        })
+    };
+    let mut seen = FxHashSet::default();
+    let marked = func.blocks().filter(|&block| has_mark(block)).filter_map(|block| loops.loop_of(block));
+    marked.filter(|&l| seen.insert(l)).collect()
 }
 
 /// The operations from the end of an iteration back to the φ, and what they are to become.
