@@ -28,6 +28,7 @@
 
 mod address;
 mod alias;
+mod asserted;
 pub mod callgraph;
 mod counted;
 pub mod defined;
@@ -55,7 +56,6 @@ mod run;
 mod scope;
 mod ssa_repair;
 pub mod summary;
-mod type_tests;
 mod undefined;
 
 pub use error::{CrashNote, OptError};

@@ -11,7 +11,7 @@
 //! callee. Functions that call each other in a cycle start as pure and are computed in turn until nothing changes: a summary
 //! only gets worse, and has few parts, so this ends; after `MAX_ITERATIONS` the rest of the cycle may do anything.
 //!
-//! A row that asserts more of its result than its operation gives may throw, unless the asserted type is proven (`type_tests`).
+//! A row that asserts more of its result than its operation gives may throw, unless the asserted type is proven (`asserted`).
 //!
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
@@ -21,9 +21,9 @@
 //! Functions with handlers may do anything. Cost: a few visits to each instruction; cycles some visits more. Not done: loops that surely
 //! end.
 
+use crate::asserted::{Tests, may_fail};
 use crate::callgraph::bottom_up;
 use crate::escape::Flow;
-use crate::type_tests::{Tests, may_fail};
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::effects::{ArgFlow, Effects, Summary, effects};
 use brolga_ir::func::CalleeData;

@@ -13,8 +13,8 @@
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Options, Reported, Step};
+use crate::asserted::Tests;
 use crate::loop_note::low_note;
-use crate::type_tests::Tests;
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::constant::Address;
 use brolga_ir::func::{MetaData, Place};

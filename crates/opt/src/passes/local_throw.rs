@@ -38,13 +38,13 @@
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
 //! throws by functions of Base; regions in which nothing is left that throws.
 
+use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::refit::assert_type;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
-use crate::type_tests::{Tests, may_fail};
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;

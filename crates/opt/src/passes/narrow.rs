@@ -23,10 +23,10 @@
 //! Cost: a visit to each instruction, and the edges and the block of each φ that is asserted; nothing where there are no assertions.
 //! Needs nothing; breaks the uses. Not done: `isa` of a φ; assertions behind other blocks.
 
+use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
-use crate::type_tests::{Tests, may_fail};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::effects::effects;

@@ -30,12 +30,12 @@
 //! Cost: linear; a block is scanned back to its last call. Breaks every fact. Not done: calls whose result is taken apart or
 //! put into an object first; accumulators over `and_int` and the like.
 
+use crate::asserted::{Tests, may_fail};
 use crate::callgraph::SelfCallees;
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::passes::inline::takes;
-use crate::type_tests::{Tests, may_fail};
 use brolga_ir::effects::{Regions, effects};
 use brolga_ir::hints::Inlining;
 use brolga_ir::intrinsic::Intrinsic;

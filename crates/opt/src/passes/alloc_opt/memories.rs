@@ -17,10 +17,10 @@
 //! Cost: the uses of each name, at most [`MAX_USES`] for each memory; the uses of all values once if there is a candidate. Not done: elements that are
 //! read as well; names that meet in a φ; memories in memories, of which the outer one goes first and the inner one in the next run.
 
+use crate::asserted::{Tests, may_fail};
 use crate::pass::PassCx;
 use crate::refit::give;
 use crate::replace::Replacements;
-use crate::type_tests::{Tests, may_fail};
 use brolga_ir::analysis::Uses;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
