@@ -33,6 +33,9 @@ const MAX_CROSSING: u64 = 64;
 /// With more loops than this around an average instruction, Cranelift's mid-end is skipped, because its cost is
 /// proportional to the nesting. Above `ALLOCATION_BUDGET / NESTING_COST`, so these functions are oversized too.
 const MAX_NESTING: u64 = 256;
+/// With more blocks times instructions than this, Cranelift's mid-end is skipped as well: for each value that it numbers it searches the blocks that dominate it,
+/// from the last to the one where the operands are. Oversized by the number of blocks alone, as a Cranelift function has at most 2,000,000 instructions.
+const MAX_SEARCH: u64 = 4_000_000_000;
 
 /// The estimated cost of backtracking register allocation for a function.
 #[derive(Clone, Copy)]
@@ -43,6 +46,8 @@ pub(crate) struct AllocationCost {
     nesting: u64,
     /// The number of values alive at blocks, all blocks together, for each instruction.
     crossing: u64,
+    /// Blocks times instructions.
+    search: u64,
 }
 
 impl AllocationCost {
@@ -93,7 +98,7 @@ impl AllocationCost {
         let nesting = looping / u64::from(position.max(1));
         let total = live * LIVE_VALUE_COST + blocks + loops * LOOP_COST + nesting * NESTING_COST;
         let crossing = live.saturating_mul(blocks) / u64::from(position.max(1));
-        AllocationCost { total, nesting, crossing }
+        AllocationCost { total, nesting, crossing, search: blocks * u64::from(position) }
     }
 
     /// Whether backtracking would take too long.
@@ -102,8 +107,8 @@ impl AllocationCost {
     }
 
     /// Whether Cranelift's mid-end would take too long.
-    pub(crate) fn is_nested_deeply(self) -> bool {
-        self.nesting > MAX_NESTING
+    pub(crate) fn is_slow_to_optimise(self) -> bool {
+        self.nesting > MAX_NESTING || self.search > MAX_SEARCH
     }
 
     /// Whether Cranelift's single-pass allocation would take too long as well.

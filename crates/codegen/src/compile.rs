@@ -172,10 +172,10 @@ impl Compiler {
         {
             return Ok(compiled);
         }
-        let runs_mid_end_apart = cost.is_some_and(|cost| !cost.is_nested_deeply()) && !oversized;
+        let runs_mid_end_apart = cost.is_some_and(|cost| !cost.is_slow_to_optimise()) && !oversized;
         let target = match cost {
-            // The mid-end walks all loops around each value that it places.
-            Some(cost) if cost.is_nested_deeply() => isa.for_tier(Tier::Baseline),
+            // The mid-end walks all loops around each value that it places, and blocks that dominate it.
+            Some(cost) if cost.is_slow_to_optimise() => isa.for_tier(Tier::Baseline),
             _ if oversized => isa.for_oversized(),
             _ => isa.for_tier(options.tier),
         };
@@ -617,6 +617,43 @@ mod tests {
             let sum = values.iter().rev().copied().reduce(|a, v| b.ins().iadd(a, v)).unwrap();
             b.ins().return_(&[sum]);
         })
+    }
+
+    /// `count` values one after the other, each read by a cold block that its own block leads to, first or second.
+    fn read_when_cold(count: i32, goes_first: bool) -> Function {
+        build(&Signature::new([Abi::Ptr], []), |b| {
+            let base = b.block_params(b.current_block().unwrap())[0];
+            let flags = cranelift_codegen::ir::MemFlagsData::trusted();
+            for i in 0..count {
+                let value = b.ins().load(types::I64, flags, base, 8 * i);
+                let (cold, behind) = (b.create_block(), b.create_block());
+                b.set_cold_block(cold);
+                match goes_first {
+                    true => b.ins().brif(value, cold, &[], behind, &[]),
+                    false => b.ins().brif(value, behind, &[], cold, &[]),
+                };
+                b.switch_to_block(cold);
+                b.ins().store(flags, value, base, 0);
+                b.ins().return_(&[]);
+                b.switch_to_block(behind);
+            }
+            b.ins().return_(&[]);
+        })
+    }
+
+    #[test]
+    fn values_of_cold_successors_are_live_in_the_order_of_lowering() {
+        let is_for_one_pass =
+            |count, first| AllocationCost::of(&read_when_cold(count, first)).is_for_one_pass();
+        assert!(is_for_one_pass(10_000, true));
+        assert!(!is_for_one_pass(10_000, false));
+        assert!(!is_for_one_pass(50, true));
+    }
+
+    #[test]
+    fn the_mid_end_is_skipped_where_many_blocks_dominate_many_instructions() {
+        let is_slow = |count| AllocationCost::of(&loops(count)).is_slow_to_optimise();
+        assert!(!is_slow(2_000) && is_slow(60_000));
     }
 
     #[test]
