@@ -18,7 +18,7 @@
 //! | `compiled/loop` | the same loop without a call |
 //! | `dynamic/ints`, `dynamic/floats`, `dynamic/mixed` | 1,000 additions that are decided at run time, each with a box for its sum |
 //! | `dynamic/less` | 1,000 comparisons that are decided at run time |
-//! | `dynamic/decay` | 1,000 products and sums of a `Float64` that goes round as an `Any`, two operators a round |
+//! | `dynamic/decay` | 1,000 products and sums of a `Float64` that is carried as an `Any`, two operators an iteration |
 //! | `dynamic/typed` | the same with types |
 //! | `dynamic/changing` | 1,000 sums of which every second one is of another type than the one before |
 //! | `dynamic/bytes` | 1,000 sums of `UInt8`, which the code makes no test for |

@@ -23,7 +23,7 @@ const BEFORE: Duration = Duration::from_millis(20);
 /// How many calls are measured.
 const ENDS: usize = 20;
 
-/// Loops with much, some and hardly any work in a round.
+/// Loops with much, some and hardly any work in an iteration.
 const KERNELS: [(&str, &str, i64); 3] = [
     (
         "divisions",

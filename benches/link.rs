@@ -18,7 +18,7 @@ use brolga_codegen::compile::{CompileOptions, Limits};
 use brolga_codegen::compiled::Symbol;
 use brolga_codegen::generate::Generator;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
-use brolga_codegen::ways::{Route, Ways};
+use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Level, LowType, Op, Param, Signature, Type};
 use brolga_jit::{
@@ -66,10 +66,10 @@ fn units(isa: &HostIsa) -> [LinkUnit; 2] {
     let cx = Context::new();
     let mut generator = Generator::new(Limits::default());
     let options = CompileOptions { tier: Tier::Baseline, listing: false };
-    let ways = Ways { route: &|_| Route::Near, counter: None, is_profiled: false };
+    let linkage = CallLinkage { call_kind: &|_| CallKind::Near, counter: None, is_profiled: false };
     let mut compiled = |name: &str| {
         let func = sum(&cx, name);
-        generator.generate(&cx, &func, isa, options, ways).expect("it compiles").function
+        generator.generate(&cx, &func, isa, options, linkage).expect("it compiles").function
     };
     let alone = vec![compiled("sum")];
     let batch = (0..BATCH).map(|index| compiled(&format!("sum{index}"))).collect();

@@ -158,7 +158,7 @@ fn tiers(count: usize) -> (Duration, Duration) {
     let session = Session::new(options(), Workers::Caller).expect("a session");
     let main = session.create_dylib("main").expect("a dylib");
     let program = main.read("tiers.jlir", text.as_bytes()).expect("the source is well-formed");
-    main.define(program.replaceable().tiered(0).rounds(u32::MAX)).expect("defined");
+    main.define(program.replaceable().tiered(0).iterations(u32::MAX)).expect("defined");
     let functions: Vec<_> =
         (0..count).map(|n| main.function(&format!("f{n}")).expect("there is a slot")).collect();
     let start = Instant::now();
@@ -210,7 +210,7 @@ fn latencies(is_changing: bool) -> Vec<Duration> {
     let program = || {
         let text: String = (0..4).map(source).collect();
         let program = main.read("calls.jlir", text.as_bytes()).expect("the source is well-formed");
-        program.replaceable().tiered(200).rounds(2_000)
+        program.replaceable().tiered(200).iterations(2_000)
     };
     main.define(program()).expect("defined");
     let function = main.func::<(i64,), i64>("f3").expect("there is a slot");

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brolga_codegen::isa::Tier;
-use brolga_codegen::ways::Route;
+use brolga_codegen::linkage::CallKind;
 use brolga_jit::{Jit, JitOptions, Linkage, Materialize, Style, Target};
 use brolga_runtime::{Runtime, RuntimeOptions};
 use lazy::{Program, STEPS};
@@ -52,7 +52,7 @@ fn main() {
     let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
     let program = Program::new(&jit, Tier::Optimised, STEPS);
     let (far, slot): (Style<'_>, _) =
-        (Tier::Optimised.into(), Style { others: &|_| Route::Slot, ..Tier::Optimised.into() });
+        (Tier::Optimised.into(), Style { others: &|_| CallKind::Cell, ..Tier::Optimised.into() });
     let counting = Style { counted: &|name| name == "step", ..far };
     let slots = Linkage { slots: Some(&*program), ..Linkage::default() };
 
@@ -71,7 +71,7 @@ fn main() {
         ("call through a slot", through),
         ("call through a slot, callee counts", counted),
     ];
-    // Row after row in each round, so that what else the machine does meets all of them.
+    // Row after row in each iteration, so that what else the machine does meets all of them.
     let mut costs = [f64::INFINITY; 4];
     for _ in 0..CALL_ROUNDS {
         for ((_, unit), cost) in rows.iter().zip(&mut costs) {

@@ -192,7 +192,7 @@ pub use brolga_engine::Image;
 #[doc(inline)]
 pub use brolga_engine::Error;
 
-/// Functions of programs that see each other are compiled when somebody looks.
+/// Functions of programs that see each other are compiled at the first lookup.
 ///
 /// ```
 /// use brolga::{Options, Session, Workers};
@@ -228,7 +228,7 @@ pub use brolga_engine::Session;
 #[doc(inline)]
 pub use brolga_engine::SessionError;
 
-/// Who compiles.
+/// The threads that compile.
 ///
 /// ```
 /// use brolga::{Options, Session, Workers};

@@ -294,7 +294,7 @@ fn a_session_calls_through_pointers_in_every_kind_of_code() {
         let program = match kind {
             0 => program,
             1 => program.lazy(),
-            2 => program.tiered(2).rounds(3),
+            2 => program.tiered(2).iterations(3),
             _ => program.replaceable(),
         };
         main.define(program).unwrap_or_else(|error| panic!("{error}"));

@@ -260,8 +260,8 @@ fn sessions_find_their_functions_in_all_tiers() {
         ("eager", |program| program),
         ("lazy", |program| program.lazy()),
         ("replaceable", |program| program.replaceable()),
-        ("tiered", |program| program.tiered(3).rounds(100)),
-        ("without profile", |program| program.tiered(3).rounds(100).profiled(false)),
+        ("tiered", |program| program.tiered(3).iterations(100)),
+        ("without profile", |program| program.tiered(3).iterations(100).profiled(false)),
     ];
     for (kind, define) in kinds {
         for stress in [false, true] {

@@ -121,7 +121,7 @@ fn program(file: &Path) -> Program {
         let params = [("start", Type::INT64), ("n", Type::INT64)];
         let mut b = Builder::high(cx, "toy", &params, Type::INT64);
         b.set_file(&file.to_string_lossy());
-        b.set_inlining(brolga::ir::odds::Inlining::Never)?;
+        b.set_inlining(brolga::ir::hints::Inlining::Never)?;
         let mut toy = Toy { b: &mut b, variables: Vec::new() };
         for (n, (name, _)) in params.iter().enumerate() {
             let variable = toy.variable(name);

@@ -301,7 +301,7 @@ fn sessions_count_the_same_in_all_tiers() {
             (dylib, definitions)
         };
         let (tiered, definitions) = read("tiered");
-        tiered.define(definitions.tiered(2).rounds(3)).unwrap();
+        tiered.define(definitions.tiered(2).iterations(3)).unwrap();
         let (whole, definitions) = read("whole");
         whole.define(definitions.together()).unwrap();
         let (inlinable, definitions) = read("inlinable");

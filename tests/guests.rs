@@ -443,7 +443,7 @@ end";
     }
 }
 
-/// What a closure of the host owns stays while a call of it is under way, though the session is gone.
+/// Owned values of a closure of the host stay while a call of it is under way, though the session is gone.
 #[test]
 fn closures_outlive_their_calls() {
     struct Owned(Arc<AtomicUsize>);

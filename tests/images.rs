@@ -130,7 +130,7 @@ fn a_target_beyond_the_processor_is_refused() {
     }
 }
 
-/// Whatever happens to a file, opening it is an error.
+/// Opening a damaged file is an error.
 fn damage(count: usize, seed: u64) {
     let whole = built(SOURCE, &crate::doors::open(Options::new()));
     let engine = engine();

@@ -113,7 +113,7 @@ fn every_hostile_program_ends_in_sessions_in_every_tier() {
             let read = dylib.read("hostile.jlir", format!("{text}\n{FINE}").as_bytes()).unwrap();
             let read = match tier {
                 0 => read.tiered(1000).interpreted(10),
-                1 => read.tiered(1000).rounds(500),
+                1 => read.tiered(1000).iterations(500),
                 _ => read.lazy(),
             };
             dylib.define(read).unwrap();
@@ -346,7 +346,7 @@ fn compilations_end_at_their_limits() {
     assert!(engine.compile(&small).is_ok(), "the engine works on");
 }
 
-/// What a limit of the call has ended is compiled by the next call; what takes longer than the session allows is not compiled.
+/// A compile that a limit of the call ended is repeated by the next call; one that exceeds the limit of the session is not.
 #[test]
 fn compilations_of_sessions_end_at_their_limits() {
     let session = Session::new(options(OptLevel::O2), Workers::Caller).unwrap();

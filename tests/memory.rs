@@ -33,7 +33,7 @@ fn status(line: &str) -> usize {
     found.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Bytes by which a round makes live memory grow.
+/// Bytes by which an iteration makes live memory grow.
 fn growth(before: usize, rounds: usize, mut round: impl FnMut(usize)) -> isize {
     (0..before).for_each(&mut round);
     let start = live();

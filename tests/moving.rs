@@ -28,8 +28,8 @@ type Define = fn(Definitions<'static>) -> Definitions<'static>;
 const KINDS: [(&str, Define); 5] = [
     ("eager", |program| program),
     ("lazy", |program| program.lazy()),
-    ("tiered", |program| program.tiered(2).rounds(3)),
-    ("interpreted", |program| program.interpreted(2).rounds(3)),
+    ("tiered", |program| program.tiered(2).iterations(3)),
+    ("interpreted", |program| program.interpreted(2).iterations(3)),
     ("replaceable", |program| program.replaceable()),
 ];
 

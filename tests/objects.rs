@@ -62,7 +62,7 @@ fn objects_that_are_used_survive_collections_at_every_safepoint() {
     hold(&programs(&["tests/corpus", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], true, 170);
 }
 
-/// Whatever a call comes to, both say the same, down to the names in an exception.
+/// Both give the same outcome of a call, down to the names in an exception.
 #[test]
 fn exceptions_say_the_same_natively() {
     let wanted = ["claims", "type_errors"];

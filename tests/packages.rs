@@ -10,7 +10,7 @@ use brolga::{OptLevel, Options, Roots};
 
 const SOURCE: &str = include_str!("support/outlives.jlir");
 
-/// What the application is built against.
+/// The dependencies of the application.
 const LIBRARY: &str = "
 function scale(n::Int64)::Int64
 1 ─ %1 = Base.mul_int(n, 3)::Int64

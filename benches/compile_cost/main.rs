@@ -23,8 +23,8 @@ use std::path::Path;
 use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
 use brolga_codegen::compiled::MAX_GUARDED_FRAME_BYTES;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_codegen::translate::{TranslateOptions, Translator};
-use brolga_codegen::ways::{Route, Ways};
 use brolga_fuzz::shapes::{self, Shape};
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_func_in;
@@ -211,7 +211,7 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
                 &placed,
                 isa,
                 TranslateOptions::default(),
-                Ways { route: &|_| Route::Near, counter: None, is_profiled: false },
+                CallLinkage { call_kind: &|_| CallKind::Near, counter: None, is_profiled: false },
                 &mut clif,
             );
             lap();

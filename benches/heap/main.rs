@@ -262,7 +262,7 @@ fn polls() {
         (0..5).map(|_| timed()).fold(f64::INFINITY, f64::min)
     });
     println!(
-        "\nA loop of four operations: {:.2} ns a round with a poll in each, {:.2} without",
+        "\nA loop of four operations: {:.2} ns an iteration with a poll in each, {:.2} without",
         times[0], times[1]
     );
 }

@@ -135,7 +135,7 @@ struct Variant<'p> {
     heap: Option<Heap>,
 }
 
-/// Who makes the calls.
+/// The caller of the functions.
 enum By<'p> {
     Program(Evaluator<'p>),
     Session(Box<session::Evaluator<'p>>),
@@ -213,7 +213,7 @@ fn tiers(args: &Args, program: &Program) -> Result<Vec<Tier>, Stop> {
         let dylib = session.create_dylib("main").map_err(Stop::session)?;
         let read = dylib.read(source.name(), source.text().as_bytes()).map_err(Stop::session)?;
         // Nobody calls so often that the second tier comes.
-        let read = if is_first { read.tiered(u32::MAX).rounds(u32::MAX) } else { read.lazy() };
+        let read = if is_first { read.tiered(u32::MAX).iterations(u32::MAX) } else { read.lazy() };
         dylib.define(read).map_err(Stop::session)?;
         let module = Module::new(session.context().view());
         Ok(Tier { name, dylib, module })

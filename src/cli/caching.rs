@@ -27,7 +27,7 @@ pub(super) struct Caching {
 }
 
 impl Caching {
-    /// The cache, if one was asked for.
+    /// The cache, if requested.
     pub(super) fn open(&self) -> Result<Option<Arc<Cache>>, Stop> {
         let Some(path) = &self.cache else { return Ok(None) };
         let key = match &self.cache_key {

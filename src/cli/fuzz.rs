@@ -223,7 +223,7 @@ impl Worker {
         let (send, answers) = mpsc::channel();
         thread::spawn(move || {
             let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
-            // The job has gone if nobody listens.
+            // The job has gone if there is no listener.
             lines.map_while(Result::ok).try_for_each(|line| send.send(line))
         });
         let stderr = thread::spawn(move || {

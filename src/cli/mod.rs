@@ -101,7 +101,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
-    // The library writes what is left when the process ends, and tells nobody how that went.
+    // The library writes what is left when the process ends, and does not report errors.
     let done = done.and_then(|()| std::io::stdout().flush().map_err(|error| Stop::unwritten(&error)));
     match done {
         Ok(()) => ExitCode::SUCCESS,

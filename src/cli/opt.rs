@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Done {
     out(show_unit(&unit).to_string().trim_end())
 }
 
-/// Lets the loops of all functions be left. The questions whether to do so are answered by yes, so that the result runs.
+/// Lets the loops of all functions be left. The OSR checks are answered by yes, so that the result runs.
 fn leave_loops(module: &mut Module) -> Result<(), Stop> {
     let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     for id in all {

@@ -66,7 +66,7 @@ impl Flags {
         cx.with_clock(move || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Prints what was asked for about a run.
+    /// Prints the requested reports of a run.
     pub(crate) fn report(&self, report: &Report) {
         if self.time_passes {
             err(table(report).trim_end());

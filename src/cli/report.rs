@@ -143,7 +143,7 @@ pub(crate) fn out(text: impl Display) -> Result<(), Stop> {
     Ok(writeln!(anstream::stdout(), "{text}")?)
 }
 
-/// Writes something that is no result. When nobody can read that there is nobody to tell.
+/// Writes something that is no result. A failure to write is ignored.
 pub(crate) fn err(text: impl Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }

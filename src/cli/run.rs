@@ -69,7 +69,7 @@ pub(crate) struct Args {
 /// The call of a program for which none is named.
 const MAIN: &str = "main()";
 
-/// What a run tells about itself.
+/// The reports of a run.
 #[derive(Default)]
 struct Listeners {
     trace: Option<Arc<Trace>>,
@@ -88,7 +88,7 @@ impl Listeners {
         let mut all: Vec<Arc<dyn EventListener>> = another.into_iter().collect();
         all.extend(self.trace.clone().map(|trace| trace as Arc<dyn EventListener>));
         all.extend(self.statements.clone().map(|statements| statements as Arc<dyn EventListener>));
-        // The run time is new: nobody listens yet.
+        // The run time is new: there is no listener yet.
         let _is_first = match all.len() {
             0 => true,
             1 => runtime.events().listen(all.remove(0)),
@@ -96,7 +96,7 @@ impl Listeners {
         };
     }
 
-    /// Shows and writes what was asked for.
+    /// Shows and writes the requested reports.
     fn report(&self, args: &Args) -> Done {
         if let Some(trace) = &self.trace {
             if args.stats {
@@ -195,7 +195,7 @@ fn say_fuel(units: u64, fuel: &Fuel) {
     err(format!("fuel: {} of {units} units", units - fuel.left()));
 }
 
-/// What is run in a session.
+/// The input of a session.
 enum Source<'a> {
     /// A program, whose functions go to the second tier after so many calls.
     Text { name: &'a str, bytes: Vec<u8>, calls: u32 },

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use brolga::events::{Event, EventListener, Stage, Tier};
 
-/// What a statement begins with.
+/// The first token of a statement.
 const PRECOMPILE: &str = "precompile ";
 
 /// The functions that statements name; or the number of the line that is none.

@@ -218,7 +218,7 @@ fn callers_of_a_program_with_types_of_its_own_follow_a_redefinition() {
     }
 }
 
-/// A handle keeps what its code calls, in circles too, when nothing else does; with the last one all of it goes.
+/// A handle keeps what its code calls, in cycles too, when nothing else does; with the last one all of it goes.
 #[test]
 fn handles_keep_what_their_code_calls_and_nothing_else() {
     let session = session(Workers::Caller);

@@ -42,7 +42,7 @@ fn only_what_is_needed_is_compiled() {
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((1,)), Ok(2));
     assert_eq!(session.stats().compiled_functions, 1);
     assert_eq!(main.func::<(i64,), bool>("is_odd").unwrap().call((1001,)), Ok(true));
-    assert_eq!(session.stats().compiled_functions, 3, "functions in a circle are one unit");
+    assert_eq!(session.stats().compiled_functions, 3, "functions in a cycle are one unit");
     main.func::<(i64,), bool>("is_even(Int64)").unwrap();
     assert_eq!(session.stats().compiled_functions, 3);
 }
@@ -213,7 +213,7 @@ fn a_promise_that_needs_itself_is_an_error_and_what_does_without_is_there() {
         assert_eq!(told.lock().unwrap().drain(..).collect::<Vec<_>>(), [text]);
         for name in ["f", "g"] {
             let function = main.func::<(i64,), i64>(name).unwrap();
-            assert_eq!(function.call((3,)), Ok(6), "who was told of the circle did without");
+            assert_eq!(function.call((3,)), Ok(6), "who was told of the cycle did without");
         }
         assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
     }
@@ -438,10 +438,10 @@ fn members_of_an_archive_do_not_call_functions_of_programs() {
 }
 
 /// `isatty` calls `area` as a C function, whose member has an undefined `isatty`: this is none of the programs' functions, and so the
-/// circle is none.
+/// cycle is none.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn circles_through_members_of_an_archive_are_none() {
+fn cycles_through_members_of_an_archive_are_none() {
     let source = "low function isatty(n::i64)::i64\n\
         1 ─ %1 = $(Expr(:foreigncall, :(:area), i64, svec(i64), 0, :(:ccall), :(n)))::i64\n\
         └──      return %1\nend\n";

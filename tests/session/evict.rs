@@ -13,7 +13,7 @@ const COUNT: i64 = 100;
 /// Operations of each function, so that it has some hundred bytes of code.
 const SIZE: i64 = 60;
 
-/// A function that nothing makes smaller, in a loop that goes round twice.
+/// A function that nothing makes smaller, in a loop of two iterations.
 fn long(n: i64) -> String {
     let mut source = format!(
         "function f{n}(x::Int64)::Int64\n1 ─      goto #2\n2 ┄ %1 = φ (#1 => x, #2 => %{})::Int64\n\
@@ -129,7 +129,7 @@ fn what_is_called_all_the_time_stays() {
 }
 
 #[test]
-fn what_was_given_up_is_interpreted_again() {
+fn evicted_code_is_interpreted_again() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
     let main = session.create_dylib("main").unwrap();
     let source: String = (0..COUNT).map(long).collect();
@@ -159,7 +159,7 @@ fn driver() -> String {
 }
 
 #[test]
-fn code_is_given_up_under_a_frame_that_goes_on_to_call_it() {
+fn code_is_evicted_under_a_frame_that_calls_it_later() {
     let sum = |x: i64| (0..COUNT).fold(x, |sum, n| sum ^ expected(n, x));
     let driver = driver();
     for workers in [Workers::Caller, Workers::Pool(1)] {
@@ -175,7 +175,7 @@ fn code_is_given_up_under_a_frame_that_goes_on_to_call_it() {
 }
 
 #[test]
-fn threads_run_in_code_that_is_given_up() {
+fn threads_run_in_code_that_is_evicted() {
     let session = limited(Workers::Pool(2), Some(room_for(COUNT / 3)));
     let main = put(&session, Way::Tiered);
     thread::scope(|scope| {
@@ -197,7 +197,7 @@ fn threads_run_in_code_that_is_given_up() {
 
 /// The host asks for everything else while a frame of the function is there, which continues in code that was evicted.
 #[test]
-fn a_frame_goes_on_in_code_that_was_given_up() {
+fn a_frame_continues_in_evicted_code() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
     let main = put(&session, Way::Lazy);
     let (all, host) = (functions(&main), session.clone());
@@ -234,7 +234,7 @@ fn with_host(main: &Dylib, body: impl Fn(i64) -> i64 + Send + Sync + 'static) ->
     main.func("top").unwrap()
 }
 
-/// Who is short of room below compiled code does not wait for itself.
+/// A compile that is short of room below compiled code does not wait for itself.
 #[test]
 fn the_host_compiles_under_a_frame() {
     let limit = room_for(COUNT / 10);
@@ -319,7 +319,7 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
 
 /// A caller keeps what it was linked to, whatever becomes of the name; nobody could make it again.
 #[test]
-fn what_has_lost_its_name_is_not_given_up() {
+fn code_of_a_removed_name_is_not_evicted() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
     let main = put(&session, Way::Lazy);
     let top =

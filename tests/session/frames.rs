@@ -22,7 +22,7 @@ mutable struct Loose
 end
 ";
 
-/// Allocates an object in each round, which `look` is given; a holder lives through all of them. Gives the last sum, and what the
+/// Allocates an object in each iteration, which `look` is given; a holder lives through all of them. Gives the last sum, and what the
 /// holder has.
 const SPIN: &str = "\
 function spin(n::Int64)::Int64
@@ -116,7 +116,7 @@ fn put(dylib: &Dylib, source: &str, way: Way, again: bool) {
     let program = dylib.read("frames.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let program: Definitions = match way {
         Way::Lazy => program.lazy(),
-        Way::Tiered => program.tiered(1).rounds(2),
+        Way::Tiered => program.tiered(1).iterations(2),
         Way::Replaceable => program.replaceable(),
     };
     let done = if again { dylib.redefine(program).map(drop) } else { dylib.define(program) };

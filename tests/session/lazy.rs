@@ -111,7 +111,7 @@ fn only_what_is_replaceable_is_called_and_never_inlined() {
 }
 
 #[test]
-fn who_has_inlined_what_is_redefined_is_compiled_anew_and_the_session_says_why() {
+fn a_caller_that_inlined_a_redefined_function_is_recompiled_and_the_session_says_why() {
     for tiered in [false, true] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
@@ -172,7 +172,7 @@ fn what_a_function_was_before_does_not_come_back() {
 }
 
 #[test]
-fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
+fn a_caller_in_another_dylib_is_recompiled_as_long_as_the_types_fit() {
     for replaceable in [false, true] {
         let session = session(Workers::Pool(1));
         let library = session.create_dylib("library").unwrap();
@@ -205,7 +205,7 @@ fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
 }
 
 #[test]
-fn who_cannot_be_made_anew_at_once_is_at_the_next_call() {
+fn a_deferred_recompilation_happens_at_the_next_call() {
     let session = session(Workers::Caller);
     let library = session.create_dylib("library").unwrap();
     let main = session.create_dylib("main").unwrap();
@@ -230,7 +230,7 @@ fn who_cannot_be_made_anew_at_once_is_at_the_next_call() {
     assert_eq!(later, ["`top(Int64)` of `main`"]);
     library.redefine(base(20)).unwrap();
     assert_eq!(top.call((1,)), Ok(42));
-    // Who does not fit keeps what it has, and is named.
+    // A caller that does not fit keeps its code, and is named.
     let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
     let redefined = library.redefine(library.read("b.jlir", float.as_bytes()).unwrap()).unwrap();
     assert_eq!(redefined.later, []);

@@ -17,7 +17,7 @@ const NEVER: u32 = u32::MAX;
 
 fn tiered(dylib: &Dylib, source: &str, rounds: u32) {
     let program = dylib.read("loops.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    dylib.define(program.tiered(NEVER).rounds(rounds)).unwrap_or_else(|error| panic!("{error}"));
+    dylib.define(program.tiered(NEVER).iterations(rounds)).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Counts rounds in memory until somebody writes something else than 0.
@@ -233,7 +233,7 @@ fn a_loop_reads_global_variables_that_others_assign() {
     for is_replaceable in [false, true] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
-        let program = main.read("global.jlir", GLOBAL.as_bytes()).unwrap().tiered(NEVER).rounds(NEVER);
+        let program = main.read("global.jlir", GLOBAL.as_bytes()).unwrap().tiered(NEVER).iterations(NEVER);
         main.define(if is_replaceable { program.replaceable() } else { program }).unwrap();
         let assign = main.func::<(i64,), i64>("assign").unwrap();
         let sum = main.func::<(i64,), i64>("sum").unwrap();

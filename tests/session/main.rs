@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `circles` | eager functions of different programs that call each other |
+//! | `cycles` | eager functions of different programs that call each other |
 //! | `define` | definitions, look-ups, what programs see of each other |
 //! | `evict` | limits of memory for code |
 //! | `failure` | errors with their causes |
@@ -20,13 +20,13 @@
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
-//! | `tombs` | what is removed under those who were linked to it |
+//! | `removal` | what is removed under those who were linked to it |
 //! | `values` | function values that one definition gives another |
 //! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 
 mod archives;
 mod change;
-mod circles;
+mod cycles;
 mod define;
 mod evict;
 mod failure;
@@ -41,11 +41,11 @@ mod operators;
 mod orc;
 mod order;
 mod profile;
+mod removal;
 mod shared;
 mod stress;
 mod threads;
 mod tiers;
-mod tombs;
 mod values;
 mod worlds;
 

@@ -34,7 +34,7 @@ fn put(dylib: &Dylib, source: &str, again: bool) {
 }
 
 #[test]
-fn who_has_been_led_to_methods_is_compiled_anew_when_there_are_others() {
+fn a_caller_bound_to_methods_is_recompiled_when_there_are_others() {
     for elsewhere in [false, true] {
         let session = session(Workers::Pool(1));
         let library = session.create_dylib("library").unwrap();

@@ -90,7 +90,7 @@ fn what_finalisers_throw_when_an_opening_is_taken_back_is_told() {
 }
 
 #[test]
-fn an_initialiser_that_failed_runs_when_its_function_is_defined_anew() {
+fn an_initialiser_that_failed_runs_when_its_function_is_redefined() {
     for workers in [Workers::Caller, Workers::Pool(2)] {
         let session = session(workers);
         let main = session.create_dylib("main").unwrap();
@@ -196,7 +196,7 @@ fn who_opens_what_another_thread_opens_waits_for_it() {
             thread::yield_now();
             second.is_finished()
         });
-        // Who waits holds no collection up.
+        // A waiting thread holds up no collection.
         session.runtime().enter(|scope| scope.collect()).unwrap();
         GOES_ON.store(true, Ordering::SeqCst);
         assert!(!is_early, "the initialiser had not run");

@@ -10,7 +10,7 @@ use brolga_fuzz::dynamic;
 
 use super::session;
 
-/// A loop over `Any`, whose sum and step are what they are at run time. Each round calls the host.
+/// A loop over `Any`, whose sum and step are what they are at run time. Each iteration calls the host.
 const LOOP: &str = "
 struct Meters
     v::Int64
@@ -55,7 +55,7 @@ fn generated_operators_agree_in_every_tier() {
         let session = Session::new(Options::new().opt_level(OptLevel::O2), Workers::Caller).unwrap();
         let dylib = session.create_dylib("main").unwrap();
         let read = dylib.read("dynamic", text.as_bytes()).unwrap_or_else(|error| panic!("{seed}: {error}"));
-        dylib.define(read.tiered(6).rounds(3)).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        dylib.define(read.tiered(6).iterations(3)).unwrap_or_else(|error| panic!("{seed}: {error}"));
         let names = Module::new(session.context().view());
         let mut evaluator = Evaluator::new(&dylib, &names);
         // Twice over: the second time every type comes to code that was made for others.
@@ -111,7 +111,7 @@ fn sums(tiered: bool) -> Vec<i64> {
 
 fn define(dylib: &Dylib, text: &str, tiered: bool) {
     let program = dylib.read("operators", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    let program = if tiered { program.tiered(2).rounds(3) } else { program };
+    let program = if tiered { program.tiered(2).iterations(3) } else { program };
     dylib.define(program).unwrap_or_else(|error| panic!("{error}"));
 }
 

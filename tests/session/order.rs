@@ -261,7 +261,7 @@ fn what_is_defined_just_behind_a_removal_is_noted() {
 }
 
 #[test]
-fn who_is_to_be_made_anew_and_does_not_fit_any_more_throws() {
+fn a_caller_that_no_longer_fits_throws_when_it_is_recompiled() {
     let (_session, library, main) = two_dylibs(Workers::Caller);
     super::define(&library, &adds("eager", 0));
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();

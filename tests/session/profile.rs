@@ -1,7 +1,7 @@
 //! Functions of two tiers whose second is made for what the first has seen.
 
 use brolga::ir::Op;
-use brolga::ir::odds::{Hint, Site};
+use brolga::ir::hints::{Hint, Site};
 use brolga::session::Dylib;
 use brolga::{Program, Session, TypedFunc, Workers};
 
@@ -113,7 +113,7 @@ fn a_method_that_was_guessed_does_not_come_in_if_a_hint_forbids_it() {
 }
 
 #[test]
-fn a_method_that_was_guessed_and_is_defined_anew_is_called_anew() {
+fn a_redefined_guessed_method_recompiles_its_caller() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     tiered(&main, PROGRAM, true);
@@ -125,8 +125,8 @@ fn a_method_that_was_guessed_and_is_defined_anew_is_called_anew() {
     let program = main.read("again.jlir", again.as_bytes()).unwrap();
     main.redefine(program.tiered(CALLS)).unwrap();
     assert_eq!((top.call((5,)), top.call((-1,))), (Ok(12), Ok(1000)));
-    let given_up: Vec<String> = session.take_invalidations().iter().map(ToString::to_string).collect();
-    assert_eq!(given_up, ["`top(Int64)` of `main` depends on `area(Int64)`, which was defined"]);
+    let invalidated: Vec<String> = session.take_invalidations().iter().map(ToString::to_string).collect();
+    assert_eq!(invalidated, ["`top(Int64)` of `main` depends on `area(Int64)`, which was defined"]);
     // It begins in the first tier, and with a new profile.
     for n in 0..=i64::from(CALLS) {
         assert_eq!(top.call((n,)), Ok(n + 7));

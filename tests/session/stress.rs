@@ -37,12 +37,12 @@ struct Memory {
     mappings: usize,
     /// The chunks of the run time's heap.
     heap_kib: usize,
-    /// What the allocator has, where it says so.
+    /// Bytes in the allocator, where it reports them.
     arenas: Option<Arenas>,
 }
 
 impl Memory {
-    /// What is resident beside the heap and the arenas, if that is known. A chunk of the heap may not have been touched.
+    /// Resident bytes beside the heap and the arenas, if known. A chunk of the heap may not have been touched.
     fn others_kib(&self) -> Option<usize> {
         let Arenas { used, free } = self.arenas?;
         Some(self.resident_kib.saturating_sub(self.heap_kib + (used + free) / 1024))

@@ -196,7 +196,7 @@ fn a_session_may_go_in_a_heap_that_its_workers_need() {
             });
             left.send(in_heap).unwrap();
         });
-        // Who has not come by then never will.
+        // A later arrival never comes.
         let long = Duration::from_secs(60);
         assert_eq!(has_left.recv_timeout(long), Ok(Ok(())), "lent: {is_lent}");
         assert_eq!(ended.recv_timeout(long), Ok(()));

@@ -84,7 +84,7 @@ fn a_function_may_have_one_tier_after_it_had_two() {
     assert_eq!(session.linking().check(), Ok(()));
 }
 
-/// Counts down, and asks the host in every round.
+/// Counts down, and asks the host in every iteration.
 const DOWN: &str = "\
 function down(n::Int64)::Int64
 1 ─ %1 = Base.eq_int(n, 0)::Bool
@@ -179,7 +179,7 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
         assert_eq!(cold.call((n, 3.0, by)).is_ok(), by != 0);
         assert!(session.stats().compiled_functions > before);
     }
-    // Rounds of loops count: some calls that go round often are enough.
+    // Iterations of loops count: some calls with many of them are enough.
     session.optimize_hot();
     let program = main.read("cold.jlir", COLD.as_bytes()).unwrap();
     main.redefine(program.tiered(CALLS).interpreted(1000)).unwrap();

@@ -31,7 +31,7 @@ fn defined_as(program: Definitions<'static>, kind: Kind) -> Definitions<'static>
     match kind {
         Kind::Eager => program,
         Kind::Lazy => program.lazy(),
-        Kind::Tiered => program.tiered(2).rounds(3),
+        Kind::Tiered => program.tiered(2).iterations(3),
         Kind::Interpreted => program.tiered(40).interpreted(20),
         Kind::Replaceable => program.replaceable(),
     }

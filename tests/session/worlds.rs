@@ -108,7 +108,7 @@ fn as_kind<'t>(program: Definitions<'t>, kind: Kind) -> Definitions<'t> {
     match kind {
         Kind::Eager => program,
         Kind::Lazy => program.lazy(),
-        Kind::Tiered => program.tiered(2).rounds(3),
+        Kind::Tiered => program.tiered(2).iterations(3),
         Kind::Interpreted => program.tiered(40).interpreted(20),
         Kind::Replaceable => program.replaceable(),
     }

@@ -46,7 +46,7 @@ pub(crate) fn all_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// What the system's allocator has from the system, in all its arenas, in bytes.
+/// Bytes that the system's allocator holds in all its arenas.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "not all tests that count ask for it")]
 pub(crate) struct Arenas {

@@ -248,7 +248,7 @@ impl Row {
         }
     }
 
-    /// `i = 1; while i <= length(a) … i += 1 end`, the length asked for in every round.
+    /// `i = 1; while i <= length(a) … i += 1 end`, the length asked for in every iteration.
     fn while_loop(self) -> String {
         let mut text = "1 ─ goto #2\n".to_owned();
         text += "2 ┄ %i = φ (#1 => 1, #4 => %next)::Int64\n";
@@ -303,7 +303,7 @@ impl Row {
         text + &self.ends("13", "12", "%r")
     }
 
-    /// `for (i, e) in enumerate(a)`: the first element is read in front of the loop, the next one at the end of a round.
+    /// `for (i, e) in enumerate(a)`: the first element is read in front of the loop, the next one at the end of an iteration.
     fn iterate_loop(self) -> String {
         let unchecked = Row { checked: false, ..self };
         let test = |text: &mut String, at: &str, name: &str| {

@@ -20,7 +20,7 @@
 //!
 //! The list of types ends with those that the writer wants to know again. It is left out where there are none; the module in front of it is empty.
 //!
-//! **Reading** is bounds-checked like that of images, and gives an error for malformed input. It cannot tell what machine code does: whoever reads has to know that the bytes are those that
+//! **Reading** is bounds-checked like that of images, and gives an error for malformed input. It cannot tell what machine code does: the reader has to know that the bytes are those that
 //! were written (the seal of a cache's entry).
 
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use brolga_aot::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};
 use brolga_codegen::compile::{CompileOptions, Compiler};
 use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::linkage::CallLinkage;
 use brolga_codegen::translate::{TranslateOptions, Translator};
-use brolga_codegen::ways::Ways;
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::intrinsic::Intrinsic;
@@ -59,8 +59,9 @@ fn compiled(isa: &HostIsa) -> (CompiledFunction, Constants) {
     f.append_inst(ret, block);
 
     let mut clif = Function::new();
-    let made =
-        Translator::new().translate(&cx, &f, isa, TranslateOptions::default(), Ways::FAR, &mut clif).unwrap();
+    let made = Translator::new()
+        .translate(&cx, &f, isa, TranslateOptions::default(), CallLinkage::FAR, &mut clif)
+        .unwrap();
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     let code = Compiler::default().compile("everything()", &mut clif, made.symbols, isa, options).unwrap();
     (code, made.data)

@@ -24,7 +24,7 @@
 //! | `redis_store` | `RedisStore`, behind the feature `redis` |
 //! | `object_store` | `ObjectStore`, behind the feature `opendal` |
 //!
-//! **What is in an entry** nobody here knows: it is bytes that were compiled elsewhere. It must be safe to run what somebody with the key has written,
+//! **Contents of an entry** are opaque here: bytes that were compiled elsewhere. It must be safe to run what somebody with the key has written,
 //! and nothing else is given out: an entry that is damaged, was sealed with another key, or lies under another name is as if it were not there.
 //!
 //! **Errors.** No store can make a compilation fail. An error is counted, and costs the time until it came.

@@ -33,7 +33,7 @@ impl fmt::Debug for EntryName {
     }
 }
 
-/// Why a store did not do what it was asked for. Nobody's compilation fails for it.
+/// A failed request to a store. No compilation fails for it.
 #[derive(thiserror::Error, Debug)]
 #[error("{store}: {reason}")]
 pub struct StoreError {
@@ -86,16 +86,16 @@ pub trait CacheStore: Send + Sync {
     /// The entry of this name; none if there is none.
     ///
     /// # Errors
-    /// The store cannot say. It is asked less often from then on.
+    /// The store cannot say. It gets fewer requests from then on.
     fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Keeps an entry, in place of any other of its name. Readers find the old entry or the new one.
     ///
     /// # Errors
-    /// The store does not keep it. It is asked less often from then on.
+    /// The store does not keep it. It gets fewer requests from then on.
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError>;
 
-    /// How many errors it has had that it did not give: those of one of two stores, while the other one did what was asked for.
+    /// How many errors it has had that it did not give: those of one of two stores, while the other one served the request.
     fn hidden_errors(&self) -> u64 {
         0
     }

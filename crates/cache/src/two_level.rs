@@ -5,7 +5,7 @@
 //! | read | asked first | asked if that has nothing or fails; what it has is written to the near one |
 //! | write | written | written |
 //!
-//! Either may fail while the other does what was asked for; then the error is counted, and not given. Each is left alone after some errors in a row
+//! Either may fail while the other serves the request; then the error is counted, and not given. Each is left alone after some errors in a row
 //! (`breaker.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
@@ -126,7 +126,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    /// A store that can be broken, and counts what it is asked for.
+    /// A store that can be broken, and counts its requests.
     #[derive(Default)]
     struct Breakable {
         entries: Mutex<BTreeMap<EntryName, Vec<u8>>>,

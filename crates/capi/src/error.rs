@@ -16,7 +16,7 @@ pub enum BrolgaCode {
     Argument = 1,
     /// The program is broken, too large, or asks for what is not there.
     Program = 2,
-    /// There is no such function, it has another type, or the session refuses what was asked for.
+    /// There is no such function, it has another type, or the session refuses the request.
     Lookup = 3,
     /// The called function threw; `brolga_error_exception` names the exception.
     Exception = 4,
@@ -68,7 +68,7 @@ impl BrolgaError {
 
 /// Runs the body of a function of the API. The message of a panic, which is a defect, becomes an error.
 pub(crate) fn fenced(body: impl FnOnce() -> Result<(), BrolgaError>) -> Option<Box<BrolgaError>> {
-    // Whatever a panic leaves half done is behind locks that take that into account, or belongs to the call alone.
+    // State that a panic leaves half done is behind locks that expect this, or belongs to the call alone.
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return None,
         Ok(Err(error)) => error,

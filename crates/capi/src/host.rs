@@ -110,7 +110,7 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
     free: BrolgaFreeFn,
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
-        // Whatever fails from here on, `free` is called.
+        // On any failure from here on, `free` is called.
         let owned = Owned { data, free };
         let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
         // SAFETY: by the contract.

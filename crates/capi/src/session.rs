@@ -34,7 +34,7 @@ pub enum BrolgaMode {
     Eager = 0,
     /// When they are called first.
     Lazy = 1,
-    /// As lazy ones, fast at first, and well when they have been called a thousand times or go round for long.
+    /// As lazy ones, fast at first, and well when they have been called a thousand times or iterate for long.
     Tiered = 2,
     /// As lazy ones; a redefinition also reaches callers that run.
     Replaceable = 3,

@@ -17,7 +17,7 @@ use brolga_ir::heap_abi::{HeapAbi, SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 
 use crate::routines::ROUTINES;
 use crate::sig::MAX_RESULT_WORDS;
-use crate::{thread, ways};
+use crate::{linkage, thread};
 
 /// Counts changes of conventions that no number here shows.
 pub const REVISION: u64 = 1;
@@ -35,8 +35,8 @@ pub fn abi_id(heap: &HeapAbi, objects: &[usize]) -> u64 {
         thread::LINE_MULTIPLIER,
         thread::LINE_MASK,
         thread::TAG_BITS.cast_unsigned(),
-        ways::SAMPLES,
-        ways::SEEN_OPERANDS as u64,
+        linkage::SAMPLES,
+        linkage::SEEN_OPERANDS as u64,
         MAX_RESULT_WORDS as u64,
         SMALLEST_INT.cast_unsigned(),
         SMALL_INTS as u64,
@@ -64,7 +64,7 @@ const THREAD: &[i32] = &[
     thread::THREAD_STACK_LIMIT,
     thread::THREAD_POLL,
     thread::THREAD_LAZY,
-    thread::THREAD_LINES,
+    thread::THREAD_INLINE_CACHE,
     thread::THREAD_GC_STACK,
     thread::THREAD_EXIT_FP,
     thread::THREAD_EXIT_PC,
@@ -79,10 +79,10 @@ const THREAD: &[i32] = &[
     thread::ENTRY_EXIT_PC,
     thread::ENTRY_PREVIOUS,
     thread::ENTRY_BYTES.cast_signed(),
-    thread::LINES_STAMP,
-    thread::LINES_TABLE,
+    thread::INLINE_CACHE_STAMP,
+    thread::INLINE_CACHE_TABLE,
     thread::METHODS_IDENTITY,
-    thread::LINES_FIRST,
+    thread::INLINE_CACHE_FIRST,
     thread::LINE_ADDRESS,
     thread::LINE_TAGS,
     thread::LINE_ROTATE.cast_signed(),

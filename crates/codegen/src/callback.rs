@@ -28,8 +28,8 @@ use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
 use crate::entry::{compile_entry, entry_function};
 use crate::isa::{HostIsa, Tier};
+use crate::linkage::CallKind;
 use crate::sig::{Abi, Signature, spare_param, word_offsets};
-use crate::ways::Route;
 
 /// The routine that calls compiled code for C. Not 0: it threw.
 pub const CALLBACK: &str = "brolga_callback";
@@ -49,11 +49,11 @@ pub fn callback_name(name: &str) -> String {
 pub fn compile_callback(
     name: &str,
     signature: &Signature,
-    route: Route,
+    call_kind: CallKind,
     isa: &HostIsa,
 ) -> Result<[CompiledFunction; 2], CompileError> {
     let entry = compile_entry(&entry_name(name), entry_function(signature, isa), isa)?;
-    Ok([compile_for_c(name, signature, route, isa)?, entry])
+    Ok([compile_for_c(name, signature, call_kind, isa)?, entry])
 }
 
 /// The code by which C calls a function through its word. It refers to an entry trampoline of the signature by a function's name.
@@ -62,7 +62,7 @@ pub fn compile_c_entry(
     signature: &Signature,
     isa: &HostIsa,
 ) -> Result<CompiledFunction, CompileError> {
-    compile_for_c(name, signature, Route::Slot, isa)
+    compile_for_c(name, signature, CallKind::Cell, isa)
 }
 
 fn entry_name(name: &str) -> String {
@@ -72,12 +72,12 @@ fn entry_name(name: &str) -> String {
 fn compile_for_c(
     name: &str,
     signature: &Signature,
-    route: Route,
+    call_kind: CallKind,
     isa: &HostIsa,
 ) -> Result<CompiledFunction, CompileError> {
-    let callee = match route {
-        Route::Slot => Symbol::Slot(name.to_owned()),
-        Route::Near | Route::Far | Route::Question => Symbol::Function(name.to_owned()),
+    let callee = match call_kind {
+        CallKind::Cell => Symbol::Slot(name.to_owned()),
+        CallKind::Near | CallKind::Far | CallKind::OsrCheck => Symbol::Function(name.to_owned()),
     };
     let symbols = vec![
         Symbol::Routine(CALLBACK.to_owned()),
@@ -86,14 +86,14 @@ fn compile_for_c(
         Symbol::Function(entry_name(name)),
         callee.clone(),
     ];
-    let mut func = callback_function(signature, route, isa);
+    let mut func = callback_function(signature, call_kind, isa);
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     let mut entry = Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)?;
     c_header::put(&mut entry, signature, &callee);
     Ok(entry)
 }
 
-fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Function {
+fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) -> Function {
     let mut func = Function::new();
     let mut own = ClifSignature::new(isa.host_call_conv());
     own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
@@ -126,9 +126,9 @@ fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Func
         b.ins().func_addr(types::I64, function)
     };
     let [runtime, methods, trampoline] = [1, 2, 3].map(|index| address(&mut b, index));
-    let callee = match route {
-        Route::Slot => slot(&mut b, 4),
-        Route::Near | Route::Far | Route::Question => address(&mut b, 4),
+    let callee = match call_kind {
+        CallKind::Cell => slot(&mut b, 4),
+        CallKind::Near | CallKind::Far | CallKind::OsrCheck => address(&mut b, 4),
     };
     let routine = import(&mut b, isa, 0, 6);
     b.ins().call(routine, &[runtime, methods, trampoline, callee, args, results]);

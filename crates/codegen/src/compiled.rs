@@ -30,11 +30,11 @@ pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
 pub enum Symbol {
     /// A compiled function, by its deterministic name.
     Function(String),
-    /// The word that holds the address of a compiled function's present code (`ways.rs`), by the function's name.
+    /// The word that holds the address of a compiled function's present code (`linkage.rs`), by the function's name.
     Slot(String),
-    /// The word in which a compiled function counts its entries (`ways.rs`), by the function's name.
+    /// The word in which a compiled function counts its entries (`linkage.rs`), by the function's name.
     Counter(String),
-    /// The cells in which a first tier counts for its profile (`ways.rs`).
+    /// The cells in which a first tier counts for its profile (`linkage.rs`).
     Cells,
     /// The table of methods in which calls look that begin in the unit, by its address.
     Methods,
@@ -267,7 +267,7 @@ pub struct CompiledFunction {
     pub variables: Vec<Variable>,
     /// The code generator.
     pub made_by: MadeBy,
-    /// The listing of the machine code, when it was asked for.
+    /// The listing of the machine code, if requested.
     pub listing: Option<String>,
 }
 

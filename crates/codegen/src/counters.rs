@@ -11,7 +11,7 @@
 //!
 //! The mid-end makes an addition of a constant again in each block that uses it, and compares `x` with `y` where it is told to compare `x + 1` with
 //! `y + 1`. Behind a loop both need the old value of the counter, which then lives as long as the next one. The two cannot share a register:
-//! each round ends with a move and a jump of its own. So the uses of the old value that the next one reaches are written in terms of the next value,
+//! each iteration ends with a move and a jump of its own. So the uses of the old value that the next one reaches are written in terms of the next value,
 //! after the mid-end and in front of the register allocator.
 //!
 //! A *counter* is a parameter of a loop's head to which a block of the loop passes its sum with a constant, the *next value*. Phases for each: move the

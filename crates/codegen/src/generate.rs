@@ -17,9 +17,9 @@ use crate::compile::{CompileError, CompileOptions, Compiler, Limits, Step, Steps
 use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
+use crate::linkage::CallLinkage;
 use crate::translate::{TranslateError, TranslateOptions, Translator};
 use crate::variables::{kept, variables};
-use crate::ways::Ways;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]
@@ -41,7 +41,7 @@ pub struct Generated {
     pub body: Option<CompiledFunction>,
     /// Constant bytes that it refers to, under their symbols.
     pub constants: Vec<(Symbol, Box<[u8]>)>,
-    /// Cranelift's IR as text, when a listing was asked for.
+    /// Cranelift's IR as text, if a listing was requested.
     pub clif: Option<String>,
 }
 
@@ -65,16 +65,16 @@ impl Generator {
         Generator { translator: Translator::new(), compiler: Compiler::new(limits), clif: Function::new() }
     }
 
-    /// Generates code for a verified low function. `ways` says how it reaches what is compiled apart from it.
+    /// Generates code for a verified low function. `linkage` says how it reaches what is compiled apart from it.
     pub fn generate(
         &mut self,
         cx: &Context,
         func: &Func,
         isa: &HostIsa,
         options: CompileOptions,
-        ways: Ways<'_>,
+        linkage: CallLinkage<'_>,
     ) -> Result<Generated, GenerateError> {
-        self.generate_in_steps(cx, func, isa, options, ways, &mut |_| ControlFlow::Continue(()))
+        self.generate_in_steps(cx, func, isa, options, linkage, &mut |_| ControlFlow::Continue(()))
     }
 
     /// The same; `reached` hears of each step, and may end the generation there ([`CompileError::Stopped`]).
@@ -84,7 +84,7 @@ impl Generator {
         func: &Func,
         isa: &HostIsa,
         options: CompileOptions,
-        ways: Ways<'_>,
+        linkage: CallLinkage<'_>,
         reached: &mut Steps<'_>,
     ) -> Result<Generated, GenerateError> {
         self.forget_size(func);
@@ -96,7 +96,7 @@ impl Generator {
             keep_variables: !is_optimised,
             ..TranslateOptions::default()
         };
-        let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;
+        let translated = self.translator.translate(cx, func, isa, translate, linkage, &mut self.clif)?;
         let name = cx.names.text(func.name);
         if reached(Step::Translated).is_break() {
             return Err(CompileError::Stopped { name: name.to_owned() }.into());

@@ -184,7 +184,7 @@ impl HostIsa {
         self.baseline.default_call_conv()
     }
 
-    /// Whether the code is for object files: then the system's linker answers for C functions, and nobody fills in the addresses of labels.
+    /// Whether the code is for object files: then the system's linker answers for C functions, and no loader fills in the addresses of labels.
     pub fn is_for_objects(&self) -> bool {
         self.position == Position::Object
     }

@@ -25,7 +25,7 @@
 //! The arguments that came on the stack stay there, the hidden result pointer is an argument like others, and results pass by: the
 //! code returns to the caller of the stub.
 //!
-//! Cost: a function is called through it once, or until somebody has compiled it. Beside the routine about 20 instructions.
+//! Cost: a function is called through it once, or until it is compiled. Beside the routine about 20 instructions.
 
 use cranelift_codegen::ir::{
     AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,

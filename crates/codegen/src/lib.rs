@@ -14,6 +14,7 @@ pub mod generate;
 mod guard;
 pub mod isa;
 pub mod lazy;
+pub mod linkage;
 pub mod routines;
 pub mod same_type;
 pub mod sig;
@@ -22,7 +23,6 @@ pub mod target;
 pub mod thread;
 pub mod translate;
 mod variables;
-pub mod ways;
 
 /// The version of Cranelift, on which code depends.
 pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;

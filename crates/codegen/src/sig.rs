@@ -144,7 +144,7 @@ impl Signature {
     }
 }
 
-/// In front of which parameter of a function of C belongs one more, an `i64` that nobody reads.
+/// In front of which parameter of a function of C belongs one more, an `i64` that no code reads.
 ///
 /// On aarch64 an `i128` for which one register is left goes to memory, and so do all integers behind it. Cranelift would give that register
 /// to the next of them, so the additional parameter takes it away.

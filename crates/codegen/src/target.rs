@@ -177,7 +177,7 @@ pub enum TargetError {
 /// Reads a list of targets.
 ///
 /// # Errors
-/// The text is not of the form above, or names a processor or feature that nobody knows.
+/// The text is not of the form above, or names a processor or feature that is unknown.
 pub fn parse(text: &str) -> Result<Vec<Target>, TargetError> {
     let mut targets: Vec<Target> = Vec::new();
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
@@ -223,7 +223,7 @@ fn parse_one(text: &str, index: usize) -> Result<Target, TargetError> {
     Ok(target)
 }
 
-/// Cranelift's name of a feature without `has_`; `Some(None)` for one that no code uses, `None` for one that nobody knows.
+/// Cranelift's name of a feature without `has_`; `Some(None)` for one that no code uses, `None` for one that is unknown.
 fn known_feature(name: &str) -> Result<Option<Option<String>>, IsaError> {
     let name = RENAMED.iter().find(|(known, _)| *known == name).map_or(name, |(_, ours)| ours);
     if feature_settings()?.iter().any(|known| known.strip_prefix("has_") == Some(name)) {

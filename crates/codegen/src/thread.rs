@@ -6,9 +6,9 @@
 //! ```text
 //!   thread +0   handler      innermost handler record, never null inside compiled code
 //!          +8   stack_limit  lowest stack pointer that a frame may have
-//!          +16  poll         not 0: somebody wants this thread at a safepoint
+//!          +16  poll         not 0: this thread is requested at a safepoint
 //!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
-//!          +32  lines        where dynamic calls go
+//!          +32  inline_cache where dynamic calls go
 //!          +40  gc_stack     innermost GC frame; root placement has the words behind it from the heap
 //!          +48  exit_fp      frame pointer of the compiled code that called out last
 //!          +56  exit_pc      the address that this call returns to
@@ -43,8 +43,8 @@
 //! the way out (`Handler::unlink`). On the exceptional way the record has been taken out already.
 //!
 //! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or runs time routines.
-//! The stack pointer it looks at is that of the frame already made. Whatever such a function calls without a check (a leaf,
-//! a routine) finds the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
+//! The stack pointer it looks at is that of the frame already made. Functions that it calls without a check (a leaf,
+//! a routine) find the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
 //!
 //! **Poll.** The load is atomic because Cranelift deletes a plain one that it believes redundant.
 //!
@@ -70,8 +70,8 @@ pub const THREAD_POLL: i32 = 16;
 
 /// Offset of the word in which a stub says what it stands for.
 pub const THREAD_LAZY: i32 = 24;
-/// Offset of the address of the lines for dynamic calls in the thread structure.
-pub const THREAD_LINES: i32 = 32;
+/// Offset of the address of the global inline cache in the thread structure.
+pub const THREAD_INLINE_CACHE: i32 = 32;
 /// Offset of the innermost GC frame in the thread structure.
 pub const THREAD_GC_STACK: i32 = 40;
 
@@ -104,14 +104,14 @@ pub const ENTRY_EXIT_PC: i32 = 40;
 pub const ENTRY_PREVIOUS: i32 = 48;
 /// Size of an entry record.
 pub const ENTRY_BYTES: u32 = 56;
-/// Offset of the stamp that lines begin with in the thread's world.
-pub const LINES_STAMP: i32 = 0;
+/// Offset of the stamp that lines of the global inline cache begin with in the thread's world.
+pub const INLINE_CACHE_STAMP: i32 = 0;
 /// Offset of the identity of the table that calls look in, which is 0 outside of all worlds.
-pub const LINES_TABLE: i32 = 8;
+pub const INLINE_CACHE_TABLE: i32 = 8;
 /// Offset of its identity in a table of methods.
 pub const METHODS_IDENTITY: i32 = 0;
 /// Offset of the first line.
-pub const LINES_FIRST: i32 = 64;
+pub const INLINE_CACHE_FIRST: i32 = 64;
 /// Offset of the entry's address in a line.
 pub const LINE_ADDRESS: i32 = 8;
 /// Offset of the first tag in a line.
@@ -154,7 +154,7 @@ pub fn check_stack(b: &mut FunctionBuilder<'_>, thread: Value, overflow: Block) 
     b.switch_to_block(go_on);
 }
 
-/// Branches to `slow` when somebody wants this thread at a safepoint, and continues in `go_on` otherwise. `slow` calls
+/// Branches to `slow` when this thread is requested at a safepoint, and continues in `go_on` otherwise. `slow` calls
 /// `brolga_safepoint` and should be cold.
 pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Block) {
     let address = b.ins().iadd_imm_s(thread, i64::from(THREAD_POLL));
@@ -248,7 +248,7 @@ impl Handler {
     }
 
     /// Stores what linking would store each time, at a place that all linking comes behind. In a function the record that was innermost
-    /// before is always the same one: whoever links another takes it out before the function continues.
+    /// before is always the same one: code that links another record removes it before the function continues.
     pub fn fill(&mut self, b: &mut FunctionBuilder<'_>, thread: Value) {
         self.store_common(b, thread);
         self.is_filled = true;

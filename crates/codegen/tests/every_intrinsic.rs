@@ -5,8 +5,8 @@
 
 use brolga_codegen::compile::{CompileOptions, Compiler};
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::linkage::CallLinkage;
 use brolga_codegen::translate::{TranslateError, TranslateOptions, Translator};
-use brolga_codegen::ways::Ways;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::{Context, Func, Level, LowType, Op, Param, Signature, Type};
 use cranelift_codegen::ir::Function;
@@ -85,7 +85,7 @@ fn every_scalar_intrinsic_compiles_at_every_width() {
             for tier in [Tier::Baseline, Tier::Optimised] {
                 let options =
                     TranslateOptions { order_branches: tier == Tier::Optimised, ..Default::default() };
-                let made = translator.translate(&cx, &func, &isa, options, Ways::FAR, &mut clif);
+                let made = translator.translate(&cx, &func, &isa, options, CallLinkage::FAR, &mut clif);
                 let made = made.unwrap_or_else(|e| panic!("{op} {args:?}: {e}"));
                 let options = CompileOptions { tier, listing: false };
                 let code = compiler.compile(op.name(), &mut clif, made.symbols, &isa, options);
@@ -106,7 +106,7 @@ fn wrong_types_are_refused_and_the_translator_goes_on() {
     let mut clif = Function::new();
     let mut translate = |args: &[LowType], results: &[LowType]| {
         let func = function(&cx, Intrinsic::AddInt, args, results);
-        translator.translate(&cx, &func, &isa, TranslateOptions::default(), Ways::FAR, &mut clif)
+        translator.translate(&cx, &func, &isa, TranslateOptions::default(), CallLinkage::FAR, &mut clif)
     };
     let bad = translate(&[LowType::I64, LowType::I32], &[LowType::I64]).unwrap_err();
     assert!(matches!(bad, TranslateError::Types { .. }), "{bad}");

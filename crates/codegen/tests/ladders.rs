@@ -1,9 +1,9 @@
-//! Which chains of comparisons become tables of jumps. What the code does is checked by `tests/objects/ladders.jlir` of the root package.
+//! Which chains of comparisons become tables of jumps. The results of the code are checked by `tests/objects/ladders.jlir` of the root package.
 
 use brolga_codegen::compile::{CompileOptions, Compiler};
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::linkage::CallLinkage;
 use brolga_codegen::translate::{TranslateOptions, Translator};
-use brolga_codegen::ways::Ways;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::{Context, text};
 use cranelift_codegen::ir::Function;
@@ -40,7 +40,7 @@ fn tables(program: &str) -> (usize, usize) {
     let count = |tier| {
         let mut clif = Function::new();
         let options = TranslateOptions { order_branches: tier == Tier::Optimised, ..Default::default() };
-        let made = Translator::new().translate(&module.cx, func, &isa, options, Ways::FAR, &mut clif);
+        let made = Translator::new().translate(&module.cx, func, &isa, options, CallLinkage::FAR, &mut clif);
         let made = made.unwrap_or_else(|e| panic!("{program}\n{e}"));
         let tables = clif.display().to_string().matches("br_table").count();
         let options = CompileOptions { tier, listing: false };

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
+use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::FunctionType;
-use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::Signature;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Name, Type};
@@ -62,19 +62,19 @@ impl Declared {
         declared_type(&self.cx, symbol.to_owned(), &self.sig)
     }
 
-    /// Machine code of the entry, which calls the function by `route`, and its symbol.
+    /// Machine code of the entry, which calls the function by `call_kind`, and its symbol.
     pub(crate) fn compile(
         &self,
         jit: &Jit,
         recipe: &Recipe,
-        route: Route,
+        call_kind: CallKind,
     ) -> Result<(Compiled, String), Error> {
         let mut module = Module::new(self.cx.clone());
         let func = Func::new(self.name, Level::High, self.sig.clone());
         let symbol = boxed_symbol(&func.symbol(&self.cx));
         let facts = recipe.cache.as_ref().filter(|cache| cache.is_used()).map(|cache| {
             let mut facts = cache.facts("boxed entry");
-            facts.text(&format!("{route:?} {:?} {:?}", recipe.level, recipe.opt));
+            facts.text(&format!("{call_kind:?} {:?} {:?}", recipe.level, recipe.opt));
             facts.bytes(&alone(&module, &func));
             (cache, facts.finish())
         });
@@ -89,7 +89,7 @@ impl Declared {
         let entry = boxed_entry(&module, FuncId::from_u32(0))?;
         let (entry, _) = optimize(&module, entry, recipe.level, &recipe.opt, &mut Cx::default())?;
         let low = place(&self.cx, entry, &recipe.opt, recipe.roots, jit.runtime().heap().abi())?;
-        let others = |_: &str| route;
+        let others = |_: &str| call_kind;
         let style = Style { others: &others, ..Style::from(tier(recipe.level)) };
         let compiled = jit.compile(&self.cx, &[Source { func: &low, ty: None }], style)?;
         if let Some((cache, facts)) = facts {
@@ -127,7 +127,7 @@ struct UnitEntry {
 impl EntrySource for UnitEntry {
     fn make(&self) -> Result<CodeEntry, Box<dyn std::error::Error + Send + Sync>> {
         let unit = self.unit.upgrade().ok_or("its program is gone")?;
-        let (compiled, symbol) = self.declared.compile(unit.jit(), &self.recipe, Route::Far)?;
+        let (compiled, symbol) = self.declared.compile(unit.jit(), &self.recipe, CallKind::Far)?;
         let visible = [unit.clone()];
         let linkage = Linkage { visible: &visible, ..Linkage::default() };
         Ok(unit.jit().link_boxed(&compiled, &symbol, &linkage)?)

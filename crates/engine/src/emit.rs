@@ -10,7 +10,7 @@ pub use brolga_codegen::compiled::FrameMap;
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
-use brolga_codegen::ways::Ways;
+use brolga_codegen::linkage::CallLinkage;
 use brolga_ir::func::LineColumn;
 use brolga_ir::{Func, Module};
 use brolga_opt::OptLevel;
@@ -91,7 +91,7 @@ pub fn generate_telling<'f>(
             }
             ControlFlow::Continue(())
         };
-        let made = generator.generate_in_steps(&module.cx, func, &isa, options, Ways::FAR, reached);
+        let made = generator.generate_in_steps(&module.cx, func, &isa, options, CallLinkage::FAR, reached);
         tell(Generating::Compiled);
         generated.push(made.map_err(brolga_jit::BuildError::Generate)?);
     }

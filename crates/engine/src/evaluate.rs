@@ -8,7 +8,7 @@
 //! Arguments are made and results are shown by an interpreter in both cases, so that a value looks the same wherever it comes
 //! from. Every call starts afresh: globals have their first values, and no object of an earlier call is seen.
 //! Natively, a function is compiled on its first call, together with what it calls; a program may hold functions that have no
-//! native form yet as long as nobody calls them. The functions that tests call become one unit at the first test, if all of them
+//! native form until they are called. The functions that tests call become one unit at the first test, if all of them
 //! have a native form, so that what they share is compiled once.
 
 use std::collections::btree_map::Entry;
@@ -40,7 +40,7 @@ use crate::program::Program;
 /// Why a call has no value.
 #[derive(Debug)]
 pub enum Failure {
-    /// It ended with an exception that nobody caught.
+    /// It ended with an exception that no handler caught.
     Thrown {
         /// The exception's type, if the program knows it.
         ty: Option<Type>,

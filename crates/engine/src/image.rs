@@ -26,9 +26,9 @@ use std::time::Instant;
 use brolga_aot::executable::executable_object;
 use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::isa::HostIsa;
+use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_codegen::target::{self, Target, TargetError};
-use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
@@ -105,7 +105,7 @@ pub fn build_executable(
     linker: &Linker,
     output: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    // Whatever is wrong with the call is said here, not when the executable starts.
+    // Errors of the call are reported here, not when the executable starts.
     program.call(run.call)?;
     let object = executable_object(&build(program, options)?, run.call, run.shows)?;
     Ok(linker.link(&object, output.as_ref())?)
@@ -164,7 +164,7 @@ impl<'a> Making<'a> {
         let symbol = |func: &Func| module.cx.names.text(func.name);
         let funcs: BTreeSet<&str> = linked.values().map(symbol).collect();
         // A function that a version does not have is that of its base, in the same text.
-        let others = |name: &str| if funcs.contains(name) { Route::Near } else { Route::Far };
+        let others = |name: &str| if funcs.contains(name) { CallKind::Near } else { CallKind::Far };
         let mut shards: Vec<(usize, usize)> = Vec::new();
         for (version, Version { funcs, .. }) in versions.iter().enumerate() {
             let own = |at: &usize| funcs.as_ref().is_none_or(|own| own.contains(symbol(sources[*at].func)));
@@ -367,7 +367,7 @@ impl Engine {
                     Level::High => declared_type(&module.cx, symbol.clone(), &func.sig),
                     Level::Low => Some(function_type(&module, id, func)),
                 };
-                // A function of this module has code only if it has a native form; of a foreign module nobody knows.
+                // A function of this module has code only if it has a native form; for a foreign module this is unknown.
                 types.extend(declared);
                 compiled.push(id);
                 names.entry(func.spelled_name(&module.cx)).or_default().push(symbol.clone());

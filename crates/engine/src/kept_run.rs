@@ -70,7 +70,7 @@ impl KeptRun {
 }
 
 impl Engine {
-    /// The code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and somebody has [kept](Evaluator::keeping_run) the run. The text is not read.
+    /// The code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and the run was [kept](Evaluator::keeping_run). The text is not read.
     pub fn kept_run(&self, name: &str, text: &[u8], call: &str) -> Option<KeptRun> {
         let cache = self.cache()?;
         let facts = facts_of_run(cache, name, text, call);

@@ -1,13 +1,13 @@
-//! Images as libraries: which functions C calls, by which names and types, and the header that says so.
+//! Images as libraries: the functions that C calls, their names and types, and the header that declares them.
 //!
 //! ```text
 //!   fib(Int64)::Int64  ──►  int64_t fib(int64_t a1);     entry in the image, line of the header
 //! ```
 //!
-//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`, or the result is `nothing`. All else C sees as
+//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`, or the result is `nothing`. C sees all other types as
 //! objects, by the C API.
 //!
-//! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. That no other library has it, nobody checks: a
+//! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among libraries is not checked: a
 //! program that links two libraries with one name gets the first.
 //!
 //! Not done: structs by value, strings, arrays.
@@ -41,7 +41,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Char", "uint32_t"),
 ];
 
-/// Words of C and C++, and what a header of ours includes.
+/// Reserved words of C and C++, and names of the headers that ours includes.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -214,7 +214,7 @@ pub struct LibraryImage {
     pub functions: Vec<String>,
 }
 
-/// A library whose names and types are settled.
+/// A library with resolved names and types.
 pub(crate) struct Resolved {
     name: String,
     functions: Vec<Exported>,
@@ -364,7 +364,7 @@ BROLGA_CHECKED BrolgaError *{open}(const BrolgaOptions *options);
     }
 }
 
-/// The function that is called so, by its bare name or its symbol.
+/// The function with this bare name or symbol.
 fn found(module: &Module, wanted: &str) -> Result<FuncId, Error> {
     let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     let symbol = plain(wanted);
@@ -409,7 +409,7 @@ fn spaced(ty: &str, name: &str) -> String {
     if ty.ends_with('*') { format!("{ty}{name}") } else { format!("{ty} {name}") }
 }
 
-/// Why C does not take a name.
+/// The reason why C does not accept a name.
 fn bad_name(name: &str) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit()) {

@@ -55,7 +55,7 @@ pub struct Options {
     pub(crate) progress: Option<Box<ToldProgress>>,
 }
 
-/// Who hears how far the build of an image is, and how it went.
+/// The observer of the progress and outcome of an image build.
 pub(crate) type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
 pub(crate) type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
 
@@ -145,7 +145,7 @@ impl Options {
     /// functions for the first target, and for each further one those that gain from it, or all with `clone_all`; the best target is chosen when it is opened.
     ///
     /// # Errors
-    /// The text is of another form, or names a processor or a feature that nobody knows.
+    /// The text is of another form, or names a processor or a feature that is unknown.
     pub fn cpu_targets(mut self, targets: &str) -> Result<Options, Error> {
         self.targets = target::parse(targets)?;
         Ok(self)

@@ -3,7 +3,7 @@
 //! ```text
 //!   module ──► settled(id): passes on high IR ──► low(id): lower, passes on low IR ──► placed(id): roots placed for the heap
 //!
-//!   component (functions that call each other in a cycle)      idle ── claimed ──► busy ── optimised ──► done
+//!   component (an SCC of the call graph)                        idle ── claimed ──► busy ── optimised ──► done
 //!        │ calls                                                   ▲ only when all that it calls is done
 //!        ▼
 //!   component
@@ -12,19 +12,19 @@
 //! Engines use it on one thread ([`Stages`](crate::Stages)), sessions on as many as they have, with the profile of an earlier tier if there is one.
 //!
 //! Functions are optimised on demand, so a program in which one function has no native form can still run the others. Passes look into callees
-//! (inlining, summaries), so what becomes of a function depends on the forms that its callees have at that moment. The rule, whatever the threads
-//! do: a component is optimised by one thread, in the order of the module, when everything else that it calls is optimised. So a
-//! function sees the final forms of what it calls, but for its own component, of which it sees the functions before it final and those after
-//! it as they were read. The result is the same with one thread and with many (`tests/session`), and does not depend on what else is asked for.
+//! (inlining, summaries), so the result for a function depends on the current forms of its callees. The rule, for any schedule
+//! of threads: one thread optimises an SCC, in the order of the module, after all its callees outside are optimised. So a
+//! function sees the final forms of its callees; in its own SCC it sees the final forms of functions before it and the input forms of those after
+//! it. The result is the same with one thread and with many (`tests/session`), and does not depend on other requests.
 //!
 //! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
-//! otherwise not changed; nothing else is shared. A thread whose component needs others does those that nobody has begun, and
-//! waits for the rest. A thread that is waited for waits for nobody above it, so one always continues.
+//! otherwise not changed; nothing else is shared. A thread whose component needs others optimises the idle ones, and
+//! waits for the rest. Waits go from callers to callees only, so one thread always makes progress.
 //!
 //! Lowering, placing of roots and code generation look at one function alone.
 //!
-//! **Replaceable callees.** A call that goes through a slot, or to another program, may come to go to another body while the caller runs.
-//! Callers know the types of such callees, and no summaries. Their bodies may be inlined, since a copy stays what it is.
+//! **Replaceable callees.** A call through a cell, or to another program, may reach another body while the caller runs.
+//! Callers know the types of such callees, but no summaries. Their bodies may be inlined, since a copy does not change.
 //!
 //! **Errors.** A function that passes fail on keeps its error. A run whose time is over leaves its component to the next run.
 //!
@@ -49,7 +49,7 @@ use crate::error::Error;
 use crate::session::tiering::profile::Profile;
 use crate::sync::lock;
 
-/// How far a component is.
+/// The progress of a component.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
@@ -62,11 +62,11 @@ struct Progress {
     states: Vec<State>,
     /// How often a thread has ended its work on a component.
     finished: u64,
-    /// Threads that wait for one to be.
+    /// Threads that wait for a component.
     waiting: usize,
 }
 
-/// Functions that call each other in a cycle, or one that does not.
+/// An SCC of the call graph.
 struct Component {
     funcs: Vec<FuncId>,
     /// The components that these call; all have lower numbers.
@@ -86,14 +86,14 @@ pub(crate) struct Settings<'o> {
     pub(crate) advice: Option<Arc<Profile>>,
 }
 
-/// One thread's way through the pipeline: fuel, clock and dumps, and where it is reported what passes did, if somebody wants to know.
+/// One thread's state in the pipeline: fuel, clock and dumps, and the sink for reports of passes, if any.
 pub(crate) struct Run<'r, 'c> {
     pub(crate) cx: &'r mut Cx<'c>,
     pub(crate) report: Option<&'r mut Report>,
 }
 
 impl Run<'_, '_> {
-    /// Does something that is no pass, and reports how long it took under this name, where there is a clock.
+    /// Runs a step other than a pass, and reports its time under this name if there is a clock.
     pub(crate) fn timed<T>(&mut self, label: &'static str, work: impl FnOnce() -> T) -> T {
         let start = self.cx.now();
         let done = self.cx.within(label, work);
@@ -121,7 +121,7 @@ impl Run<'_, '_> {
 pub(crate) struct Pipeline<'o> {
     module: Module,
     settings: Settings<'o>,
-    /// Functions whose callers may come to call others instead.
+    /// Functions whose bodies may be replaced under their callers.
     replaceable: BTreeSet<FuncId>,
     components: Vec<Component>,
     /// The component of each high function.
@@ -133,7 +133,7 @@ pub(crate) struct Pipeline<'o> {
 
 impl<'o> Pipeline<'o> {
     /// The pipeline of a module whose functions are verified. Functions without a body are defined elsewhere; of the `replaceable` ones callers know
-    /// nothing but types.
+    /// only the types.
     pub(crate) fn new(
         mut module: Module,
         settings: Settings<'o>,
@@ -170,7 +170,7 @@ impl<'o> Pipeline<'o> {
         }
     }
 
-    /// The module. Functions that were asked for are in their final forms.
+    /// The module. Requested functions are in their final forms.
     pub(crate) fn module(&self) -> &Module {
         &self.module
     }
@@ -180,7 +180,7 @@ impl<'o> Pipeline<'o> {
         &self.settings
     }
 
-    /// The same pipeline for code whose roots are found in another way, or that runs on another heap. Passes do not depend on these.
+    /// The same pipeline for another method of root finding or another heap. Passes do not depend on these.
     pub(crate) fn for_heap(mut self, roots: Roots, heap: HeapAbi) -> Self {
         (self.settings.roots, self.settings.heap) = (roots, heap);
         self
@@ -191,7 +191,7 @@ impl<'o> Pipeline<'o> {
         self.component_of.get(&id).map_or_else(|| vec![id], |&number| self.components[number].funcs.clone())
     }
 
-    /// A function in its own level, after the passes of that.
+    /// A function in its own level, after the passes of that level.
     pub(crate) fn settled(&self, run: &mut Run<'_, '_>, id: FuncId) -> Result<Func, Error> {
         match self.module[id].level {
             Level::Low => self.passes(run, self.module[id].clone()),
@@ -219,7 +219,7 @@ impl<'o> Pipeline<'o> {
         self.place(run, low)
     }
 
-    /// As [`Pipeline::placed`], with loops that can be left, and these.
+    /// As [`Pipeline::placed`], with OSR checks in loops; also returns these loops.
     pub(crate) fn leaving(&self, run: &mut Run<'_, '_>, id: FuncId) -> Result<(Func, Vec<Exit>), Error> {
         let cx = &self.module.cx;
         if self.module[id].level == Level::Low {
@@ -233,7 +233,7 @@ impl<'o> Pipeline<'o> {
             (leaving.beside(), lower::Options::with(self.settings.level, &self.settings.options));
         let low = run.timed("lower", || lower_beside(&self.module, &beside, &leaving.func, &options))?;
         let mut low = self.passes(run, low)?;
-        leaving.mark_questions(&mut low);
+        leaving.mark_checks(&mut low);
         Ok((self.place(run, low)?, leaving.exits))
     }
 
@@ -248,7 +248,7 @@ impl<'o> Pipeline<'o> {
         Ok(run.reported(optimised)?)
     }
 
-    /// Sees to it that a high function and all that it calls have their final forms.
+    /// Brings a high function and all its callees into their final forms.
     fn settle(&self, run: &mut Run<'_, '_>, id: FuncId) -> Result<(), Error> {
         if let Some(&root) = self.component_of.get(&id) {
             let mut pending = self.unsettled(root);
@@ -287,10 +287,10 @@ impl<'o> Pipeline<'o> {
         found.into_iter().collect()
     }
 
-    /// Whether the component is done, perhaps just now by us.
+    /// Whether the component is done, possibly by this call.
     ///
     /// # Errors
-    /// The time of the run is over; the component is as if it was not begun.
+    /// The time of the run is over; the component is idle again.
     fn try_settle(&self, run: &mut Run<'_, '_>, number: usize) -> Result<bool, OptError> {
         let component = &self.components[number];
         {
@@ -335,7 +335,7 @@ impl<'o> Pipeline<'o> {
     }
 }
 
-/// Gives functions their summaries, but for those that may be replaced, of which others must not know.
+/// Sets the summaries of functions, except replaceable ones, on which callers must not rely.
 fn summarise(module: &mut Module, replaceable: &BTreeSet<FuncId>) {
     let has_body = |id: &FuncId| module[*id].entry().is_some();
     if !replaceable.iter().any(has_body) {
@@ -348,7 +348,7 @@ fn summarise(module: &mut Module, replaceable: &BTreeSet<FuncId>) {
     let mut seen = Module::new(module.cx.clone());
     for &id in &ids {
         let func = &module[id];
-        // Each is one of one name and types, as in the module itself.
+        // Names and types are unique, as in the module itself.
         let _ = seen.add_func(if replaceable.contains(&id) { func.declaration() } else { func.clone() });
     }
     summarise_module(&mut seen);
@@ -358,7 +358,7 @@ fn summarise(module: &mut Module, replaceable: &BTreeSet<FuncId>) {
     }
 }
 
-/// Ends the work on a component, whatever happens.
+/// Ends the work on a component, also on a panic.
 struct Finish<'a, 'o> {
     pipeline: &'a Pipeline<'o>,
     number: usize,
@@ -372,14 +372,14 @@ impl Drop for Finish<'_, '_> {
         progress.finished += 1;
         let is_awaited = progress.waiting > 0;
         drop(progress);
-        // To wake nobody is a system call all the same.
+        // Waking is a system call even without waiters.
         if is_awaited {
             self.pipeline.changed.notify_all();
         }
     }
 }
 
-/// A state of passes that tells these events when passes begin and end, if somebody listens.
+/// A state of passes that reports the begin and end of passes to these events, if there is a listener.
 pub(crate) fn watched(events: &Events) -> Cx<'_> {
     if !events.is_on() {
         return Cx::default();

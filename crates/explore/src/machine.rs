@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_origin_holds_to_the_next() {
-        let lines = [(4, 7), (9, 8)];
+        let lines = [(4, LineColumn::new(7, 0)), (9, LineColumn::new(8, 3))];
         assert_eq!([0, 4, 8, 9, 100].map(|offset| origin_at(&lines, offset)), [0, 7, 7, 8, 8]);
     }
 }

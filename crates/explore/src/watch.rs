@@ -8,7 +8,7 @@
 //! **How rows are linked.** Passes renumber rows, make new instructions and put functions into each other, but every instruction carries the
 //! [`Place`] of the one that it was made from, from stage to stage down to the table of lines behind the machine code. Before anything runs, the
 //! line of each row is set to a number of its own, the *origin*: 1 for the first row of the first function and so on through the module.
-//! Whatever has the same origin afterwards, in any stage of any function, lights up together. The lines that were there are kept beside.
+//! Everything with the same origin afterwards, in any stage of any function, lights up together. The lines that were there are kept beside.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,7 +6,7 @@
 //!                                         └────► without doors: its tests are called in this process, which lives
 //! ```
 //!
-//! A seed gives the same input every time. A fault that takes the process down is known by the seed that was tried, so whoever runs a campaign
+//! A seed gives the same input every time. A fault that takes the process down is known by the seed that was tried, so a campaign
 //! does so in a process of its own (`src/cli/fuzz.rs`).
 //!
 //! Names of types are kept as long as a run time: engines are made again after `INPUTS` inputs.

@@ -35,7 +35,7 @@ use brolga_ir::{Func, FuncId, Level, Module};
 /// How much is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How often the caller is asked.
+    /// The number of queries to the caller.
     pub tries: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for Limits {
 pub struct Reduced {
     /// The smallest module found that fails; the given one if nothing could be left out.
     pub module: Module,
-    /// How often the caller was asked.
+    /// The number of queries made to the caller.
     pub tries: usize,
 }
 

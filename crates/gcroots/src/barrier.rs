@@ -1,6 +1,6 @@
 //! Write barriers that need not be there.
 //!
-//! A barrier asks whether the parent is old. It goes if no child can be young and found by nobody else: all are permanent, null
+//! A barrier asks whether the parent is old. It goes if no child can be young and found by no other path: all are permanent, null
 //! or the parent itself; or if the parent was allocated since the last safepoint, and so cannot be old:
 //!
 //! ```text

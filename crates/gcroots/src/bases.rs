@@ -21,7 +21,7 @@
 //! used on some paths only would otherwise put into a slot what a register happened to hold.
 //!
 //! Departure from Julia: a raw pointer cast to tracked is permanent only if it is the address of a permanent object; any other
-//! is rooted like a loaded one, because nobody says who else keeps it alive.
+//! is rooted like a loaded one, because no other owner is known.
 //!
 //! Cost: linear.
 
@@ -291,7 +291,7 @@ fn solve(
     while let Some(node) = work.pop() {
         let Some(inst) = func.def_inst(node) else { continue };
         let mut state = State::Unknown;
-        // A φ edge that is not there brings what nobody reads.
+        // A φ edge that is not there brings an unused value.
         for &operand in choices(func, inst) {
             let met = match keys[operand] {
                 // A lifted value is a base of its own.
@@ -334,7 +334,7 @@ fn resolved(
             Some(State::One(Key::Node(other))) => lifted_one(other),
             Some(State::One(key)) => key,
             Some(State::Lifted) => lifted_one(node),
-            // Only φ in a circle without a way in.
+            // Only φ in a cycle without a way in.
             Some(State::Unknown) | None => Key::Permanent,
         },
         key => key,

@@ -6,8 +6,8 @@
 //!
 //! | code | rule | else |
 //! |---|---|---|
-//! | `class-callee-rooted` | a callee-rooted pointer is passed to a call, and nothing else is done with it | nobody roots it |
-//! | `class-no-base` | a derived, callee-rooted or loaded pointer is made from another pointer, not by a call and not passed in | nobody knows what keeps it alive |
+//! | `class-callee-rooted` | a callee-rooted pointer is passed to a call, and nothing else is done with it | it is not rooted |
+//! | `class-no-base` | a derived, callee-rooted or loaded pointer is made from another pointer, not by a call and not passed in | its owner is unknown |
 //! | `class-hidden` | a tracked pointer is not stored into a stack slot for bits | the collector does not look there |
 //! | `class-slot` | a stack slot for a reference is read and written, and its address used for nothing else | it moves into the frame |
 

@@ -12,7 +12,7 @@
 //!       goto #3                no ⇢ for this part
 //! ```
 //!
-//! **Doomed** blocks are those from which no `return` can be reached: all paths end in an exception that nobody here catches,
+//! **Doomed** blocks are those from which no `return` can be reached: all paths end in an exception that no handler here catches,
 //! or never end. Roots that are needed there only must not cost the other paths anything.
 //!
 //! Cost: linear.

@@ -21,9 +21,9 @@
 //! **What is refused**, with the instruction at fault, because nothing says what to make it of: φ and `ifelse` of derived pointers
 //! that are used beyond their stretch; a handler's φ of objects or addresses, which was chosen where the region was entered; and
 //! *addresses*. An address is what `pointer_from_objref` gives of an object that may move, and all that is computed of it, in
-//! circles through φ too, be it a pointer, an integer or a vector; comparing ends it, whose result is a byte. An address may not be
+//! cycles through φ too, be it a pointer, an integer or a vector; comparing ends it, whose result is a byte. An address may not be
 //! used beyond its stretch, neither by itself nor as the offset of a pointer that is made again; and it may not leave the function, by
-//! a store, a return, or an argument of compiled code or the run time, because nobody follows it there. The caller compiles such
+//! a store, a return, or an argument of compiled code or the run time, because it is not followed there. The caller compiles such
 //! functions for another heap. C may be given one: what it is told of an object holds until C itself lets a collection happen.
 //!
 //! The bytes of a `String` stay where they are, but low IR does not say of which type an object is: their address is refused as any
@@ -137,7 +137,7 @@ fn addresses(func: &Func) -> SecondaryMap<Value, bool> {
     found
 }
 
-/// The operand from which on operands go where nobody follows them.
+/// The operand from which on operands are not followed.
 fn leaving(op: Op) -> Option<usize> {
     match op {
         // The first operand says where.

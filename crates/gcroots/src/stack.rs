@@ -8,7 +8,7 @@
 //!                              store(%1, 0) …                         unless what follows writes the word
 //! ```
 //!
-//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so whoever else roots the object, a callee for example, does no harm.
+//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so another root of the object, in a callee for example, does no harm.
 //! The frame keeps the referents of the object alive: the words of its references are on the list of each safepoint, as those of
 //! tracked slots are. A linked frame has no room for words that are no references, a tag for one; there an object
 //! with references is made on the heap, as `alloc` does, and so is one that is aligned beyond a word.

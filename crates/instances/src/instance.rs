@@ -17,11 +17,11 @@
 //!
 //! The newest instance is the one that counts, goes up in tiers, is interpreted and may be discarded.
 //!
-//! Everything here is data under the lock of whoever owns the function; [`Instances::lead`] alone writes what other threads read without it.
+//! Everything here is data under the lock of the function's owner; [`Instances::lead`] alone writes what other threads read without it.
 //! The owner defines the parts of an instance ([`Parts`]): this crate knows addresses and worlds.
 //!
 //! Invariants: V1, the list is never empty, and its worlds ascend without overlap; V2, there is one selector between each instance and the next,
-//! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, whoever takes an instance out of the list drops it
+//! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, the thread that takes an instance out of the list drops it
 //! without the lock, because its parts are foreign, and retires what a word has led to.
 
 use crate::tier::Tier;

@@ -361,7 +361,7 @@ impl Place {
         Evicted::Some
     }
 
-    /// Frees what nobody runs, as any thread may.
+    /// Frees what no thread runs, as any thread may.
     fn free(&self) {
         let retired = lock(&self.retired).take();
         if retired.is_some() {

@@ -1,30 +1,30 @@
 //! Freeing code that nothing leads to any more, when no thread can be running it.
 //!
-//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has a serial number of its own, odd inside:
+//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has a counter of its own, odd inside:
 //!
 //! ```text
 //!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …
-//!   retire(x)    notes (thread, serial) of each thread that is inside: these may know x
-//!   collect()    forgets those whose serial has changed; gives back each x that nobody may know
+//!   retire(x)    notes (thread, counter) of each thread that is inside: these may know x
+//!   collect()    forgets those whose counter has changed; gives back each x that nobody may know
 //! ```
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
 //! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
-//! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: whoever retires or
+//! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: the thread that retires or
 //! collects asks in its stead, once about each thing, until it continues or enters again. Both ends are under the lock: what was unlinked before
-//! it continues, it does not find, and nobody looks at its frames while it changes them. When it has left such an inner entry and still waits,
+//! it continues, it does not find, and no thread looks at its frames while it changes them. When it has left such an inner entry and still waits,
 //! its frames are those of before: it stays as it did. Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | R1 | enter: odd serial | Release | R5 | who sees the thread inside again, and not that it left, frees the code that it ran before |
+//! | R1 | enter: odd counter | Release | R5 | who sees the thread inside again, and not that it left, frees the code that it ran before |
 //! | R2 | enter: light fence before any word that leads to code is read | [`Fences`] | R4 | the thread reads the old word, and retiring does not see that it is inside |
-//! | R3 | leave: even serial | Release | R5 | the code is freed while the last instructions of the thread are in it |
-//! | R4 | retire: heavy fence between the store that unlinks and reading the serials, once for a batch | [`Fences`] | R2 | as R2 |
-//! | R5 | retire, collect: a thread's serial | Acquire | R1, R3 | as R1, R3 |
-//! | R6 | own serial; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
+//! | R3 | leave: even counter | Release | R5 | the code is freed while the last instructions of the thread are in it |
+//! | R4 | retire: heavy fence between the store that unlinks and reading the counters, once for a batch | [`Fences`] | R2 | as R2 |
+//! | R5 | retire, collect: a thread's counter | Acquire | R1, R3 | as R1, R3 |
+//! | R6 | own counter; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
 //!
-//! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
+//! The retiring thread has unlinked the code before: it has stored other addresses to every word that leads there, each with release order.
 //!
 //! Invariants: an item is given back once, by one call; a note never survives its thread's next leave; items are
 //! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report`, `stay` and `look`
@@ -32,7 +32,7 @@
 //!
 //! Cost: entering is two stores and the light fence; retiring executes the heavy fence once for each batch and looks at all threads;
 //! collecting does, and at all notes if anything has changed since the last time: so n things that wait for one thread are not looked at n times. The scheme is
-//! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
+//! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a counter for each thread instead of a
 //! common epoch, so that one slow thread holds up only what it may know.
 
 use std::cell::{Cell, RefCell};
@@ -74,14 +74,14 @@ struct Shared<T> {
 struct State<T> {
     threads: Vec<Known<T>>,
     items: VecDeque<Item<T>>,
-    /// Whether more may be free than at the last collection, though no serial has changed.
+    /// Whether more may be free than at the last collection, though no counter has changed.
     has_changed: bool,
 }
 
 /// A thread, and what it may know while it stays where it is.
 struct Known<T> {
-    thread: Arc<Serial>,
-    /// Its serial at the last collection.
+    thread: Arc<Quiescence>,
+    /// Its counter at the last collection.
     seen: u64,
     stays: Option<Standing<T>>,
 }
@@ -91,18 +91,18 @@ type Standing<T> = (u64, Box<dyn Fn(&T) -> bool + Send>);
 
 /// The part of a thread that others see, in cache lines of its own.
 #[repr(align(128))]
-struct Serial {
-    serial: AtomicU64,
+struct Quiescence {
+    counter: AtomicU64,
     /// How many things wait for the thread to leave.
     awaited: AtomicUsize,
 }
 
-impl Serial {
+impl Quiescence {
     /// From now on others see the thread outside. For the thread itself.
     #[inline(always)]
     fn end(&self) {
-        let serial = self.serial.load(Ordering::Relaxed); // R6
-        self.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+        let counter = self.counter.load(Ordering::Relaxed); // R6
+        self.counter.store(counter.wrapping_add(1), Ordering::Release); // R3
     }
 }
 
@@ -113,9 +113,9 @@ struct Item<T> {
 
 /// A thread that may know something.
 struct Knows {
-    thread: Arc<Serial>,
-    /// The serial that it had.
-    serial: u64,
+    thread: Arc<Quiescence>,
+    /// The counter that it had.
+    counter: u64,
     /// Which stay of the thread was asked, and said so.
     stay: Option<u64>,
 }
@@ -124,8 +124,8 @@ impl<T> Item<T> {
     fn is_free(&mut self, threads: &[Known<T>]) -> bool {
         let what = &self.what;
         self.known_to.retain_mut(|knows| {
-            let serial = knows.thread.serial.load(Ordering::Acquire); // R5
-            if serial != knows.serial {
+            let counter = knows.thread.counter.load(Ordering::Acquire); // R5
+            if counter != knows.counter {
                 return false;
             }
             let known = threads.iter().find(|known| Arc::ptr_eq(&known.thread, &knows.thread));
@@ -142,8 +142,8 @@ impl<T> State<T> {
     fn has_news(&mut self) -> bool {
         let mut has_news = std::mem::take(&mut self.has_changed);
         for known in &mut self.threads {
-            let serial = known.thread.serial.load(Ordering::Acquire); // R5
-            has_news |= std::mem::replace(&mut known.seen, serial) != serial;
+            let counter = known.thread.counter.load(Ordering::Acquire); // R5
+            has_news |= std::mem::replace(&mut known.seen, counter) != counter;
         }
         has_news
     }
@@ -166,7 +166,7 @@ impl<T> Reclaimer<T> {
     /// A thread that will run code. It is outside.
     #[must_use]
     pub fn participant(&self) -> Participant<T> {
-        let own = Arc::new(Serial { serial: AtomicU64::new(0), awaited: AtomicUsize::new(0) });
+        let own = Arc::new(Quiescence { counter: AtomicU64::new(0), awaited: AtomicUsize::new(0) });
         lock(&self.shared.state).threads.push(Known { thread: Arc::clone(&own), seen: 0, stays: None });
         Participant {
             shared: Arc::clone(&self.shared),
@@ -197,18 +197,18 @@ impl<T> Reclaimer<T> {
         self.shared.fences.heavy(); // R4
         let State { threads, items, has_changed } = &mut *state;
         let inside = |known: &Known<T>| {
-            let serial = known.thread.serial.load(Ordering::Acquire); // R5
-            (!serial.is_multiple_of(2)).then_some(serial)
+            let counter = known.thread.counter.load(Ordering::Acquire); // R5
+            (!counter.is_multiple_of(2)).then_some(counter)
         };
         let inside: Vec<_> = threads.iter().filter_map(|known| Some((known, inside(known)?))).collect();
         for what in what {
-            let known_to = inside.iter().filter_map(|&(known, serial)| {
+            let known_to = inside.iter().filter_map(|&(known, counter)| {
                 let stay = known.stays.as_ref().map(|(number, holds)| holds(&what).then_some(*number));
                 if stay == Some(None) {
                     return None;
                 }
                 known.thread.awaited.fetch_add(1, Ordering::Relaxed); // R6
-                Some(Knows { thread: Arc::clone(&known.thread), serial, stay: stay.flatten() })
+                Some(Knows { thread: Arc::clone(&known.thread), counter, stay: stay.flatten() })
             });
             let known_to: Vec<_> = known_to.collect();
             *has_changed |= known_to.is_empty();
@@ -258,7 +258,7 @@ impl<T> Shared<T> {
 pub struct Participant<T> {
     shared: Arc<Shared<T>>,
     fences: Fences,
-    own: Arc<Serial>,
+    own: Arc<Quiescence>,
     /// Entries that are not left.
     depth: Cell<usize>,
     /// How many things its frames lay in when it reported last.
@@ -300,8 +300,8 @@ impl<T> Participant<T> {
     /// From now on others see the thread inside.
     #[inline(always)]
     fn begin(&self) {
-        let serial = self.own.serial.load(Ordering::Relaxed); // R6
-        self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
+        let counter = self.own.counter.load(Ordering::Relaxed); // R6
+        self.own.counter.store(counter.wrapping_add(1), Ordering::Release); // R1
         self.fences.light(); // R2
     }
 
@@ -418,7 +418,7 @@ impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         state.threads.retain(|known| !Arc::ptr_eq(&known.thread, &self.own));
-        // Nobody looks at its serial any more.
+        // Nobody looks at its counter any more.
         state.has_changed = true;
     }
 }

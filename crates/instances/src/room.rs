@@ -7,12 +7,12 @@
 //!
 //! Only what is held can be evicted. When several threads are short of room, each may find that others are evicting all that there
 //! was, or have just made what will be held in a moment: nothing is left to evict, nothing is free yet, and yet there will be room. So
-//! all that is not held is *moving*, and whoever has found nothing to evict looks whether anything is.
+//! code that is not held is *moving*; an evictor that finds nothing to evict checks whether anything moves.
 //!
-//! **Nothing is missed.** Things go from left to right, and who is short looks from left to right: first he tries, then he looks at what is
+//! **Nothing is missed.** Code goes from left to right, and a thread that is short looks from left to right: it tries, then it looks at the code that is
 //! held, then whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
 //! leaves the place to its left, and until it has come to the place to its right. Code that had left each place at that look is seen
-//! at a later one. So an error means that all that he saw is held by those who do not give it up.
+//! at a later one. So an error means that all code it saw is held by owners that do not release it.
 //!
 //! | who | counts as moving |
 //! |---|---|
@@ -20,8 +20,8 @@
 //! | gives something up | from before it is taken from its holder until it is retired |
 //! | what is retired | until it has been freed |
 //!
-//! **What hopes are worth.** What moves may be held up: by a thread that stays in retired code, by somebody who waits for whoever is
-//! short. So hope has an end, which the caller of [`Room::make`] decides; meanwhile more is evicted now and then.
+//! **Limits.** Moving code may be held up: by a thread that stays in retired code, by a thread that waits for one that is
+//! short. So the caller of [`Room::make`] bounds the wait; meanwhile more is evicted now and then.
 //!
 //! Two counts under a lock, held for an addition. Cost: two locks for each thing that is made and each that is retired.
 
@@ -163,7 +163,7 @@ impl Room {
 }
 
 impl Moving {
-    /// It has taken no room, so nobody can hope for it.
+    /// It has taken no room, so no thread waits for it.
     fn pause(&self) {
         if self.counted.replace(false) {
             lock(&self.room.shared).moving -= 1;

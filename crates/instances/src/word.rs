@@ -10,7 +10,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | C1 | store the address | Release | C2 | whoever reads the word jumps to code that it cannot see yet |
+//! | C1 | store the address | Release | C2 | a reader of the word jumps to code that it cannot see yet |
 //! | C2 | load the address | Acquire | C1 | as C1 |
 //!
 //! Compiled code loads the word plainly and jumps to what it says (`crates/jit/src/cell/place.rs`, S2).

@@ -347,7 +347,7 @@ fn a_function_panics_like_a_slice_and_stays_as_it_is() {
             let _ = f.callee(Callee::from_u32(n)).clone();
         }),
         ("set_cold", |f, n| f.set_cold(Block::from_u32(n))),
-        ("set_odds", |f, n| f.set_odds(Inst::from_u32(n), None)),
+        ("set_branch_weights", |f, n| f.set_branch_weights(Inst::from_u32(n), None)),
         ("set_hint", |f, n| f.set_hint(Inst::from_u32(n), Default::default())),
         ("set_call_inlining", |f, n| f.set_call_inlining(Inst::from_u32(n), None)),
         ("swap_branch", |f, n| f.swap_branch(Inst::from_u32(n))),
@@ -395,7 +395,10 @@ fn questions_about_places_and_hints_say_no() {
         );
         assert_eq!((func.next_inst(inst), func.prev_inst(inst), func.inst_block(inst)), (None, None, None));
         assert_eq!((func.block_insts(block).count(), func.successors(block).len()), (0, 0));
-        assert_eq!((func.place(inst), func.odds(inst), func.hint(inst)), (Place::default(), None, None));
+        assert_eq!(
+            (func.place(inst), func.branch_weights(inst), func.hint(inst)),
+            (Place::default(), None, None)
+        );
         assert_eq!(func.call_inlining(inst), None);
         assert_eq!(
             (func.loop_note(block), func.root_map(inst).cloned(), func.take_root_map(inst)),

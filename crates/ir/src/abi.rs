@@ -6,7 +6,7 @@
 //! Float64                                   f64
 //! Tuple{Int8, Tuple{Float32, Nothing}}      i8 @0, f32 @4                      @n: byte n of the value in memory
 //! Union{Nothing, Int16}                     i64 @0 (2 bytes), i8 @2            payload word, selector
-//! NTuple{9, Int64}                          ptr                                to 72 bytes that nobody changes
+//! NTuple{9, Int64}                          ptr                                to 72 bytes that no code changes
 //! Tuple{Int64, String}                      i64 @0, tracked @8
 //! Any, Vector{Int64}, Union{Nothing, Node}  tracked                            to an object
 //! ```

@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(a.types.display(f).to_string(), "typeof(A.f)");
     }
 
-    /// A declaration stays with its body, although no view has looked at what that names; circles are freed with the context.
+    /// A declaration stays with its body, although no view has looked at what that names; cycles are freed with the context.
     #[test]
     fn declarations_belong_to_all_views() {
         let a = Context::new();

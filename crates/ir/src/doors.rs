@@ -17,7 +17,7 @@
 //! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that look at what
 //! they are given. The types that the program states have to be those of the list, so nothing is called with registers that it does not expect.
 //!
-//! **Values of `Ptr`** are no door: an address that nobody reads is a number. Library code that is not the program's takes none.
+//! **Values of `Ptr`** are no door: an address that is never read is a number. Library code that is not the program's takes none.
 //!
 //! Cost: one walk over the function.
 //!
@@ -255,7 +255,7 @@ pub fn standing(op: Op) -> Standing {
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
         Op::New(_) | Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
-        // Types that rows claim are tested when they run, and an undefined value throws where it is used.
+        // Types that rows assert are tested when they run, and an undefined value throws where it is used.
         Op::Phi
         | Op::Copy
         | Op::Goto

@@ -6,7 +6,7 @@
 //! | flag | holds if | holds for | does not hold for |
 //! |---|---|---|---|
 //! | `consistent` | equal operands give equal (`===`) results | `add_int` | `getfield` of a mutable object; `%new` of one |
-//! | `effect_free` | nobody can tell afterwards that it ran | `getfield` | `setfield!` |
+//! | `effect_free` | it leaves no observable trace | `getfield` | `setfield!` |
 //! | `nothrow` | it never ends in an exception | `add_int` | `checked_sdiv_int` by an unknown value |
 //! | `terminates` | it ends | everything but calls | a call |
 //! | `notaskstate` | it does not touch the task's own state | `getfield` | `the_exception` |
@@ -16,7 +16,7 @@
 //! Beside the flags:
 //!
 //! * `may_safepoint`: a collection may happen during it, so tracked values that live across it have to be in root slots. Not
-//!   derived from the memory flags: an allocation whose object nobody sees is effect-free and still a safepoint. An instruction that may
+//!   derived from the memory flags: an allocation whose object no code sees is effect-free and still a safepoint. An instruction that may
 //!   throw may also allocate the exception.
 //! * `reads`, `writes`: kinds of memory ([`Regions`]). Memory that never changes (fields of immutables, constants) is not
 //!   counted as read.

@@ -5,7 +5,7 @@
 //!         ▲ hash % pairs, then the next ones
 //! ```
 //!
-//! Who holds the table answers one question about a pair ([`Pairs::look`]); interpreter and run time hold theirs in different ways. A search ends at
+//! The owner of the table answers one query about a pair ([`Pairs::look`]); interpreter and run time hold theirs in different ways. A search ends at
 //! a pair that was never used, or after all. A table whose searches get long grows if half of it is used, so equal hashes of different keys
 //! make it slow and not large.
 

@@ -7,7 +7,7 @@
 //! x: return …                       x: return …
 //! ```
 //!
-//! A call of a function costs as many units as the function has statements outside of loops, and each round of a loop, and the look at its head that ends it, as
+//! A call of a function costs as many units as the function has statements outside of loops, and each iteration of a loop, and the look at its head that ends it, as
 //! many as belong to the loop and to no loop in it, whichever of them run. A cycle that is no loop costs so at the blocks by which it is entered.
 //!
 //! **The same everywhere.** Prices are set before any pass and are statements with an effect, so passes move, copy and drop them only together with the rounds and

@@ -20,7 +20,7 @@ pub const SMALL_INTS: usize = 1024;
 /// From one of their boxes to the next.
 pub const SMALL_INT_BYTES: usize = 16;
 
-/// Offset in the thread: units of fuel that may be spent before `brolga_refuel` is asked, in 32 bits with a sign.
+/// Offset in the thread: units of fuel that may be spent before `brolga_refuel` is called, in 32 bits with a sign.
 pub const THREAD_FUEL: i32 = 20;
 
 /// The heap as compiled code knows it.

@@ -19,7 +19,7 @@
 //! intrinsic may still throw (division), which [`Intrinsic::can_throw`] says. `have_fma` is pure, because the
 //! target processor does not change while a function lives.
 //!
-//! **Values.** What the pure ones compute, bit for bit, is `crate::scalar`. A `_fast` intrinsic has the value
+//! **Values.** `crate::scalar` defines the results of the pure ones, bit for bit. A `_fast` intrinsic has the value
 //! of its strict twin ([`Intrinsic::strict`]) there; the mark permits passes to reassociate and to ignore
 //! NaN, infinities and the sign of zero.
 //!

@@ -6,7 +6,7 @@
 //! readable, and the same in every process.
 //!
 //! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
-//! which whoever asks for the function gets from then on. Who wants the same result whatever the threads do asks for a function
+//! which every later request for the function gets. A caller that needs results independent of the threads requests a function
 //! only when its form is settled: when it was superseded, or will not be before the answer is used.
 //!
 //! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] are for numbers from outside, and tell.
@@ -289,7 +289,7 @@ impl Module {
     /// Gives a function its later form, which has the same argument types. Nothing happens if it has one, or if there is no such
     /// function.
     pub fn supersede(&self, id: FuncId, func: Func) {
-        // The first form stays: somebody may have a reference to it.
+        // The first form stays: references to it may exist.
         let _ = self.later.get(id).map(|later| later.set(Box::new(func)));
     }
 

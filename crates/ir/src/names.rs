@@ -63,7 +63,7 @@ impl Names {
         Name(self.texts.intern(FxBuildHasher.hash_one(text), |found| found == text, || text.into()))
     }
 
-    /// The name of `text`, if somebody holds it.
+    /// The name of `text`, if it has a holder.
     pub fn find(&self, text: &str) -> Option<Name> {
         let known = || self.texts.find(FxBuildHasher.hash_one(text), |found| found == text).map(Name);
         self.fixed.ids.get(text).copied().or_else(known)

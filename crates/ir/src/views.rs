@@ -10,7 +10,7 @@
 //!   view B   number ──► Arc ────────────────▲
 //! ```
 //!
-//! A view holds every entry that it has interned, found or read. Who has a number has a view that holds the entry, or had one when he passed the number
+//! A view holds every entry that it has interned, found or read. The holder of a number has a view that holds the entry, or had one when it passed the number
 //! to another view, which holds it from the first look on. An entry goes with the last view that holds it. Its number is not given out again before the
 //! numbers are exhausted, so a number that outlives its entry is unknown to all views rather than that of another entry.
 //!

@@ -5,7 +5,7 @@ mod text_support;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::{CalleeData, Func};
-use brolga_ir::odds::Inlining;
+use brolga_ir::hints::Inlining;
 use brolga_ir::text::{Outcome, Term, read, read_call};
 use brolga_ir::{Context, Op, Type};
 use text_support::{files, findings, source, unit};

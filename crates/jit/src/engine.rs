@@ -1,7 +1,7 @@
 //! The engine: one instruction set, one code memory, one runtime, and room for code in it.
 //!
-//! It is below cells, tiers and units and knows none of them. They are built on it: `unit.rs` is code that is loaded, `load.rs` loads it, and
-//! the routines of cells and tiers that trampolines call are handed to it as a table (`routines.rs`).
+//! It is below cells, tiers and units and knows none of them. They are built on it: `unit.rs` is loaded code, `load.rs` loads it, and
+//! the routines of cells and tiers that trampolines call are passed to it as a table (`routines.rs`).
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -26,9 +26,9 @@ use crate::memory::evictor::Evictor;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::tiering::upgrade::UpgradeQueue;
 
-/// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
+/// The number of requests to an evictor before a unit is refused. Each requests twice as much.
 const EVICTIONS: u32 = 24;
-/// How often who is short of room waits for what moves, and how long each time.
+/// The number of waits for moving code when room is short, and the time of each.
 const PATIENCE: u32 = 200;
 const MOMENT: Duration = Duration::from_millis(1);
 /// About the size of a trampoline.
@@ -57,7 +57,7 @@ pub enum LinkerKind {
     Cranelift,
 }
 
-/// Why there is no engine. The machine's or the system's fault.
+/// The reason why there is no engine: a fault of the machine or the system.
 #[derive(thiserror::Error, Debug)]
 pub enum JitError {
     /// There is no code generator for the processor.
@@ -164,19 +164,19 @@ impl Jit {
         &self.shared.map
     }
 
-    /// Tells a listener about all code that is loaded, from now on until the engine goes; see [`PerfMap`](crate::PerfMap),
+    /// Reports all loaded code to a listener until the engine is dropped; see [`PerfMap`](crate::PerfMap),
     /// [`JitDump`](crate::JitDump) and [`GdbInterface`](crate::GdbInterface).
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
         self.shared.map.listen(listener);
     }
 
-    /// Who frees code when there is no room for a unit, for as long as somebody holds it.
+    /// The evictor that frees code when there is no room for a unit, while its owner holds it.
     pub fn set_evictor(&self, evictor: &Arc<dyn Evictor>) {
         let mut current = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Some(Arc::downgrade(evictor));
     }
 
-    /// The function and line of an address in compiled code. A return address is that of the instruction behind the call: give
+    /// The function and line of an address in compiled code. A return address is that of the instruction after the call: pass
     /// the address before it.
     pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
         self.shared.map.symbolize(address)
@@ -197,7 +197,7 @@ impl Jit {
         self.making_room(wanted, new, LinkError::is_shortage, || self.shared.linker.link(unit, resolver))
     }
 
-    /// Puts code of an image into memory of its own, and makes room for it.
+    /// Loads code of an image into memory of its own, and makes room for it.
     pub(crate) fn place_image(
         &self,
         code: &ImageCode<'_>,
@@ -209,7 +209,7 @@ impl Jit {
         self.making_room(code.code.len(), None, LinkError::is_shortage, place)
     }
 
-    /// Does what needs room. When there is none, the evictor makes some, of more and more units.
+    /// Allocates room. If there is none, the evictor frees some, in growing steps.
     #[expect(
         clippy::disallowed_methods,
         reason = "threads that leave code tell nobody, and one that does not leave is not to be waited for"
@@ -255,7 +255,7 @@ impl Jit {
         self.shared.room.make(new, attempt, evict, wait, || self.shared.linker.stats().freed)
     }
 
-    /// Asks the evictor to evict so many bytes of code. Code that no thread runs is free then.
+    /// Requests the eviction of so many bytes of code. Code that no thread runs is free then.
     pub fn evict(&self, bytes: usize) -> Evicted {
         self.shared.room.give_up(|| self.ask_evictor(bytes))
     }
@@ -269,8 +269,8 @@ impl Jit {
         }
     }
 
-    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be evicted before this is dropped. A thread that is short
-    /// of room meanwhile has reason to wait.
+    /// For [`Linkage::new`](crate::Linkage::new): code under construction, which cannot be evicted before this is dropped. A thread that is short
+    /// of room meanwhile waits.
     pub fn unmade(&self) -> Moving {
         self.shared.room.unmade()
     }
@@ -323,7 +323,7 @@ impl Jit {
         Routines { runtime: &self.shared.runtime, own: self.shared.own }
     }
 
-    /// What has become hot.
+    /// Functions that became hot.
     pub(crate) fn upgrades(&self) -> &UpgradeQueue {
         &self.shared.upgrades
     }

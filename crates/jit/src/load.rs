@@ -5,7 +5,7 @@
 //! | symbol                | by                                                     |
 //! |-----------------------|--------------------------------------------------------|
 //! | function, data object | the unit itself, then the units that it may see, in order |
-//! | slot, counter         | whoever links the unit ([`FindCell`](crate::FindCell))    |
+//! | slot, counter         | the linker's caller ([`FindCell`](crate::FindCell))       |
 //! | routine               | the tables of this crate and of the run time (`routines.rs`) |
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
 //! | constant, type        | a permanent object of the runtime                      |

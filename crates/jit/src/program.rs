@@ -10,7 +10,7 @@
 //! Calls between the functions of one build are near. Cost: Cranelift's; one generator serves all functions.
 //!
 //! The two halves can be had one by one: [`Jit::compile`] needs nothing but the functions, so any number of threads may do it
-//! at once; what the code refers to can be seen in the [`Compiled`] unit, and be had, before [`Jit::link`].
+//! at once; the [`Compiled`] unit lists the references of the code, which can be provided before [`Jit::link`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -22,9 +22,9 @@ use brolga_codegen::compiled::{Symbol, UnitCode};
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::{HostIsa, Tier};
+use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::{abi_of, signature_of};
-use brolga_codegen::ways::{Route, Ways};
 use brolga_instances::Moving;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
@@ -62,40 +62,40 @@ pub struct Linkage<'a> {
     pub visible: &'a [Unit],
     /// The program's global variables; variables of its own if there are none.
     pub globals: Option<&'a Globals>,
-    /// Where dynamic calls look that begin in the unit; the runtime's own table if it is not given. Calls further down look in the
-    /// same table, whatever unit it is in.
+    /// The method table of dynamic calls that begin in the unit; by default the runtime's own. Nested calls use the
+    /// same table in any unit.
     pub table: Option<&'a MethodTable>,
-    /// C symbols that are requested without a library: they come before those that the runtime finds.
+    /// C symbols for requests without a library: they precede those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
-    /// Whether a C symbol that is not found is looked for again by the call that reaches it, which throws if it is still missing. So it is in any case where
+    /// Whether a call of a missing C symbol looks it up again, and throws if it is still missing. Always so where
     /// [`foreign`](Linkage::foreign) is not given.
     pub defers_foreign: bool,
-    /// Where the slots are found that its code names.
+    /// The source of the cells that its code names.
     pub slots: Option<&'a dyn FindCell>,
-    /// The functions that its loops may continue in. The unit keeps them.
+    /// The continuations of its loops. The unit keeps them.
     pub loops: &'a [LoopEntry],
-    /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
+    /// The cells of its profile, if it counts, one for each number of a site. The unit keeps them.
     pub cells: Option<&'a Cells>,
     /// The counter of the code until it can be evicted ([`Jit::unmade`]), if it is not to be evictable from the beginning.
     pub new: Option<&'a Moving>,
 }
 
-/// How machine code is made. A [`Tier`] alone means code that reaches other units by their addresses, and does not count.
+/// Options of code generation. A [`Tier`] alone means code that reaches other units by their addresses, and does not count.
 #[derive(Clone, Copy)]
 pub struct Style<'a> {
     /// The effort.
     pub tier: Tier,
-    /// How functions of other units are reached.
-    pub others: &'a dyn Fn(&str) -> Route,
-    /// Which functions count their entries, in the counter of their own slot. They are called through it also where they could
-    /// be called directly, so that what takes their place is found.
+    /// The call kinds of functions of other units.
+    pub others: &'a dyn Fn(&str) -> CallKind,
+    /// Which functions count their entries, in the counter of their own cell. They are called through it also where they could
+    /// be called directly, so that callers reach their replacements.
     pub counted: &'a dyn Fn(&str) -> bool,
-    /// Which functions are reached as those of other units by functions that cannot be looked up, such as boxed entries: so that whoever comes
-    /// by these finds what takes the function's place.
+    /// Functions that code without a type, such as boxed entries, reaches as those of other units, so that
+    /// its calls reach their replacements.
     pub apart: &'a dyn Fn(&str) -> bool,
     /// Whether functions that are called through words have C entries of their own; those of all others lie in the unit that takes the address.
     pub has_c_entries: bool,
-    /// Whether they count what their branches and dynamic calls do, where these have sites, in the cells that they are linked to.
+    /// Whether they profile branches and dynamic calls with sites, in the cells that they are linked to.
     pub is_profiled: bool,
     /// Whether to end, which is asked in each function at each [`Step`](brolga_codegen::compile::Step).
     pub stop: &'a dyn Fn() -> bool,
@@ -105,7 +105,7 @@ impl From<Tier> for Style<'static> {
     fn from(tier: Tier) -> Self {
         Style {
             tier,
-            others: &|_| Route::Far,
+            others: &|_| CallKind::Far,
             counted: &|_| false,
             apart: &|_| false,
             has_c_entries: false,
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Style<'_> {
     }
 }
 
-/// Why a build failed. Nothing of it remains.
+/// The reason why a build failed. Nothing of it remains.
 #[derive(thiserror::Error, Debug)]
 pub enum BuildError {
     /// A function did not become machine code.
@@ -130,15 +130,15 @@ pub enum BuildError {
     /// The unit could not be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Code counts in cells that the profile does not have; whoever gave its instructions their sites is at fault.
+    /// Code counts in cells that the profile does not have; a fault of the code that assigned the sites.
     #[error("the code counts in {needed} cells, and there are {given}")]
     Cells {
-        /// How many its sites take.
+        /// The number that its sites need.
         needed: usize,
         /// How many there are.
         given: usize,
     },
-    /// The recorded type of a function is not that of its code, or of a call of it; whoever recorded it is at fault, or calls it.
+    /// The recorded type of a function is not that of its code, or of a call of it: a fault of the recorder or the caller.
     #[error("`{name}` is recorded as {recorded:?}, and its code has {actual:?}")]
     Signature {
         /// The function.
@@ -166,7 +166,7 @@ pub struct Compiled {
     types: Vec<Arc<FunctionType>>,
     cx: Arc<Context>,
     needs_heap: bool,
-    /// How many cells its sites take; 0 if it does not count.
+    /// The number of cells that its sites need; 0 if it does not count.
     cells: usize,
     /// The signatures of the functions.
     signatures: BTreeMap<String, Option<Signature>>,
@@ -177,7 +177,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// The symbols that its code refers to and that it does not define, each once, in order.
+    /// The undefined symbols of its code, each once, in order.
     pub fn imports(&self) -> BTreeSet<&Symbol> {
         let own: BTreeSet<&str> = self.unit.functions.iter().map(|function| function.name.as_str()).collect();
         let data: BTreeSet<&str> = self.unit.data.iter().map(|object| object.name.as_str()).collect();
@@ -212,7 +212,7 @@ impl Compiled {
         self.needs_heap
     }
 
-    /// All that linking it takes, in a form without addresses.
+    /// The inputs of linking, in a form without addresses.
     pub fn code(&self) -> UnitCode {
         UnitCode {
             functions: self.unit.functions.clone(),
@@ -226,7 +226,7 @@ impl Compiled {
     }
 
     /// The unit that [`Compiled::code`] was taken from, in a process that need not be the same. `types` are the functions that can be looked up. Machine code cannot be checked: the caller
-    /// answers for it that a code generator of this version made it.
+    /// vouches that a code generator of this version generated it.
     ///
     /// # Errors
     /// The type of a function is not that of its code.
@@ -254,7 +254,7 @@ impl Compiled {
         Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls, c_callees })
     }
 
-    /// One unit of several, which are of one context. They may have the same constants and entries for C; of these one stays.
+    /// One unit of several, which are of one context. Duplicate constants and entries for C are merged.
     pub fn joined(cx: &Arc<Context>, units: impl IntoIterator<Item = Compiled>) -> Compiled {
         let mut all = Compiled {
             unit: LinkUnit::default(),
@@ -318,7 +318,7 @@ impl Jit {
         self.link(&compiled, linkage)
     }
 
-    /// The first half of a build: machine code. Threads compile side by side.
+    /// The first half of a build: machine code. Threads compile concurrently.
     pub fn compile<'a>(
         &self,
         cx: &Arc<Context>,
@@ -369,24 +369,26 @@ fn compile_with(
     let options = CompileOptions { tier, listing: false };
     let mut unit = LinkUnit::default();
     let is_near = |name: &str| local.contains(name) && !counted(name);
-    let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
-    let route_from = |source: &Source<'_>, name: &str| {
-        if source.ty.is_none() && apart(name) { others(name) } else { route(name) }
+    let call_kind = |name: &str| if is_near(name) { CallKind::Near } else { others(name) };
+    let call_kind_from = |source: &Source<'_>, name: &str| {
+        if source.ty.is_none() && apart(name) { others(name) } else { call_kind(name) }
     };
     let generate_one = |source: &Source<'_>| {
         let name = cx.names.text(source.func.name);
-        let route = |callee: &str| route_from(source, callee);
-        let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
+        let call_kind = |callee: &str| call_kind_from(source, callee);
+        let linkage =
+            CallLinkage { call_kind: &call_kind, counter: counted(name).then_some(name), is_profiled };
         let reached = &mut |_| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        generator.generate_in_steps(cx, source.func, isa, options, ways, reached)
+        generator.generate_in_steps(cx, source.func, isa, options, linkage, reached)
     };
     for generated in sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()? {
         unit.functions.push(generated.function);
         unit.functions.extend(generated.body);
         unit.data.extend(generated.constants.into_iter().map(constant));
     }
-    let calls =
-        sources.iter().flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
+    let calls = sources
+        .iter()
+        .flat_map(|source| outward_calls(cx, source.func, &|name| call_kind_from(source, name)));
     let calls = calls.collect();
     let mut c_callees = BTreeSet::new();
     for (name, signature) in called_back(cx, sources) {
@@ -394,8 +396,8 @@ fn compile_with(
             c_callees.insert(Symbol::Slot(name));
             continue;
         }
-        // One that counts its entries is called through its slot, so that what takes its place is found.
-        let made = compile_callback(&name, &signature, route(&name), isa);
+        // A function that counts its entries is called through its cell, so that callers reach its replacement.
+        let made = compile_callback(&name, &signature, call_kind(&name), isa);
         unit.functions.extend(made.map_err(GenerateError::Compile)?);
     }
     let needs_heap = sources.iter().any(|source| needs_heap(source.func));
@@ -408,7 +410,7 @@ fn compile_with(
 }
 
 impl Jit {
-    /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
+    /// The second half of a build: loads compiled code into executable memory. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
         let names = || joined(compiled.types.iter().map(|ty| ty.symbol.as_str()));
         let _span = self.runtime().events().span(Stage::Link, names);
@@ -435,14 +437,14 @@ impl Jit {
         };
         let loops = loops.into_iter().map(|(_, owner)| owner).collect();
         let types = compiled.types.iter().cloned();
-        // SAFETY: L1, the code was generated from low functions. L2, `recorded_type` compared the signatures. Nobody else makes
+        // SAFETY: L1, the code was generated from low functions. L2, `recorded_type` compared the signatures. No other code creates
         // or changes a `Compiled`.
         Ok(unsafe { self.load_program(&compiled.unit, types, linkage.visible, Some(program), loops) }?)
     }
 }
 
 impl Jit {
-    /// As [`Jit::link`], for a unit whose function `symbol` is a boxed entry: what the run time calls a method by.
+    /// As [`Jit::link`], for a unit whose function `symbol` is a boxed entry, by which the run time calls a method.
     pub fn link_boxed(
         &self,
         compiled: &Compiled,
@@ -471,7 +473,7 @@ fn called_back(cx: &Context, sources: &[Source<'_>]) -> BTreeMap<String, Signatu
     found
 }
 
-/// The symbol of a callee, and what it takes and gives.
+/// The symbol of a callee and its signature.
 fn callee_signature(cx: &Context, func: &Func, callee: Callee) -> Option<(String, Signature)> {
     let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else { return None };
     let abi = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low().map(abi_of)).collect::<Vec<_>>();
@@ -479,12 +481,16 @@ fn callee_signature(cx: &Context, func: &Func, callee: Callee) -> Option<(String
 }
 
 /// The functions of other units that a function calls, with the signatures by which it calls them.
-fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Vec<(String, Signature)> {
+fn outward_calls(
+    cx: &Context,
+    func: &Func,
+    call_kind: &dyn Fn(&str) -> CallKind,
+) -> Vec<(String, Signature)> {
     let mut calls = Vec::new();
     for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
         let (Op::CallSymbol(callee) | Op::CFunction(callee)) = func.op(inst) else { continue };
         let CalleeData::Symbol { symbol, .. } = func.callee(callee) else { continue };
-        if matches!(route(cx.names.text(*symbol)), Route::Far | Route::Slot) {
+        if matches!(call_kind(cx.names.text(*symbol)), CallKind::Far | CallKind::Cell) {
             calls.extend(callee_signature(cx, func, callee));
         }
     }
@@ -503,7 +509,7 @@ fn find_slots<'a>(
     };
     let mut found = BTreeMap::new();
     for (entry, owner) in loops {
-        let names = [entry.ty.symbol.as_str(), &*entry.question];
+        let names = [entry.ty.symbol.as_str(), &*entry.check];
         found.extend(names.map(|name| (name, Ok(owner.cell()))));
     }
     let named = compiled.unit.functions.iter().flat_map(|function| &function.symbols);
@@ -517,7 +523,7 @@ fn find_slots<'a>(
     found
 }
 
-/// Calls of other units take the functions there for what they are.
+/// Checks that calls of other units use the signatures of the functions there.
 fn check_calls(
     compiled: &Compiled,
     linkage: &Linkage<'_>,
@@ -544,7 +550,7 @@ fn check_calls(
 fn check_boxed(compiled: &Compiled, symbol: &str) -> Result<(), BuildError> {
     let boxed = boxed_signature();
     match compiled.signatures.get(symbol) {
-        // One that is not there is found when the unit is linked.
+        // Linking reports a missing one.
         Some(actual) if actual.as_ref() != Some(&boxed) => Err(BuildError::Signature {
             name: symbol.to_owned(),
             recorded: boxed,
@@ -554,7 +560,7 @@ fn check_boxed(compiled: &Compiled, symbol: &str) -> Result<(), BuildError> {
     }
 }
 
-/// Whether a function handles objects, or calls what makes some.
+/// Whether a function handles objects, or calls code that allocates.
 fn needs_heap(func: &Func) -> bool {
     let is_object = |value| {
         let low = func.ty(Value::from_u32(value)).as_low();

@@ -1,4 +1,4 @@
-//! Units: code that is loaded, and all that stays for as long as it may run.
+//! Units: loaded code, and the objects that it keeps while it may run.
 //!
 //! ```text
 //!   Unit (handle) ──► Inner: types, methods ──► Code: machine code, frame maps, globals
@@ -6,7 +6,7 @@
 //!                                                 └ held: the cells that it calls through, which lead to other units
 //! ```
 //!
-//! Clones of a [`Unit`] share what is loaded. Code keeps what it names. What lies behind its cells is not known here: code says which they are
+//! Clones of a [`Unit`] share the loaded code. Code keeps the symbols that it names. The targets of its cells are not known here: code lists the cells
 //! ([`Code::edges`]) and holds them, so the files of `cell/` are built on this one and not the other way round.
 
 mod retired;
@@ -25,14 +25,14 @@ use crate::link::globals::Globals;
 use crate::link::linker::{LoadedUnit, release};
 use crate::tiering::profile::Cells;
 
-/// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
+/// A loaded unit. Clones share it; it is freed with the last clone and the last function taken from it.
 #[derive(Clone)]
 pub struct Unit {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// Methods that go when the last handle goes, before the code does.
+    /// Methods that are removed with the last handle, before the code.
     methods: OnceLock<Vec<Methods>>,
     code: Arc<Code>,
     types: BTreeMap<String, Arc<FunctionType>>,
@@ -41,23 +41,23 @@ struct Inner {
     jit: Jit,
 }
 
-/// What a unit is made of.
+/// The parts of a unit.
 pub(crate) struct Contents {
     /// The machine code, and the maps of its frames.
     pub(crate) placed: (Arc<LoadedUnit>, Option<FrameMapsInForce>),
     /// The functions that can be looked up.
     pub(crate) types: BTreeMap<String, Arc<FunctionType>>,
-    /// Whether its own code handles objects, or calls through cells, behind which any function may come to be.
+    /// Whether its own code handles objects, or calls through cells, which may lead to any function.
     pub(crate) needs_heap: bool,
     /// The context of the types that the code names by address.
     pub(crate) cx: Option<Arc<Context>>,
     /// The global variables that it names by address.
     pub(crate) globals: Option<Globals>,
-    /// Where its dynamic calls look, which it names by address.
+    /// The method table of its dynamic calls, which it names by address.
     pub(crate) table: Arc<MethodTable>,
     /// The cells that it calls through, by their identities.
     pub(crate) edges: Box<[usize]>,
-    /// Whatever has to stay beside it: those cells, and the continuations of its loops.
+    /// Objects that have to stay beside it: those cells, and the continuations of its loops.
     pub(crate) held: Box<dyn Any + Send + Sync>,
     /// The cells of a profile, which it names by address.
     pub(crate) cells: Option<Cells>,
@@ -77,9 +77,9 @@ pub(crate) struct Code {
     held: Box<dyn Any + Send + Sync>,
     #[expect(dead_code, reason = "held so that the code can count in them")]
     cells: Option<Cells>,
-    /// The code that it may call by its address, which has edges of its own.
+    /// The code that it may call by address, which has edges of its own.
     visible: Vec<Arc<Code>>,
-    /// What the embedder lets it keep.
+    /// Owners that the embedder attached.
     kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -130,7 +130,7 @@ pub struct WeakUnit {
 }
 
 impl WeakUnit {
-    /// The unit, if somebody still has it.
+    /// The unit, if a handle still exists.
     pub fn upgrade(&self) -> Option<Unit> {
         self.inner.upgrade().map(|inner| Unit { inner })
     }
@@ -149,18 +149,18 @@ impl Unit {
         Unit { inner: Arc::new(inner) }
     }
 
-    /// A handle that does not keep the unit: for what the unit itself keeps.
+    /// A handle that does not keep the unit, for objects that the unit keeps.
     #[must_use]
     pub fn downgrade(&self) -> WeakUnit {
         WeakUnit { inner: Arc::downgrade(&self.inner) }
     }
 
-    /// Gives the unit methods, which are removed when its last handle is dropped. Once; any later ones are refused, and removed at once.
+    /// Gives the unit methods, which are removed when its last handle is dropped. Once; later ones are refused, and removed at once.
     pub fn keep_methods(&self, methods: Vec<Methods>) -> bool {
         self.inner.methods.set(methods).is_ok()
     }
 
-    /// Lets the code keep what it names by address, for as long as a thread may run it. Once; any later one is refused.
+    /// Makes the code keep the owners of addresses that it names, while a thread may run it. Once; any later call is refused.
     pub fn keep(&self, kept: Arc<dyn Any + Send + Sync>) -> bool {
         self.inner.code.kept.set(kept).is_ok()
     }
@@ -190,7 +190,7 @@ impl Unit {
         self.inner.code.globals.as_ref()
     }
 
-    /// Where dynamic calls look that begin in the unit.
+    /// The method table of dynamic calls that begin in the unit.
     pub fn methods(&self) -> &MethodTable {
         &self.inner.code.table
     }

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use brolga_codegen::routines::ROUTINES;
 use brolga_codegen::{compiled, thread};
 use brolga_runtime::heap::DEFAULT_ABI;
-use brolga_runtime::objects::{self, LinesLayout, MethodTable};
+use brolga_runtime::objects::{self, InlineCacheLayout, MethodTable};
 use brolga_runtime::{EntryRecord, HandlerRecord, STACK_RESERVE, ThreadLayout};
 
 #[test]
@@ -17,13 +17,13 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_STACK_LIMIT, ThreadLayout::STACK_LIMIT),
         (thread::THREAD_POLL, ThreadLayout::POLL),
         (thread::THREAD_LAZY, ThreadLayout::LAZY),
-        (thread::THREAD_LINES, ThreadLayout::LINES),
-        (thread::LINES_STAMP, LinesLayout::STAMP),
-        (thread::LINES_TABLE, LinesLayout::TABLE),
+        (thread::THREAD_INLINE_CACHE, ThreadLayout::INLINE_CACHE),
+        (thread::INLINE_CACHE_STAMP, InlineCacheLayout::STAMP),
+        (thread::INLINE_CACHE_TABLE, InlineCacheLayout::TABLE),
         (thread::METHODS_IDENTITY, MethodTable::IDENTITY),
-        (thread::LINES_FIRST, LinesLayout::FIRST),
-        (thread::LINE_ADDRESS, LinesLayout::ADDRESS),
-        (thread::LINE_TAGS, LinesLayout::KEYS),
+        (thread::INLINE_CACHE_FIRST, InlineCacheLayout::FIRST),
+        (thread::LINE_ADDRESS, InlineCacheLayout::ADDRESS),
+        (thread::LINE_TAGS, InlineCacheLayout::KEYS),
         (thread::TAG_BYTES, DEFAULT_ABI.tag_bytes),
         (thread::TAG_BITS as i32, DEFAULT_ABI.tag_bits as usize),
         (thread::THREAD_GC_STACK, DEFAULT_ABI.gc_stack),

@@ -127,7 +127,7 @@ fn what_others_free_meanwhile_is_no_reason_for_an_error() {
 }
 
 #[test]
-fn where_nothing_can_be_given_up_a_full_reservation_is_an_error() {
+fn where_nothing_can_be_evicted_a_full_reservation_is_an_error() {
     for jit in engines_with(CodeMemoryOptions { reserve: 64 << 10, ..CodeMemoryOptions::default() }) {
         let nothing: Arc<dyn Evictor> = Arc::new(UnitCache::<i64>::new());
         jit.set_evictor(&nothing);

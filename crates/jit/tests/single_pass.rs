@@ -1,6 +1,6 @@
 //! Code of the single pass does the same as Cranelift's best code: on generated functions, and where the two call each other.
 //!
-//! A generated function computes with integers of all widths and floats, reads and writes a stack slot, branches, goes round loops whose
+//! A generated function computes with integers of all widths and floats, reads and writes a stack slot, branches, runs loops whose
 //! parameters change places, and calls a function with more arguments than there are registers. All that it has computed goes into its
 //! result. Every seed is a fixed one.
 
@@ -350,7 +350,7 @@ impl Maker<'_, '_> {
         self.c.b.switch_to_block(join);
     }
 
-    /// A loop that goes round a few times; its parameters change places.
+    /// A loop of a few iterations; its parameters change places.
     fn rounds(&mut self, depth: usize) {
         let (head, body, end) = (self.c.b.create_block(), self.c.b.create_block(), self.c.b.create_block());
         let count = 1 + self.rng.below(4);

@@ -68,7 +68,7 @@ fn code_that_takes_something_else_does_not_get_behind_a_slot() {
 #[test]
 fn a_unit_whose_slots_are_not_there_or_are_others_is_not_linked() {
     use brolga_codegen::isa::Tier;
-    use brolga_codegen::ways::Route;
+    use brolga_codegen::linkage::CallKind;
     use brolga_ir::diag::SourceFile;
     use brolga_ir::{Context, text};
     use brolga_jit::{Linkage, Style};
@@ -90,7 +90,7 @@ end
     let (unit, _) = text::read(&SourceFile::new("other.jlir", OTHER).unwrap(), &cx);
     let caller = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "caller");
     let source = Source { func: caller.unwrap(), ty: Some(int_function("caller", 1).into()) };
-    let style = Style { others: &|_| Route::Slot, ..Tier::Baseline.into() };
+    let style = Style { others: &|_| CallKind::Cell, ..Tier::Baseline.into() };
     let compiled = jit.compile(&cx, &[source], style).unwrap();
     let missing = jit.link(&compiled, &Linkage::default());
     assert!(matches!(missing, Err(BuildError::Link(LinkError::Unresolved { .. }))), "{missing:?}");

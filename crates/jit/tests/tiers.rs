@@ -8,7 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 
 use brolga_codegen::isa::Tier;
-use brolga_codegen::ways::Route;
+use brolga_codegen::linkage::CallKind;
 use brolga_jit::{
     CellOwner, FindCell, IndirectCell, Jit, Materialize, Style, Target, Tiers, Upgrade, Upgrades,
 };
@@ -92,7 +92,7 @@ impl Tiers for Step {
 impl Materialize for Count {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         let two = self.0.upgrade().ok_or("gone")?;
-        let style = Style { others: &|_| Route::Slot, ..Tier::Baseline.into() };
+        let style = Style { others: &|_| CallKind::Cell, ..Tier::Baseline.into() };
         Ok(two.program.target_with("count", style, &*two))
     }
 }

@@ -225,7 +225,7 @@ fn gdb_stops_in_compiled_code_and_names_it() {
     let tells = |what: &str| assert!(text.contains(what), "no `{what}` in:\n{text}");
     tells("brolga_seen () at brolga_lines.jlir:41");
     tells("brolga_seen + 4 in section .text");
-    // Who called it.
+    // The caller.
     tells(" in entry ()");
     assert!(!text.contains("void brolga_gone()"), "{text}");
 }

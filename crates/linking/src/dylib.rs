@@ -202,10 +202,10 @@ impl<T: Target> Dylib<T> {
         defined.map_err(|(error, _)| error)
     }
 
-    /// Makes a change, if `agree` says so: it is asked when nothing else speaks against it, and nothing else changes until it is made. Says
+    /// Makes a change, if `agree` permits it: it is called when nothing else prevents the change, and nothing else changes until it is made. Says
     /// whether it was. `agree` is handed a function that says what is defined, without the change.
     ///
-    /// `agree` is asked under the session's lock. It must not come back to the session, but for [`Dylib::ready`].
+    /// `agree` runs under the session's lock. It must not call the session, but for [`Dylib::ready`].
     ///
     /// # Errors
     /// As [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Nothing has changed then.

@@ -278,7 +278,7 @@ pub enum Error {
         /// Their users.
         dependants: Vec<Name>,
     },
-    /// A responsibility was asked about symbols that are not its own, or that are past this step.
+    /// A request to a responsibility names symbols that are not its own, or that are past this step.
     #[error("no responsibility, in this state, for {}", List(symbols))]
     NotResponsible {
         /// These symbols.
@@ -299,7 +299,7 @@ pub enum Error {
         on: Vec<Name>,
     },
     /// Aliases stand for each other.
-    #[error("aliases in a circle: {}", List(symbols))]
+    #[error("aliases in a cycle: {}", List(symbols))]
     AliasCycle {
         /// One of them.
         symbols: Vec<Name>,
@@ -331,7 +331,7 @@ pub enum Error {
         /// The symbol.
         symbols: Vec<Name>,
     },
-    /// A stub was asked for a symbol that is no code.
+    /// A stub was requested for a symbol that is no code.
     #[error("not callable: {}", List(symbols))]
     NotCallable {
         /// The symbols.

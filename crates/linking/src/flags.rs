@@ -3,7 +3,7 @@
 //! | flag | meaning |
 //! |---|---|
 //! | exported | found by searches that see exported symbols only |
-//! | weak | gives way to another definition until somebody has searched it; strong from then on |
+//! | weak | gives way to another definition until its first lookup; strong from then on |
 //! | callable | code: a stub may stand for it. Lazy re-exports demand it |
 //! | absolute | an address without content behind it |
 //! | inner | a part of another symbol, whose name stands before the last `#` of its own: messages name that one |
@@ -108,7 +108,7 @@ pub enum Until {
     Ready,
 }
 
-/// Who asks; a hint for definition generators.
+/// The origin of a lookup; a hint for definition generators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LookupKind {
     /// A linker, for symbols that code refers to.

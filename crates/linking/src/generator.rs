@@ -1,6 +1,6 @@
 //! Definition generators: what defines missing symbols on demand.
 //!
-//! A generator is asked, in a task, for the symbols that a lookup misses; it defines those it knows, in the dylib, and says
+//! A generator is called, in a task, for the symbols that a lookup misses; it defines those it knows, in the dylib, and says
 //! that it is done. It may keep the request and answer later: the lookup is suspended, nothing else is. Many requests may be
 //! under way in one generator; none is for a symbol that another request is for. A request that is dropped is an error of
 //! the lookups that wait for it. Lookups and definitions through the request belong to the lookup that asks, on whatever thread: if that was begun
@@ -65,7 +65,7 @@ impl<T: Target> Request<T> {
         &self.symbols
     }
 
-    /// Who asks.
+    /// The origin of the lookup.
     #[must_use]
     pub fn kind(&self) -> LookupKind {
         self.kind

@@ -1,7 +1,7 @@
 //! Sessions: names, definitions, and when they may be used.
 //!
 //! A session is an emulated dynamic linker for code that does not exist yet. Definitions are promises; a lookup makes
-//! whoever promised keep the promise, and is answered when a symbol, with everything that it transitively needs, may be
+//! its source keep the promise, and is answered when a symbol, with everything that it transitively needs, may be
 //! called. It is the model of LLVM's ORC, made of three layers that can be understood alone:
 //!
 //! ```text
@@ -28,7 +28,7 @@
 //! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
 //! | user code, and destructors, never run under the lock | [`machine::Effects`] own all of it until the lock is released |
 //!
-//! Words. A *unit* is what is materialized, and removed, as one; whoever materializes it has the *responsibility*. A symbol is
+//! Words. A *unit* is what is materialized, and removed, as one; the materializing task has the *responsibility*. A symbol is
 //! *resolved* when it has an address, *emitted* when its memory is final, *ready* when all it needs is emitted.
 //!
 //! | files, in reading order | what they hold |

@@ -29,7 +29,7 @@ pub struct Lookup<T: Target> {
     query: QueryId<Live<T>>,
     promise: Arc<Promise<Answer<T>>>,
     taken: bool,
-    /// Who does not continue without the answer once it is awaited.
+    /// The unit that waits for the answer once it is awaited.
     owner: Option<Doer>,
 }
 

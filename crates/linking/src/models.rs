@@ -91,7 +91,7 @@ fn session() -> (Session<Words>, Dylib<Words>) {
     (session, main)
 }
 
-/// A responsibility in hand for `symbol`, which somebody has looked up and which is tracked.
+/// A responsibility in hand for `symbol`, which was looked up and which is tracked.
 fn begun(
     main: &Dylib<Words>,
     symbol: Symbol,
@@ -159,7 +159,7 @@ fn a_cell_is_let_again_under_its_readers() {
     });
 }
 
-/// Two holders let go of a name; whoever is last frees its place, and sees what the other has read there.
+/// Two holders let go of a name; the last one frees its place, and sees what the other has read there.
 #[test]
 fn the_last_holder_frees_a_name() {
     model(|| {

@@ -5,7 +5,7 @@
 //!   symbol = (index, generation) ─────────────────────────────►┘
 //! ```
 //!
-//! A name is held by whoever interned it, by each symbol in the session's tables, by lookups that want it and by questions to generators. With its last
+//! A name is held by its interners, by each symbol in the session's tables, by lookups that want it and by questions to generators. With its last
 //! holder it goes, and its index is let again under another generation: a symbol that outlived its name names nothing.
 //!
 //! | who | holds |
@@ -93,7 +93,7 @@ impl Names {
         self.places.get(part)?.get()?.get(at)
     }
 
-    /// The symbol of `text`, when it has one. It is good for as long as somebody holds it.
+    /// The symbol of `text`, when it has one. It is good for as long as it has a holder.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Symbol> {
         let table = read(self.table(text));
@@ -148,7 +148,7 @@ impl Names {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).next as usize
     }
 
-    /// Adds a holder of a symbol that somebody holds; `false` if its name is gone.
+    /// Adds a holder of a symbol that has a holder; `false` if its name is gone.
     pub(crate) fn retain(&self, symbol: Symbol) -> bool {
         self.place(symbol.index).is_some_and(|place| place.uses.hold(symbol.generation))
     }

@@ -108,7 +108,7 @@ impl<T: Target> Dylib<T> {
             let (planned, more) = match plan {
                 Plan::Run { run, more } => (run, more),
                 Plan::Wait => {
-                    // Who ends the session does not wait for those who wait for him.
+                    // The thread that ends the session does not wait for those that wait for it.
                     self.session().openings().look_again();
                     self.session().openings().wait_until(|news| news.ended != before.ended);
                     continue;

@@ -65,7 +65,7 @@ pub trait Materializer<T: Target>: Send {
     fn begin(self: Box<Self>, duty: Duty<T>);
 }
 
-/// What defines missing symbols, as the session sees it: [`Generator`](crate::Generator) is built on this.
+/// A source of missing symbols, as the session sees it: [`Generator`](crate::Generator) is built on this.
 pub trait Definer<T: Target>: Send + Sync {
     /// Answers a request.
     fn answer(&self, session: Session<T>, ask: Ask<Live<T>>);
@@ -145,7 +145,7 @@ pub trait Host<T: Target>: Send + Sync {
 
     /// Makes references to this code trap: it was removed, and its dependants stay ([`Dependants::Tombstone`]). The code is
     /// retired afterwards.
-    fn entomb(&self, code: &T::Code) {
+    fn mark_removed(&self, code: &T::Code) {
         let _ = code;
     }
 
@@ -517,8 +517,8 @@ impl<T: Target> Session<T> {
         for waker in wakers {
             fenced(|| waker.wake());
         }
-        for code in effects.retired.iter().filter(|_| effects.entombs) {
-            fenced(|| self.0.host.entomb(code));
+        for code in effects.retired.iter().filter(|_| effects.marks_removed) {
+            fenced(|| self.0.host.mark_removed(code));
         }
         for (user, removed) in effects.orphaned {
             fenced(|| self.0.host.orphaned(self.name(user), self.name(removed)));
@@ -537,7 +537,7 @@ impl<T: Target> Session<T> {
         then: Continuation<Answer<T>>,
         answer: Answer<T>,
     ) -> Task {
-        // Who is refused because the session ends is no part of what was begun.
+        // A lookup that is refused because the session ends is not counted as begun.
         if doer.is_none() && matches!(answer, Err(Error::SessionEnded)) {
             return Task::new(priority, move || then(answer));
         }

@@ -7,7 +7,7 @@ use crate::flags::Priority;
 use crate::machine::Doer;
 use crate::promise::Promise;
 
-/// What continues with an answer.
+/// The continuation of an answer.
 pub(crate) type Continuation<A> = Box<dyn FnOnce(A) + Send>;
 
 /// Whom an answer goes to.
@@ -41,7 +41,7 @@ impl<A> Ticket<A> {
         Ticket(Receiver::Then(priority, doer, Box::new(then)))
     }
 
-    /// Gives the answer to whoever waits: whom to wake, or what continues with it.
+    /// Gives the answer to the waiter: the thread to wake, or the continuation.
     #[must_use]
     pub(crate) fn deliver(self, answer: A) -> Delivered<A> {
         match self.0 {

@@ -16,7 +16,7 @@
 //! |---|---|---|---|---|
 //! | N1 | let go: fetch and subtract | Release | N2 | the place is let again before its last holder has read what lies there |
 //! | N2 | free: compare and exchange | Acquire | N1 | the same, from the other side |
-//! | N3 | everything else | Relaxed | | nothing: whoever holds, or revives under the lock, has seen the place before |
+//! | N3 | everything else | Relaxed | | nothing: a holder, or a reviver under the lock, has seen the place before |
 //!
 //! A generation that is used up is not followed by another: the place stays empty.
 
@@ -61,7 +61,7 @@ impl Uses {
         generation(word) == of && word & FOREVER == 0
     }
 
-    /// Adds a holder of a name that somebody holds. `false` if the name of this generation is gone.
+    /// Adds a holder of a name that has a holder. `false` if the name of this generation is gone.
     pub(crate) fn hold(&self, of: u32) -> bool {
         let word = self.0.load(Ordering::Relaxed); // N3
         self.add(word, |word| generation(word) == of && word & (FOREVER | HOLDERS) != 0)
@@ -109,7 +109,7 @@ impl Uses {
         before & (FOREVER | HOLDERS) == 1
     }
 
-    /// Ends the name of this generation, if nobody holds it. Under the lock.
+    /// Ends the name of this generation, if it has no holder. Under the lock.
     pub(crate) fn free(&self, of: u32) -> Freed {
         let unheld = u64::from(of) << 32;
         let next = u64::from(of.wrapping_add(1)) << 32;

@@ -28,7 +28,7 @@ pub(crate) struct Sum {
     pub(crate) base: Option<Value>,
     /// Integers that do not change, each with its factor.
     pub(crate) terms: Vec<(Value, i64)>,
-    /// The counter's value in the round.
+    /// The counter's value in the iteration.
     pub(crate) counter: Option<Value>,
     /// The factor of the counter that is a constant.
     pub(crate) factor: i64,

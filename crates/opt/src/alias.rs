@@ -19,7 +19,7 @@
 //! | one root is an object whose address stays here | nothing that is not computed from the root can point into it |
 //!
 //! The elements of a `Memory` that the function makes are an object, too: their address never changes, so all loads of it from the new `Memory` are
-//! one root. Whether it stays here is not asked, because whoever has the `Memory` reaches them.
+//! one root. Escapes do not matter here, because every holder of the `Memory` reaches them.
 //!
 //! An address *stays here* if all that is done with it is adding offsets and reading and writing there. An instruction that then touches memory
 //! in another way, a call for example, does not touch the object.

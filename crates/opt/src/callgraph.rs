@@ -1,11 +1,11 @@
-//! Who calls whom, and the order in which callees come before callers.
+//! The call graph, and the order in which callees come before callers.
 //!
 //! ```text
 //! main ──> sort ⇄ partition        components: {swap} {sort, partition} {main}
 //!             └──> swap
 //! ```
 //!
-//! An inliner that works in this order copies bodies that are optimised already. Functions that call each other in a circle
+//! An inliner that works in this order copies bodies that are optimised already. Functions that call each other in a cycle
 //! form a component; inside one, the order is that of the module.
 //!
 //! Tarjan's algorithm ("Depth-First Search and Linear Graph Algorithms", 1972) with an explicit stack. Cost: linear in the

@@ -1,4 +1,4 @@
-//! Loops that count: what changes by the same amount in every round, and after how many rounds a loop is left.
+//! Loops that count: what changes by the same amount in every iteration, and after how many iterations a loop is left.
 //!
 //! ```text
 //! p: goto h                                   preheader
@@ -13,22 +13,22 @@
 //! (`Tested::This`) or after (`Tested::Next`) the step, and a value that does not change in the loop; the loop *continues* while
 //! it holds.
 //!
-//! **Rounds.** [`Counted::rounds`] is the exact number of times the head is executed if start, step and bound are constants and
+//! **Iterations.** [`Counted::iterations`] is the exact number of times the head is executed if start, step and bound are constants and
 //! nothing else leaves the loop. No tested value may lie outside of the range of its type, because the sequence would go
-//! round; then there is no answer. [`most_rounds`] is an upper bound, from any test that every round gets to; it also knows that a
+//! iteration; then there is no answer. [`most_iterations`] is an upper bound, from any test that every iteration gets to; it also knows that a
 //! value that is shifted right becomes 0.
 //!
-//! **What holds before the loop.** [`Counted::is_guarded`] finds the test of the first round, as `rotate` leaves it, among the branches
+//! **What holds before the loop.** [`Counted::is_guarded`] finds the test of the first iteration, as `rotate` leaves it, among the branches
 //! that lead to the preheader.
 //!
 //! Cost: the φ of the head, and a walk over at most [`MAX_GUARDS`] blocks. Not done: recurrences of recurrences; steps that
-//! are subtracted (`inst-simplify` makes them sums); integers of 128 bits have no rounds.
+//! are subtracted (`inst-simplify` makes them sums); integers of 128 bits have no iterations.
 
 use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 
-/// How many single predecessors are looked at for the test of the first round.
+/// How many single predecessors are looked at for the test of the first iteration.
 const MAX_GUARDS: usize = 4;
 
 /// The blocks of a loop with one way in and one way back.
@@ -55,19 +55,19 @@ impl Shape {
     }
 }
 
-/// Whether a value is the same in every round of a loop.
+/// Whether a value is the same in every iteration of a loop.
 pub(crate) fn is_invariant(func: &Func, loops: &Loops, l: Loop, value: Value) -> bool {
     func.def_inst(value).and_then(|def| func.inst_block(def)).is_none_or(|b| !loops.contains(l, b))
 }
 
-/// A value that changes by the same amount in every round.
+/// A value that changes by the same amount in every iteration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recurrence {
-    /// Its value in a round: the result of a φ of the head.
+    /// Its value in an iteration: the result of a φ of the head.
     pub(crate) value: Value,
-    /// Its value in the first round.
+    /// Its value in the first iteration.
     pub(crate) start: Value,
-    /// Its value in the next round.
+    /// Its value in the next iteration.
     pub(crate) next: Value,
     /// The addend.
     pub(crate) step: Value,
@@ -209,9 +209,9 @@ fn conjunction(func: &Func, cond: Value) -> Option<[Value; 2]> {
 /// Which value of a recurrence a test looks at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tested {
-    /// That of the round.
+    /// That of the iteration.
     This,
-    /// That of the next round.
+    /// That of the next iteration.
     Next,
 }
 
@@ -243,9 +243,9 @@ impl Test {
         Some(Test { branch, exit, counter: found, tested: which, relation, bound })
     }
 
-    /// The number of the round, from 1, in which the loop is left, if all is constant and the sequence does not go round
+    /// The number of the iteration, from 1, in which the loop is left, if all is constant and the sequence does not wrap
     /// before.
-    fn rounds(&self, func: &Func) -> Option<u64> {
+    fn iterations(&self, func: &Func) -> Option<u64> {
         let width = int_width(func, self.counter.value)?;
         let mask = (1i128 << width) - 1;
         let unsigned = self.relation.signedness() == Signed::No;
@@ -301,22 +301,23 @@ impl Counted {
     }
 
     /// How often the head is executed, if the test is the only way out.
-    pub(crate) fn rounds(&self, func: &Func) -> Option<u64> {
-        self.test.rounds(func)
+    pub(crate) fn iterations(&self, func: &Func) -> Option<u64> {
+        self.test.iterations(func)
     }
 
-    /// Whether the loop goes round less than so many times on average, by the odds of its test.
-    pub(crate) fn is_short(&self, func: &Func, rounds: usize) -> bool {
-        let (Some(odds), &[yes, _]) = (func.odds(self.test.branch), func.inst_blocks(self.test.branch))
+    /// Whether the loop has fewer than so many iterations on average, by the branch weights of its test.
+    pub(crate) fn is_short(&self, func: &Func, iterations: usize) -> bool {
+        let (Some(weights), &[yes, _]) =
+            (func.branch_weights(self.test.branch), func.inst_blocks(self.test.branch))
         else {
             return false;
         };
-        let odds = if yes == self.test.exit { odds.swapped() } else { odds };
+        let weights = if yes == self.test.exit { weights.swapped() } else { weights };
         // Once more than it goes back.
-        u64::from(odds.yes()) < u64::from(odds.no()) * (rounds as u64 - 1)
+        u64::from(weights.yes()) < u64::from(weights.no()) * (iterations as u64 - 1)
     }
 
-    /// Whether the test would have let the first round pass: the relation of the test is known to hold between the counter's
+    /// Whether the test would have let the first iteration pass: the relation of the test is known to hold between the counter's
     /// start and the bound when the preheader is entered. Looks at no block of another loop: that may just be changing.
     pub(crate) fn is_guarded(&self, func: &Func, cfg: &Cfg, loops: &Loops) -> bool {
         let Test { counter, relation, bound, .. } = self.test;
@@ -379,20 +380,20 @@ impl Counted {
 }
 
 /// An upper bound of how often the head of a loop is executed each time the loop is entered.
-pub(crate) fn most_rounds(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> Option<u64> {
+pub(crate) fn most_iterations(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> Option<u64> {
     let shape = Shape::of(cfg, loops, l)?;
     let exits = loops.exits(cfg, l).map(|(from, _)| from);
-    let every_round =
+    let every_iteration =
         exits.filter(|&from| loops.loop_of(from) == Some(l) && tree.dominates(from, shape.latch));
-    every_round
+    every_iteration
         .filter_map(|from| {
             let test = Test::at(func, loops, &shape, from);
-            test.and_then(|t| t.rounds(func)).or_else(|| shifts_out(func, loops, &shape, from))
+            test.and_then(|t| t.iterations(func)).or_else(|| shifts_out(func, loops, &shape, from))
         })
         .min()
 }
 
-/// The rounds after which a value that is shifted right by a constant in each is 0, if a test leaves the loop then.
+/// The iterations after which a value that is shifted right by a constant in each is 0, if a test leaves the loop then.
 fn shifts_out(func: &Func, loops: &Loops, shape: &Shape, block: Block) -> Option<u64> {
     let (branch, _, taken) = way_out(func, loops, shape.l, block)?;
     let (a, Relation::Differs, b) = related(func, branch, taken)? else { return None };
@@ -406,7 +407,7 @@ fn shifts_out(func: &Func, loops: &Loops, shape: &Shape, block: Block) -> Option
             && let Some(by @ 1..) = func.as_bits(by)
         {
             let width = u128::from(int_width(func, value)?);
-            // One round more where the value before the shift is tested.
+            // One iteration more where the value before the shift is tested.
             return u64::try_from(width.div_ceil(by) + 1).ok();
         }
     }

@@ -8,14 +8,14 @@
 //! ```
 //!
 //! A φ that lacks an edge has no value on that path, and neither has what passes it on: other φ, copies, ϒ with their φᶜ. Julia takes
-//! care that nobody uses such a value, but text may say so, and then native code would follow a reference that is none. So a use is an
+//! care that such a value is not used, but text may say so, and then native code would follow a reference that is none. So a use is an
 //! `UndefVarError`, as it is in the interpreter, and behind the test passes may take the value for whatever suits them.
 //!
 //! Each value has a *flag*, which runs along it: true for what is defined, false over an edge that is missing. A φᶜ whose ϒ need not
 //! have run has one more ϒ for its flag, at the entry of the function. One test is enough for what it dominates.
 //!
 //! Needs verified high IR; low IR is as it is. To be done once, and before summaries: a test may throw. Passes introduce undefined
-//! values of their own where they know that nobody uses them.
+//! values of their own where they know that they are not used.
 //!
 //! Cost: a look at each φ; in functions that have such values, some visits to their instructions.
 
@@ -138,7 +138,7 @@ fn find(func: &Func, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Option<FxHashSet<V
     }
 }
 
-/// The operands that may be undefined of instructions that do not just pass them on, in an order in which whoever dominates comes first.
+/// The operands that may be undefined of instructions that do not just pass them on, in an order in which dominators come first.
 fn uses(func: &Func, rpo: &Rpo, found: &FxHashSet<Value>) -> Vec<(Inst, Value)> {
     let mut uses = Vec::new();
     for &block in rpo.blocks() {

@@ -7,16 +7,16 @@
 //!
 //! A *source* is an argument or a mutable object that the function makes. The *origin* of a value is the set of sources that it may be (or hold,
 //! or point into, as a `MemoryRef` does), with one more element for everything else. Origins are spread over φ, π, copies and calls whose
-//! results may be their arguments until nothing changes; they only grow, so this ends. Whatever is done with a value that is not in the list of
+//! results may be their arguments until nothing changes; they only grow, so this ends. Any use of a value that is not in the list of
 //! `Flow::visit` captures its sources, which is always right.
 //!
 //! A field of a mutable struct is no part of its origin: who reads it gets what was stored there, and storing captures what is stored. What
 //! an exception holds is not captured, because it is gone if the function returns, and a function with a handler of its own is
 //! not looked at.
 //!
-//! Invariant: the origin of a value is complete after the last round; an instruction is asked about only then.
+//! Invariant: the origin of a value is complete after the last iteration; an instruction is queried only then.
 //!
-//! Cost: a few visits to each instruction, `MAX_ROUNDS` at most; `None` beyond. Not done: which of two objects a store goes to when one of
+//! Cost: a few visits to each instruction, `MAX_ITERATIONS` at most; `None` beyond. Not done: which of two objects a store goes to when one of
 //! them is captured later; the objects that arguments hold.
 
 use crate::rules::field_position;
@@ -30,7 +30,7 @@ use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
 
 /// Origins go around a loop once for each φ that they pass from behind.
-const MAX_ROUNDS: usize = 8;
+const MAX_ITERATIONS: usize = 8;
 
 /// The element of an origin for everything that is no source.
 const OTHER: u64 = 1 << 63;
@@ -77,7 +77,7 @@ impl<'a> Flow<'a> {
         for &param in func.params() {
             flow.origins[param] = OTHER;
             if sources < MAX_SOURCES {
-                // A number is no object: nobody can hold it. An address may become a reference again.
+                // A number is no object: it cannot be held. An address may become a reference again.
                 let ty = func.ty(param);
                 if types.primitive(ty).is_none() || types.pointee(ty).is_some() {
                     flow.origins[param] = 1 << sources;
@@ -97,7 +97,7 @@ impl<'a> Flow<'a> {
                 sources += 1;
             }
         }
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_ITERATIONS {
             flow.changed = false;
             for inst in insts() {
                 flow.visit(inst);
@@ -225,7 +225,7 @@ impl<'a> Flow<'a> {
         self.func.result(inst).is_some_and(|v| self.origins[v] & self.own == 0)
     }
 
-    /// The objects that nobody else holds while the function runs.
+    /// The objects that no other code holds while the function runs.
     fn inside(&self) -> u64 {
         self.own & !self.captured
     }

@@ -27,7 +27,7 @@ pub enum Fact {
     Loops,
     /// Which values are needed after which block.
     Liveness,
-    /// Who uses which value.
+    /// The uses of values.
     Uses,
 }
 
@@ -85,7 +85,7 @@ impl Facts {
         self.liveness.as_ref().expect(UNDECLARED)
     }
 
-    /// Who uses which value.
+    /// The uses of values.
     pub fn uses(&self) -> &Uses {
         self.uses.as_ref().expect(UNDECLARED)
     }

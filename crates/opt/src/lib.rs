@@ -14,7 +14,7 @@
 //! | `run` | the entry points: a level, or a list of passes, over a function or a module |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
-//! | `refit` | what becomes of the claim that a type is when one value takes the place of another |
+//! | `refit` | the asserted type of a row when one value takes the place of another |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
@@ -22,14 +22,14 @@
 //! | `osr` | loops that ask whether they are to continue in another function, and that function |
 //! | `callgraph`, `summary`, `escape` | the order in which callees come before callers; what a call does, and what becomes of its arguments |
 //!
-//! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
+//! Functions are optimised one at a time against a module that no code changes meanwhile, so any number of threads may do it
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
 #![forbid(unsafe_code)]
 
 mod address;
 mod alias;
+mod asserted;
 pub mod callgraph;
-mod claims;
 mod counted;
 pub mod defined;
 mod error;

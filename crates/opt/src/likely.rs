@@ -4,16 +4,16 @@
 //!
 //! | rule | because |
 //! |---|---|
-//! | somebody said so ([`Func::set_cold`](brolga_ir::Func::set_cold)) | whoever made the block knows |
+//! | it is marked ([`Func::set_cold`](brolga_ir::Func::set_cold)) | the front end knows |
 //! | it ends in `unreachable` | what is in front of that throws |
 //! | every way on from it is cold | an error is being prepared |
-//! | every way in is cold, or is one that a branch takes rarely by its odds | nobody comes |
+//! | every way in is cold, or is one that a branch rarely takes by its weights | it is not reached |
 //!
 //! Ways back to the head of a loop count for neither, so a loop is what the ways into it are. A way out of a loop is not rare, however
-//! often the loop goes round before it is taken: it is taken as often as the loop is entered. A function that is cold from its
-//! entry on has nothing to be compared with: then only what somebody said counts.
+//! many iterations the loop has before it is taken: it is taken as often as the loop is entered. A function that is cold from its
+//! entry on has nothing to be compared with: then only marks by the front end count.
 //!
-//! Cost: two walks over the blocks, and the loops if there are odds.
+//! Cost: two walks over the blocks, and the loops if there are branch weights.
 
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::{Block, Func, Op};
@@ -43,8 +43,9 @@ impl ColdBlocks {
             }
             return ColdBlocks(said);
         }
-        let has_odds = |&block: &Block| func.terminator(block).is_some_and(|end| func.odds(end).is_some());
-        let loops = rpo.blocks().iter().any(has_odds);
+        let has_weights =
+            |&block: &Block| func.terminator(block).is_some_and(|end| func.branch_weights(end).is_some());
+        let loops = rpo.blocks().iter().any(has_weights);
         let loops = loops.then(|| Loops::compute(cfg, rpo, &DomTree::compute(cfg)));
         let leaves = |from: Block, to: Block| {
             loops.as_ref().is_some_and(|l| l.loop_of(from).is_some_and(|own| !l.contains(own, to)))
@@ -61,10 +62,10 @@ impl ColdBlocks {
         ColdBlocks(cold)
     }
 
-    /// The same by the odds of branches alone: empty for a function without odds.
-    pub(crate) fn by_odds(func: &Func, cfg: &Cfg, rpo: &Rpo) -> ColdBlocks {
+    /// The same by branch weights alone: empty for a function without any.
+    pub(crate) fn by_weights(func: &Func, cfg: &Cfg, rpo: &Rpo) -> ColdBlocks {
         let mut ends = rpo.blocks().iter().filter_map(|&block| func.terminator(block));
-        match ends.any(|end| func.odds(end).is_some()) {
+        match ends.any(|end| func.branch_weights(end).is_some()) {
             true => ColdBlocks::of(func, cfg, rpo),
             false => ColdBlocks(EntitySet::new()),
         }
@@ -78,8 +79,8 @@ impl ColdBlocks {
 /// Whether a branch goes this way rarely.
 fn is_rare(func: &Func, from: Block, to: Block) -> bool {
     let Some(branch) = func.terminator(from) else { return false };
-    match (func.odds(branch), func.inst_blocks(branch)) {
-        (Some(odds), &[yes, no]) if yes != no => odds.is_rare(to == yes),
+    match (func.branch_weights(branch), func.inst_blocks(branch)) {
+        (Some(weights), &[yes, no]) if yes != no => weights.is_rare(to == yes),
         _ => false,
     }
 }

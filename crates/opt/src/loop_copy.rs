@@ -8,11 +8,11 @@
 //!                                                            ^──────┘
 //! ```
 //!
-//! [`split_at`] makes the second picture of the first. The *main* loop `h' … l'` executes the rounds whose counter is less
-//! than `limit`, without going round in the range of its type; the *rest*, the loop as it was, executes those that remain, if
-//! any. The caller chooses a limit up to which every round's test holds ([`end_of`] and less), so the order of everything that
+//! [`split_at`] makes the second picture of the first. The *main* loop `h' … l'` executes the iterations whose counter is less
+//! than `limit`, without wrapping in the range of its type; the *rest*, the loop as it was, executes those that remain, if
+//! any. The caller chooses a limit up to which every iteration's test holds ([`end_of`] and less), so the order of everything that
 //! can be seen stays. The assumptions of the main loop are the caller's affair: that an index is in range (`irce`) or that
-//! several rounds follow each other without a test (`unroll`).
+//! several iterations follow each other without a test (`unroll`).
 //!
 //! Values of the loop that are used behind it are made in two places afterwards; both functions leave it to `ssa_repair` to say
 //! which one is meant. Copyable instructions: [`is_copyable`].
@@ -252,7 +252,7 @@ pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
     (counts && func.ty(test.counter.value) == Type::I64).then_some(step)
 }
 
-/// As [`end_of`], or less: no step from before it goes round.
+/// As [`end_of`], or less: no step from before it wraps.
 pub(crate) fn end_in_range(func: &mut Func, types: &Types, counted: &Counted) -> Value {
     let end = end_of(func, types, counted);
     match splittable_step(func, counted) {
@@ -264,11 +264,11 @@ pub(crate) fn end_in_range(func: &mut Func, types: &Types, counted: &Counted) ->
     }
 }
 
-/// The first value of the counter, as a signed integer, that is behind all rounds which the test lets pass; made at the end of the
-/// preheader. If there is no such integer it is the least one, so that no round is before it.
+/// The first value of the counter, as a signed integer, that is behind all iterations which the test lets pass; made at the end of the
+/// preheader. If there is no such integer it is the least one, so that no iteration is before it.
 pub(crate) fn end_of(func: &mut Func, types: &Types, counted: &Counted) -> Value {
     let test = counted.test;
-    // A round follows one whose counter passed, so testing before the step lets one step more pass; ending earlier is right too.
+    // An iteration follows one whose counter passed, so testing before the step lets one step more pass; ending earlier is right too.
     match test.relation {
         Relation::AtMost(_) if test.tested == Tested::Next => {
             let one = func.bits(types, Type::I64, 1);
@@ -294,8 +294,8 @@ pub(crate) enum Enter {
 
 /// The result of [`split_at`].
 pub(crate) struct Split {
-    /// The rounds of the main loop, in their order; each is a copy of the loop.
-    pub(crate) rounds: Vec<Copied>,
+    /// The iterations of the main loop, in their order; each is a copy of the loop.
+    pub(crate) iterations: Vec<Copied>,
 }
 
 /// Copies a loop `count` times behind a copy of it, so that each continues with the values that the one before it ended with.
@@ -307,14 +307,14 @@ pub(crate) fn chain(
     first: Copied,
     count: usize,
 ) -> Vec<Copied> {
-    let mut rounds = vec![first];
+    let mut iterations = vec![first];
     for _ in 0..count {
-        let Some(before) = rounds.last() else { break };
+        let Some(before) = iterations.last() else { break };
         let values = carried(func, shape, shape.latch, |v| before.value(v));
         let end = blocks.iter().map(|&b| before.block(b)).next_back().unwrap_or(shape.latch);
-        rounds.push(copy_blocks(func, blocks, end, values, Polls::Left));
+        iterations.push(copy_blocks(func, blocks, end, values, Polls::Left));
     }
-    rounds
+    iterations
 }
 
 /// The operands of the φ of the head over the edge from a block.
@@ -335,17 +335,17 @@ pub(crate) fn carried(
     values
 }
 
-/// Leads from the end of each round but the last to the next one.
-pub(crate) fn join_rounds(func: &mut Func, shape: &Shape, rounds: &[Copied]) {
-    for pair in rounds.windows(2) {
+/// Leads from the end of each iteration but the last to the next one.
+pub(crate) fn join_iterations(func: &mut Func, shape: &Shape, iterations: &[Copied]) {
+    for pair in iterations.windows(2) {
         if let Some(end) = func.terminator(pair[0].block(shape.latch)) {
             make_jump(func, end, pair[1].block(shape.header));
         }
     }
 }
 
-/// Splits a loop at a limit that was made at the end of the preheader; a trip through the main loop is `count` rounds, and the
-/// limit is such that all of them may be executed if the counter is below it and that the counter does not go round in them.
+/// Splits a loop at a limit that was made at the end of the preheader; a trip through the main loop is `count` iterations, and the
+/// limit is such that all of them may be executed if the counter is below it and that the counter does not wrap in them.
 pub(crate) fn split_at(
     func: &mut Func,
     loops: &Loops,
@@ -359,9 +359,9 @@ pub(crate) fn split_at(
     split_edge(func, shape.latch, test.exit);
     let blocks = loops.blocks(shape.l);
     let first = copy_blocks(func, blocks, shape.preheader, FxHashMap::default(), Polls::Copied);
-    let rounds = chain(func, blocks, &shape, first, count.saturating_sub(1));
-    join_rounds(func, &shape, &rounds);
-    let (header, end) = (rounds[0].block(shape.header), &rounds[rounds.len() - 1]);
+    let iterations = chain(func, blocks, &shape, first, count.saturating_sub(1));
+    join_iterations(func, &shape, &iterations);
+    let (header, end) = (iterations[0].block(shape.header), &iterations[iterations.len() - 1]);
     let latch = end.block(shape.latch);
 
     // The way in.
@@ -392,7 +392,7 @@ pub(crate) fn split_at(
     if let Some(old) = func.terminator(latch) {
         func.remove_inst(old);
         // The test there is no iteration any more.
-        func.set_odds(old, None);
+        func.set_branch_weights(old, None);
         func.append_inst(old, after_main);
         retarget(func, old, end.block(shape.header), rest);
         compare_in(func, old, after_main, latch);
@@ -405,7 +405,7 @@ pub(crate) fn split_at(
         let Some(result) = func.result(phi) else { continue };
         let from = |block| func.phi_edges(phi).find(|&(b, _)| b == block).map(|(_, v)| v);
         let (start, last) = (from(shape.preheader), from(shape.latch).map(|v| end.value(v)));
-        if let Some(main_phi) = func.def_inst(rounds[0].value(result)) {
+        if let Some(main_phi) = func.def_inst(iterations[0].value(result)) {
             func.retain_phi_edges(main_phi, |_, _| false);
             add_edges(func, main_phi, [(main_pre, start), (latch, last)]);
         }
@@ -416,7 +416,7 @@ pub(crate) fn split_at(
         func.retain_phi_edges(phi, |b, _| b != shape.preheader);
         add_edges(func, phi, [(rest, func.result(merged))]);
     }
-    Split { rounds }
+    Split { iterations }
 }
 
 /// A branch that has moved compares where it now stands: the loop needs the comparison no more, and nothing of it is used behind the loop.

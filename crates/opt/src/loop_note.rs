@@ -2,9 +2,9 @@
 //!
 //! | part of the note | meaning | read by |
 //! |---|---|---|
-//! | `(Symbol("llvm.loop.unroll.count"), n)` | that many rounds between two tests; 1 is never | unroll, unroll-full |
-//! | `Symbol("llvm.loop.unroll.disable")` | no copies of rounds | unroll, unroll-full |
-//! | `Symbol("llvm.loop.unroll.full")` | written out, if the number of rounds is known | unroll-full |
+//! | `(Symbol("llvm.loop.unroll.count"), n)` | that many iterations between two tests; 1 is never | unroll, unroll-full |
+//! | `Symbol("llvm.loop.unroll.disable")` | no copies of iterations | unroll, unroll-full |
+//! | `Symbol("llvm.loop.unroll.full")` | written out, if the number of iterations is known | unroll-full |
 //! | `(Symbol("llvm.loop.vectorize.enable"), 0)` | no lanes | vectorize |
 //!
 //! The names are those that Julia prints. In high IR the note is an operation (`loopinfo`) in a block of the loop; `lower` puts the
@@ -21,7 +21,7 @@ const DISABLE: &str = "llvm.loop.unroll.disable";
 const FULL: &str = "llvm.loop.unroll.full";
 const VECTORIZE: &str = "llvm.loop.vectorize.enable";
 
-/// How often rounds are to be copied.
+/// How often iterations are to be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Unrolling {
     /// As seems best.
@@ -31,7 +31,7 @@ pub(crate) enum Unrolling {
     /// All of them.
     Full,
     /// So many between two tests; at least two.
-    Rounds(usize),
+    Iterations(usize),
 }
 
 /// The wishes for a loop.
@@ -57,7 +57,7 @@ impl LoopNote {
                 (FULL, None) => note.unroll = Unrolling::Full,
                 (COUNT, Some(count)) => {
                     note.unroll = match usize::try_from(count) {
-                        Ok(count @ 2..) => Unrolling::Rounds(count),
+                        Ok(count @ 2..) => Unrolling::Iterations(count),
                         _ => Unrolling::Never,
                     }
                 }

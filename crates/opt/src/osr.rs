@@ -10,22 +10,22 @@
 //!                                        l: goto h if …
 //! ```
 //!
-//! `f#ready1()` is a question: it answers true when the code of `f#osr1` is there and the loop is to be left. Who compiles the
+//! `f#ready1()` is the OSR check: it answers true when the code of `f#osr1` is there and the loop is to be left. The caller that compiles the
 //! function decides what it does; for the IR it is a function without arguments that is defined elsewhere, so both answers are right at
 //! every time. `f#osr1` is the function from the loop's head on: its parameters are the values that are needed there, its
-//! blocks are those that can be reached from there. It contains no questions, and is optimised and compiled as any other function.
-//! Its body is only made when somebody wants it ([`Exit::body`]).
+//! blocks are those that can be reached from there. It contains no checks, and is optimised and compiled as any other function.
+//! Its body is only made on demand ([`Exit::body`]).
 //!
 //! **Why it is right.** At a head, after its φ, all that the rest of the function depends on is memory, the state of the thread, and the values
 //! that are live there. The first two are the same for the function that continues. Inside of it a value may have two definitions, the
-//! parameter and the one in an outer round that goes by its definition again: `ssa_repair` joins them.
+//! parameter and the one in an outer iteration that goes by its definition again: `ssa_repair` joins them.
 //!
 //! **Refused** are loops
 //! - whose head lies under a handler of the function, or in one: the handler belongs to the frame;
 //! - from which a φᶜ or ϒ can be reached: what was stored for it is in the frame;
 //! - that need a value which may be undefined, or one that cannot be an argument (tokens of `enter` and `gc_preserve_begin`).
 //!
-//! Of the loops of a function the first sixteen get a question.
+//! Of the loops of a function the first sixteen get a check.
 //!
 //! Cost: the analyses, and a few instructions for each loop. A body costs a copy of the function.
 
@@ -50,7 +50,7 @@ const MAX_EXITS: usize = 16;
 /// A function whose loops can be left.
 #[derive(Clone, Debug)]
 pub struct Leaving {
-    /// The function, with a question at the head of each such loop.
+    /// The function, with an OSR check at the head of each such loop.
     pub func: Func,
     /// The loops.
     pub exits: Vec<Exit>,
@@ -61,11 +61,11 @@ pub struct Leaving {
 pub struct Exit {
     /// The function that continues at the loop's head, without its body.
     pub entry: Func,
-    /// The question whether to continue there.
-    pub question: Func,
+    /// The OSR check: whether to continue there.
+    pub check: Func,
     /// The names by which the low form knows the two.
     entry_symbol: Name,
-    question_symbol: Name,
+    check_symbol: Name,
     /// The head in the function as it was.
     head: Block,
     /// The values that are live there: the entry's parameters, behind its function object.
@@ -79,7 +79,7 @@ pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
     let rpo = Rpo::compute(&cfg);
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
-    // Who continues elsewhere has not the arguments that say what an open static parameter is.
+    // A continuation has not the arguments that determine an open static parameter.
     if loops.is_empty() || func.level != Level::High || func.sig.statics.is_open() {
         return None;
     }
@@ -142,10 +142,10 @@ impl Facts<'_> {
         let types = live.iter().map(|&value| self.func.ty(value));
         let results = self.func.sig.results.clone();
         let entry = declared(self.cx, &format!("{symbol}#osr{number}"), types, results);
-        let question = declared(self.cx, &format!("{symbol}#ready{number}"), [], vec![Type::BOOL]);
-        let [entry_symbol, question_symbol] =
-            [&entry, &question].map(|func| self.cx.names.intern(&func_symbol(self.cx, &func.sig)));
-        Exit { entry, question, entry_symbol, question_symbol, head, live }
+        let check = declared(self.cx, &format!("{symbol}#ready{number}"), [], vec![Type::BOOL]);
+        let [entry_symbol, check_symbol] =
+            [&entry, &check].map(|func| self.cx.names.intern(&func_symbol(self.cx, &func.sig)));
+        Exit { entry, check, entry_symbol, check_symbol, head, live }
     }
 }
 
@@ -174,7 +174,7 @@ fn before_stores(cfg: &Cfg, func: &Func) -> SecondaryMap<Block, bool> {
     before
 }
 
-/// Puts the question behind the φ of a loop's head. Gives the block that now ends as the head did.
+/// Puts the OSR check behind the φ of a loop's head. Gives the block that now ends as the head did.
 fn ask(func: &mut Func, exit: &Exit) -> Block {
     let head = exit.head;
     let (leave, rest) = (func.make_block(), func.make_block());
@@ -203,7 +203,7 @@ fn ask(func: &mut Func, exit: &Exit) -> Block {
         let inst = append(func, block, op, &operands, &[], &[result]);
         func.results(inst).collect::<Vec<Value>>()
     };
-    let asked = call(func, head, &exit.question, &[]);
+    let asked = call(func, head, &exit.check, &[]);
     append(func, head, Op::Branch, &asked, &[leave, rest], &[]);
     let given = call(func, leave, &exit.entry, &exit.live);
     append(func, leave, Op::Return, &given, &[], &[]);
@@ -217,18 +217,18 @@ impl Leaving {
     /// The calls by which the function leaves: functions that no module has.
     pub fn beside(&self) -> Vec<Beside<'_>> {
         let mut beside = Vec::with_capacity(2 * self.exits.len());
-        for Exit { entry, question, entry_symbol, question_symbol, .. } in &self.exits {
+        for Exit { entry, check, entry_symbol, check_symbol, .. } in &self.exits {
             beside.push(Beside { func: entry, symbol: *entry_symbol });
-            beside.push(Beside { func: question, symbol: *question_symbol });
+            beside.push(Beside { func: check, symbol: *check_symbol });
         }
         beside
     }
 
-    /// Says of the questions in the low form of the function what they do: they look like calls, and are none.
-    pub fn mark_questions(&self, low: &mut Func) {
+    /// States the effects of the OSR checks in the low form of the function: they look like calls, and are none.
+    pub fn mark_checks(&self, low: &mut Func) {
         let found = low.callees().filter_map(|(callee, data)| match data {
             CalleeData::Symbol { symbol, .. } => {
-                self.exits.iter().any(|exit| exit.question_symbol == *symbol).then_some(callee)
+                self.exits.iter().any(|exit| exit.check_symbol == *symbol).then_some(callee)
             }
             CalleeData::Method { .. } => None,
         });
@@ -240,8 +240,8 @@ impl Leaving {
 
 impl Exit {
     /// The name by which the low form asks.
-    pub fn question_symbol<'a>(&self, cx: &'a Context) -> &'a str {
-        cx.names.text(self.question_symbol)
+    pub fn check_symbol<'a>(&self, cx: &'a Context) -> &'a str {
+        cx.names.text(self.check_symbol)
     }
 
     /// The name by which the low form calls the function that continues.
@@ -254,9 +254,9 @@ impl Exit {
         std::iter::once(self.head.as_u32()).chain(self.live.iter().map(|value| value.as_u32())).collect()
     }
 
-    /// The question as a function that always answers the same, for programs in which nobody compiles.
+    /// The OSR check as a function that always answers the same, for programs without a compiler.
     pub fn answer(&self, cx: &Context, answer: bool) -> Func {
-        let mut out = self.question.clone();
+        let mut out = self.check.clone();
         let entry = out.make_block();
         out.append_block(entry);
         let answer = out.bits(&cx.types, Type::BOOL, u128::from(answer));

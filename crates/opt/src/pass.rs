@@ -84,7 +84,7 @@ pub struct PassCx<'a> {
 /// Whether the time of a compilation is over, asked in the middle of a pass.
 pub(crate) struct PassClock<'a> {
     stop: Option<&'a (dyn Fn() -> bool + Send + 'a)>,
-    /// How often it was asked.
+    /// The number of queries.
     asked: Cell<u32>,
     is_over: Cell<bool>,
 }

@@ -1,23 +1,23 @@
-//! The type claim after one value takes the place of another.
+//! The asserted type after one value takes the place of another.
 //!
 //! ```text
 //! use(%2) where %2::Any is known to be %1::Point       the use verifies with %1     use(%1)
 //!                                                      it does not                  %3 = π (%1, Any);  use(%3)
-//! %2 gives %1::Any and is claimed to be Int64                                       %2 = π (%1, Int64)
-//! %2 gives %1::Point and is claimed to be Int64        that cannot be               %2 = typeassert(%1, Int64)
+//! %2 gives %1::Any and is asserted to be Int64                                       %2 = π (%1, Int64)
+//! %2 gives %1::Point and is asserted to be Int64        that cannot be               %2 = typeassert(%1, Int64)
 //! ```
 //!
-//! Types are claims (`docs/ir.md`, Semantics), and the verifier refuses operands that can be of no use. A value that is known better
+//! Types are assertions (`docs/ir.md`, Semantics), and the verifier refuses operands that can be of no use. A value that is known better
 //! may be such an operand: a field is read of an object that has none of this name, on a way that is never taken, or that throws; or
 //! the number of a field has become a constant. So every pass keeps two rules, and only the functions of this file know how:
 //!
-//! - **A result** is replaced by a value of its type or a narrower one. Of any other value the claim is made where the result was made ([`give`]).
+//! - **A result** is replaced by a value of its type or a narrower one. The type of any other value is asserted where the result was made ([`give`]).
 //! - **An operand** is replaced by whatever is known to be the same. If the instruction does not verify with what is known
 //!   now, it takes the value under the type that the operand had before ([`refit`]).
 //!
-//! A claim that cannot be true becomes a `typeassert`. Mostly nothing ever comes there; else it throws.
+//! An asserted type that cannot hold becomes a `typeassert`. Mostly nothing ever comes there; else it throws.
 //!
-//! Low IR has no claims: there a value is replaced by one of its own type. Cost: nothing where types are equal and nothing is
+//! Low IR has no asserted types: there a value is replaced by one of its own type. Cost: nothing where types are equal and nothing is
 //! constant, else a look at the instruction by the verifier.
 
 use brolga_ir::builtin::Builtin;
@@ -25,27 +25,32 @@ use brolga_ir::verify::verify_inst;
 use brolga_ir::{Block, Const, Context, Func, Inst, Level, Op, Type, Types, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// The operation that gives `value` and is claimed to give the type, with its operands.
-pub(crate) fn claim(func: &mut Func, types: &Types, value: Value, ty: Type) -> (Op, SmallVec<[Value; 2]>) {
+/// The operation that gives `value` and asserts that it gives the type, with its operands.
+pub(crate) fn assert_type(
+    func: &mut Func,
+    types: &Types,
+    value: Value,
+    ty: Type,
+) -> (Op, SmallVec<[Value; 2]>) {
     if ty == Type::BOTTOM || func.ty(value) == Type::BOTTOM {
         // The call that would produce it never returns.
         (Op::Copy, smallvec![func.constant(Const::Undef(ty))])
     } else if types.is_disjoint(func.ty(value), ty) {
-        let claimed = func.constant(Const::Type(ty));
-        (Op::Builtin(Builtin::Typeassert), smallvec![value, claimed])
+        let asserted = func.constant(Const::Type(ty));
+        (Op::Builtin(Builtin::Typeassert), smallvec![value, asserted])
     } else {
         (Op::Pi, smallvec![value])
     }
 }
 
 /// Lets an instruction with one result give `value` instead. True if the value may take the place of the result; else the
-/// instruction has become a claim.
+/// instruction has become an assertion.
 pub(crate) fn give(func: &mut Func, types: &Types, inst: Inst, value: Value) -> bool {
     let Some(ty) = func.result(inst).map(|result| func.ty(result)) else { return true };
     if types.is_subtype(func.ty(value), ty) {
         return true;
     }
-    let (op, args) = claim(func, types, value, ty);
+    let (op, args) = assert_type(func, types, value, ty);
     func.set_op(inst, op, &args);
     false
 }
@@ -64,7 +69,7 @@ pub(crate) fn refit(func: &mut Func, cx: &Context, inst: Inst, before: &[(usize,
     if func.op(inst) == Op::Pi {
         if let (Some(result), &[value]) = (func.result(inst), func.args(inst)) {
             let ty = func.ty(result);
-            let (op, args) = claim(func, &cx.types, value, ty);
+            let (op, args) = assert_type(func, &cx.types, value, ty);
             func.set_op(inst, op, &args);
         }
         return;
@@ -72,8 +77,8 @@ pub(crate) fn refit(func: &mut Func, cx: &Context, inst: Inst, before: &[(usize,
     for &(n, ty) in before {
         let value = func.args(inst)[n];
         let from = func.inst_blocks(inst).get(n).copied().filter(|_| func.op(inst) == Op::Phi);
-        let claimed = claimed_at(func, &cx.types, value, ty, inst, from);
-        func.args_mut(inst)[n] = claimed;
+        let asserted = asserted_at(func, &cx.types, value, ty, inst, from);
+        func.args_mut(inst)[n] = asserted;
     }
 }
 
@@ -82,8 +87,8 @@ fn asks_module(op: Op) -> bool {
     matches!(op, Op::Builtin(Builtin::Setglobal | Builtin::Swapglobal))
 }
 
-/// The value under a claim that is made in front of `user`, or for a φ at the end of the block that the value comes from.
-fn claimed_at(
+/// The value under an assertion that is made in front of `user`, or for a φ at the end of the block that the value comes from.
+fn asserted_at(
     func: &mut Func,
     types: &Types,
     value: Value,
@@ -91,7 +96,7 @@ fn claimed_at(
     user: Inst,
     from: Option<Block>,
 ) -> Value {
-    let (op, args) = claim(func, types, value, ty);
+    let (op, args) = assert_type(func, types, value, ty);
     if op == Op::Copy {
         return args[0];
     }

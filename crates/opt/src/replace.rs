@@ -4,9 +4,9 @@
 //! set(v3, v2)   set(v7, v3)          resolve(v7) = v2        apply: every operand v7 or v3 becomes v2
 //! ```
 //!
-//! A value is replaced by one of its type, or in high IR of a narrower one; `claims` says what operands are then.
+//! A value is replaced by one of its type, or in high IR of a narrower one; `refit` says what operands are then.
 //!
-//! Invariant: following replacements ends. A replacement that would close a circle is not made; that can be asked for only in
+//! Invariant: following replacements ends. A replacement that would close a cycle is not made; that can be asked for only in
 //! code that is never reached, where a value may be used by what it is computed from.
 
 use crate::refit::{differs, refit};
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chains_end_at_the_last_and_circles_are_not_closed() {
+    fn chains_end_at_the_last_and_cycles_are_not_closed() {
         let v: Vec<Value> = (0..5).map(Value::new).collect();
         let mut map = Replacements::default();
         map.set(v[3], v[2]);

@@ -194,7 +194,7 @@ pub(crate) struct PassScope<'s, 'c> {
     module: &'s Module,
     options: &'s Options,
     cx: &'s mut Cx<'c>,
-    /// The function's symbol, once somebody has asked for it: for messages.
+    /// The function's symbol, computed on demand, for messages.
     symbol: OnceCell<String>,
     steps: usize,
     facts: Facts,

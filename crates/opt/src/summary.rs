@@ -8,21 +8,21 @@
 //!
 //! The summary is the sum of the [effects](brolga_ir::effects) of all instructions that can be reached; jumps add nothing, and a
 //! cycle or a recursion adds that the function may not end. Callees come before callers, so a call adds what is known of its
-//! callee. Functions that call each other in a circle start as pure and are computed in turn until nothing changes: a summary
-//! only gets worse, and has few parts, so this ends; after `MAX_ROUNDS` the rest of the circle may do anything.
+//! callee. Functions that call each other in a cycle start as pure and are computed in turn until nothing changes: a summary
+//! only gets worse, and has few parts, so this ends; after `MAX_ITERATIONS` the rest of the cycle may do anything.
 //!
-//! A row that claims more of its result than its operation gives may throw, unless the claim is proven (`claims`).
+//! A row that asserts more of its result than its operation gives may throw, unless the asserted type is proven (`asserted`).
 //!
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
 //!
-//! The fate of arguments, and which objects nobody else sees, is decided by `escape`: effects on these do not count.
+//! The fate of arguments, and which objects do not escape, is decided by `escape`: effects on these do not count.
 //!
-//! Functions with handlers may do anything. Cost: a few visits to each instruction; circles some visits more. Not done: loops that surely
+//! Functions with handlers may do anything. Cost: a few visits to each instruction; cycles some visits more. Not done: loops that surely
 //! end.
 
+use crate::asserted::{Tests, may_fail};
 use crate::callgraph::bottom_up;
-use crate::claims::{Tests, may_fail};
 use crate::escape::Flow;
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::effects::{ArgFlow, Effects, Summary, effects};
@@ -30,25 +30,25 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Block, Callee, Func, FuncId, Inst, Level, Module, Op, Type};
 use rustc_hash::FxHashMap;
 
-/// A circle of functions gets its summaries in two or three rounds: one to see the effects, one to see that nothing changes.
-const MAX_ROUNDS: usize = 8;
+/// A cycle of functions gets its summaries in two or three iterations: one to see the effects, one to see that nothing changes.
+const MAX_ITERATIONS: usize = 8;
 
 /// Gives every high function of a module its summary.
 pub fn summarise_module(module: &mut Module) {
     for component in bottom_up(module) {
-        let recursive = is_circle(module, &component);
+        let recursive = is_cycle(module, &component);
         let effects = Effects { terminates: !recursive, may_safepoint: true, ..Effects::PURE };
         let best = Summary { effects, args: ArgFlow::NONE };
         for &id in &component {
             module[id].summary = Some(best);
         }
-        let mut rounds = 0;
+        let mut iterations = 0;
         loop {
-            rounds += 1;
+            iterations += 1;
             let mut changed = false;
             for &id in &component {
                 let mut found =
-                    if rounds > MAX_ROUNDS { Summary::ANY } else { summarise(module, &module[id]) };
+                    if iterations > MAX_ITERATIONS { Summary::ANY } else { summarise(module, &module[id]) };
                 found.effects.terminates &= !recursive;
                 changed |= module[id].summary != Some(found);
                 module[id].summary = Some(found);
@@ -61,7 +61,7 @@ pub fn summarise_module(module: &mut Module) {
 }
 
 /// Whether the functions of a component may come back to where they were.
-fn is_circle(module: &Module, component: &[FuncId]) -> bool {
+fn is_cycle(module: &Module, component: &[FuncId]) -> bool {
     match component {
         &[only] => crate::callgraph::callees(module, &module[only]).contains(&only),
         _ => true,
@@ -119,22 +119,22 @@ pub(crate) fn summarise_over(module: &Module, func: &Func, cfg: &Cfg, rpo: &Rpo)
         args.written |= written.written;
         args.elsewhere |= written.elsewhere;
     }
-    // In this order every circle has an edge that goes back, and every such edge closes a circle.
+    // In this order every cycle has an edge that goes back, and every such edge closes a cycle.
     let goes_back = |&b: &Block| cfg.succs(b).iter().any(|&next| rpo.position(next) <= rpo.position(b));
     let cyclic = rpo.blocks().iter().any(goes_back);
     let effects = Effects { terminates: all.terminates && !cyclic, ..all };
     Summary { effects, args: flow.map_or(ArgFlow::ANY, |flow| flow.arguments(args)) }
 }
 
-/// Whether a row may throw because it claims more of its result or, for an `invoke`, of its operands than is known.
+/// Whether a row may throw because it asserts more of its result or, for an `invoke`, of its operands than is known.
 fn claims_too_much(module: &Module, func: &Func, tests: &Tests, inst: Inst) -> bool {
     let types = &module.cx.types;
     let Op::Invoke(callee) = func.op(inst) else { return may_fail(func, types, tests, inst) };
     let CalleeData::Method { function, args, .. } = func.callee(callee) else { return true };
     let Some(sig) = module.find_method(*function, args).map(|id| &module[id].sig) else { return true };
-    let claimed = func.result(inst).map_or(Type::ANY, |result| func.ty(result));
+    let asserted = func.result(inst).map_or(Type::ANY, |result| func.ty(result));
     let given = func.args(inst).iter().map(|&v| func.ty(v));
-    let gives = sig.results.first().is_some_and(|&result| types.is_subtype(result, claimed));
+    let gives = sig.results.first().is_some_and(|&result| types.is_subtype(result, asserted));
     !gives || !given.zip(&sig.params).all(|(given, param)| types.is_subtype(given, param.ty))
 }
 

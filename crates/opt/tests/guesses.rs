@@ -1,7 +1,7 @@
 //! Calls of which a profile has seen the types: tests for these, the methods behind them, and the call as it was beside them.
 
 use brolga_ir::diag::SourceFile;
-use brolga_ir::odds::{Hint, Inlining, Seen};
+use brolga_ir::hints::{Hint, Inlining, Seen};
 use brolga_ir::text::{read, show_func};
 use brolga_ir::{Context, FuncId, Module, Op, Type};
 use brolga_opt::{Cx, Options, parse_passes, run_passes};

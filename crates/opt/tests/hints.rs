@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use brolga_ir::diag::SourceFile;
-use brolga_ir::odds::Inlining;
+use brolga_ir::hints::Inlining;
 use brolga_ir::text::read;
 use brolga_ir::{Context, Func, FuncId, Module, Op};
 use brolga_opt::callgraph::bottom_up;

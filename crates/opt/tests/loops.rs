@@ -170,7 +170,7 @@ fn polling_rarely_keeps_the_meaning() {
     check("polls");
 }
 
-/// Loops of several thousand rounds: polls come once for one or two thousand.
+/// Loops of several thousand iterations: polls come once for one or two thousand.
 #[test]
 fn long_loops_that_poll_rarely_keep_the_meaning() {
     const ARGS: [[i64; 3]; 7] = [

@@ -10,7 +10,7 @@ use brolga_ir::{hashing, unicode};
 ///
 /// # Safety
 ///
-/// There are `length` readable bytes, which nobody writes meanwhile.
+/// There are `length` readable bytes, which no code writes meanwhile.
 unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
     if length == 0 || start.is_null() {
         return &[];

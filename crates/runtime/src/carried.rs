@@ -8,8 +8,8 @@
 //!
 //! An exception waits for a handler: the innermost one where compiled code called C, which is the one in force whenever C calls back.
 //! Handlers are known by where they lie on the stack, and another activation has its own in the same place sooner or later. So what waits
-//! belongs to one *activation*, an entry into compiled code or into a function of the host: whoever begins one puts the outer one's away
-//! until it ends, and looks what is left over in its own before.
+//! belongs to one *activation*, an entry into compiled code or into a function of the host: its entry saves the exceptions of the outer one
+//! until it ends, and checks for leftovers of its own before.
 //!
 //! The exception itself is on the thread's stack of exceptions, which is looked through where the thread is in the heap. Code without objects may
 //! call C outside of it: there a handle keeps the object meanwhile. Code that does not ask may take it off there, with others: because it is

@@ -7,14 +7,14 @@
 //! Nothing is measured here: a listener takes the time when it is told, on the thread on which it happens. Spans of one thread nest.
 //!
 //! **What a listener may do.** It is told in the middle of compiling and of collections, with locks of the run time held by its thread or others, and where compiled
-//! code holds references that nobody keeps. So it must not enter the heap, call compiled code, or ask the engine or session anything. Its panics end at the call.
+//! code holds references that no root keeps. So it must not enter the heap, call compiled code, or ask the engine or session anything. Its panics end at the call.
 //! Parts of a collection are told while the other threads are stopped, so it must not wait for a lock that a thread may hold at a safepoint either.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | N1 | number a task | Relaxed | – | nothing: a number that is used once |
 //!
-//! Cost: a load and a branch for each event while nobody listens; events are as rare as compilations and collections.
+//! Cost: a load and a branch for each event while there is no listener; events are as rare as compilations and collections.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -159,7 +159,7 @@ impl Events {
         self.listener.set(listener).is_ok()
     }
 
-    /// Whether somebody listens: for events whose names cost something to make.
+    /// Whether there is a listener: for events whose names cost something to make.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.listener.get().is_some()
@@ -179,7 +179,7 @@ impl Events {
         self.tasks.fetch_add(1, Ordering::Relaxed) // N1
     }
 
-    /// Begins a span, which ends when the result is dropped. `name` is called only if somebody listens.
+    /// Begins a span, which ends when the result is dropped. `name` is called only if there is a listener.
     pub fn span<N: AsRef<str>>(&self, stage: Stage, name: impl FnOnce() -> N) -> Span<'_> {
         let is_on = self.is_on();
         if is_on {

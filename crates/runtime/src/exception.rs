@@ -83,7 +83,7 @@ impl Exception {
         &self.trace
     }
 
-    /// The exception object; `None` for an exception that the run time raised and nobody caught on its way, which was never
+    /// The exception object; `None` for an exception that the run time raised and no handler caught on its way, which was never
     /// made into an object.
     pub fn object(&self) -> Option<&Persistent> {
         self.object.as_deref()

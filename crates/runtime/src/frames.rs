@@ -28,8 +28,8 @@
 //! remembers the maps of the addresses that it met last: a frame costs 2 to 3 ns then, and as many cache misses as its words.
 //!
 //! **Invariants.** F1: while a thread is outside of compiled code, or stopped inside the heap, its crossings describe its stack as
-//! above. One that is not inside the heap may run compiled code at any time, so nobody else looks at its stack, unless it has said that it stays
-//! below, and waits for whoever looks before it continues ([`Parked`]). F2: words on
+//! above. One that is not inside the heap may run compiled code at any time, so no other thread looks at its stack, unless it has said that it stays
+//! below, and waits for the reader before it continues ([`Parked`]). F2: words on
 //! a map hold objects of the heap or null whenever the call is under way. F3: maps are there while code they describe may run.
 //!
 //! Not done: walking threads while they run compiled code; frames of code in images are found, their maps are not.

@@ -249,7 +249,7 @@ fn serve(shared: &Weak<Shared>, jobs: &Receiver<Next>) {
 /// What came of a body: its result, or what it panicked with.
 type Outcome<R> = Result<Result<R, GuestError>, Box<dyn Any + Send>>;
 
-/// The result of a guest, as long as somebody may want it.
+/// The result of a guest, as long as a receiver exists.
 #[derive(Default)]
 enum Place<R> {
     #[default]
@@ -259,7 +259,7 @@ enum Place<R> {
     Closed,
 }
 
-/// Leaves a result; it comes back if nobody wants it.
+/// Leaves a result; it is returned if there is no receiver.
 fn put<R>(place: &Mutex<Place<R>>, outcome: Outcome<R>) -> Option<Outcome<R>> {
     let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
     match &*place {

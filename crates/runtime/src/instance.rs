@@ -16,7 +16,7 @@ use crate::heap::{Heap, HeapOptions, Obj, Object};
 use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
-use crate::retired::{Graveyard, Reporter};
+use crate::retired::{Reporter, RetireList};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
 use crate::watch::Watch;
 
@@ -58,7 +58,7 @@ pub struct Runtime {
     worlds: Arc<Worlds>,
     /// Methods of no program, which all programs see.
     methods: MethodTable,
-    graveyard: Graveyard,
+    retire_list: RetireList,
     /// Attached threads; some have ended.
     reporters: Mutex<Vec<Box<dyn Reporter>>>,
     traces: Traces,
@@ -92,15 +92,15 @@ impl Drop for End {
 impl Runtime {
     /// A new world with this heap, for threads that `host` describes.
     pub(crate) fn with(options: RuntimeOptions, heap: Heap, host: Host) -> Arc<Runtime> {
-        let graveyard = Graveyard::with(heap.fences());
-        let worlds = Worlds::new(graveyard.clone());
+        let retire_list = RetireList::with(heap.fences());
+        let worlds = Worlds::new(retire_list.clone());
         Arc::new(Runtime {
             routines: host.routines,
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
             methods: MethodTable::new(Table::new(&worlds, None)),
             worlds,
-            graveyard,
+            retire_list,
             reporters: Mutex::default(),
             traces: options.traces,
             symbolizers: Symbolizers::default(),
@@ -229,8 +229,8 @@ impl Runtime {
         self.traces
     }
 
-    pub(crate) fn graveyard(&self) -> &Graveyard {
-        &self.graveyard
+    pub(crate) fn retire_list(&self) -> &RetireList {
+        &self.retire_list
     }
 
     pub(crate) fn atomics(&self) -> &Mutex<()> {

@@ -208,7 +208,7 @@ impl Drop for InForce<'_> {
         if let Some(cancel) = &self.cancel {
             cancel.lock().frames.retain(|frame| !Arc::ptr_eq(frame, &self.frame));
         }
-        // From here on nobody ends the frame. The thread was attached when it was made.
+        // From here on no other code ends the frame. The thread was attached when it was made.
         let _left = with_attached(self.runtime, |thread| {
             if let Some(burning) = &self.fuel {
                 let used = burning.given - thread.fuel_left().unwrap_or(0).min(burning.given);

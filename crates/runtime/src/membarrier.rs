@@ -1,4 +1,4 @@
-//! The fences between threads that enter compiled code, or the heap, and whoever stops them or retires code.
+//! The fences between threads that enter compiled code, or the heap, and threads that stop them or retire code.
 //!
 //! Entering is frequent, so its fence is the compiler's where the system executes fences on other threads on demand
 //! (`brolga_instances::Fences`): on Linux by `membarrier`, since version 4.14. Whether there is such a call is decided when a heap is made;
@@ -42,7 +42,7 @@ mod linux {
     /// A full fence on each running thread of the process.
     pub(super) fn barrier() {
         // After the registration the call fails only where the kernel finds no memory for a set of processors. Nobody can continue without
-        // the fence, so it is asked again.
+        // the fence, so the call is repeated.
         while !membarrier(PRIVATE_EXPEDITED) {
             std::thread::yield_now();
         }

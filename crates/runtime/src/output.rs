@@ -111,7 +111,7 @@ impl Sink {
         }
     }
 
-    /// The first error since the last time this was asked. Output after an error is dropped until then.
+    /// The first error since the last call. Output after an error is dropped until then.
     pub fn take_error(&self) -> Option<io::Error> {
         self.lock().error.take()
     }

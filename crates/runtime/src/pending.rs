@@ -61,7 +61,7 @@ kinds! {
     DomainError,
     /// A value has no exact counterpart in the type it is converted to.
     InexactError,
-    /// Compiled code was asked to stop from outside.
+    /// A request from outside to stop compiled code.
     InterruptException,
     /// No method fits a call.
     MethodError,

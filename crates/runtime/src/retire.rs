@@ -1,4 +1,4 @@
-//! Retiring code: the run time's side of `retired.rs`. Threads that are inside are asked, and free code is dropped.
+//! Retiring code: the run time's side of `retired.rs`. It asks threads that are inside, and drops free code.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::instance::Runtime;
 use crate::retired::{RetiredCode, free};
 use crate::thread::with_attached_to;
 
-/// Types that nobody uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
+/// Types that no code uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
 struct UnusedTypes {
     _types: Unused,
     last: u64,
@@ -28,7 +28,7 @@ impl Runtime {
     /// Frees code when no thread can be running it. Nothing must lead there any more: every word that did has been changed,
     /// with release order.
     pub fn retire(&self, code: impl IntoIterator<Item = Box<dyn RetiredCode>>) {
-        self.graveyard().retire_all(code);
+        self.retire_list().retire_all(code);
         // Of what its frames lie in, a thread does not say so each time again.
         self.report_running(|awaited, held| awaited > held && awaited / 2 >= held);
         self.collect_retired();
@@ -46,7 +46,7 @@ impl Runtime {
     }
 
     pub(crate) fn collect_retired(&self) {
-        free(self.graveyard().collect());
+        free(self.retire_list().collect());
     }
 
     /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
@@ -54,7 +54,7 @@ impl Runtime {
         with_attached_to(self, |thread| thread.report_if(is_due));
     }
 
-    /// Frees the types of contexts that nobody uses any more, when there are twice as many types as the last time: with their objects, and a full
+    /// Frees the types of contexts that no code uses any more, when there are twice as many types as the last time: with their objects, and a full
     /// collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
     pub fn free_unused_types(self: &Arc<Self>) {
         if !self.heap().types().is_sweep_due(self.heap().stats().live_bytes) {
@@ -72,7 +72,7 @@ impl Runtime {
     /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called
     /// under a lock.
     pub fn look_at_retired(&self, mut show: impl FnMut(&dyn Any)) {
-        self.graveyard().look(|code| {
+        self.retire_list().look(|code| {
             if let Some(keeper) = code.keeper() {
                 show(keeper);
             }
@@ -81,7 +81,7 @@ impl Runtime {
 
     /// How many pieces of retired code wait for threads.
     pub fn retired(&self) -> usize {
-        self.graveyard().waiting()
+        self.retire_list().waiting()
     }
 }
 
@@ -138,12 +138,12 @@ mod tests {
             std::thread::scope(|scope| scope.spawn(|| runtime.retire(both())).join())
                 .expect("the other thread");
             assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (2, 2));
-            // The action of a safepoint for a thread that was asked.
+            // The action of a safepoint for a thread with a request.
             assert!(!thread.safepoint());
             assert_eq!(freed.load(Ordering::SeqCst), 4, "none of its frames lies there");
             drop(entered);
             let outermost = thread.enter();
-            runtime.graveyard().retire_all(both());
+            runtime.retire_list().retire_all(both());
             drop(outermost);
         })
         .expect("the thread can be attached");
@@ -258,7 +258,7 @@ mod tests {
             let entered = thread.enter();
             runtime.retire([Box::new(counted()) as Retired]);
             assert_eq!(state(), (1, 0), "no frame lies there");
-            runtime.graveyard().retire_all([Box::new(counted()) as Retired]);
+            runtime.retire_list().retire_all([Box::new(counted()) as Retired]);
             assert_eq!(state(), (1, 1));
             runtime.free_retired();
             assert_eq!(state(), (2, 0), "and who waits for room says so, too");

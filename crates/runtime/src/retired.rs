@@ -4,7 +4,7 @@
 //! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
 //! right behind the change.
 //!
-//! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that. A thread that retires code, or waits
+//! A thread that stays inside reports at its next safepoint which code its frames lie in, and keeps only that. A thread that retires code, or waits
 //! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it says so at once, for itself. It has noted
 //! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then. A thread that is in
 //! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there for ever: others find its frames by what it noted, and it
@@ -14,8 +14,8 @@
 //! safepoint, as they hold up collections.
 //!
 //! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
-//! waited for may overlook it: then whoever retires sees, after having asked the others, that it has left; or the thread frees when it
-//! leaves the next time, or ends. Dropping code is the work of whoever finds it free: some microseconds for each unit. That is foreign
+//! waited for may overlook it: then the retiring thread sees, after it has polled the others, that it has left; or the thread frees when it
+//! leaves the next time, or ends. The thread that finds code free drops it: some microseconds for each unit. That is foreign
 //! (listeners that hear of it, closures of the host) and runs below compiled code, so each piece is dropped behind a fence.
 
 use std::any::Any;
@@ -51,7 +51,7 @@ pub(crate) trait Reporter: Send {
 }
 
 /// Whether a thread may run the code or call it: its frames have these return addresses, ascending, and its calls are made in worlds from the
-/// first to the second of `worlds`. It is asked below compiled code, through which no panic may go. Code from an image that has called a C
+/// first to the second of `worlds`. It runs below compiled code, through which no panic may go. Code from an image that has called a C
 /// function does not say where it is.
 pub(crate) fn may_hold(code: &Retired, returns: &[usize], worlds: Option<(u64, u64)>) -> bool {
     let overlap = |a: (u64, u64), b: (u64, u64)| a.0 <= b.1 && b.0 <= a.1;
@@ -76,4 +76,4 @@ pub(crate) fn free(code: Vec<Retired>) {
 pub(crate) type Retired = Box<dyn RetiredCode>;
 
 /// The runtime's list.
-pub(crate) type Graveyard = Reclaimer<Retired>;
+pub(crate) type RetireList = Reclaimer<Retired>;

@@ -1,7 +1,7 @@
 //! Where the stack of the running operating-system thread ends.
 //!
 //! Compiled code compares its stack pointer with a limit, so the lowest usable address has to be known. The system
-//! is asked once per thread and runtime (tens of microseconds on a main thread under glibc, which reads a file).
+//! is queried once per thread and runtime (tens of microseconds on a main thread under glibc, which reads a file).
 //!
 //! Not done: systems other than Linux and macOS; code that runs on a stack of its own making (fibers), which the
 //! system does not know of: a limit from another stack either always or never holds there.

@@ -11,7 +11,7 @@
 //!                     bit 4: the end of a limited call (`limits.rs`), which stays set; bit 5: a pause (`guests.rs`)
 //!   +20  fuel         units of fuel that may be taken before `brolga_refuel` is called (`fuel.rs`)
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
-//!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
+//!   +32  inline_cache where dynamic calls go (`objects/dispatch.rs`)
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
@@ -67,7 +67,7 @@ use crate::heap::{
     with_scope,
 };
 use crate::instance::Runtime;
-use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
+use crate::objects::{Dispatch, InWorld, InlineCache, IsaCache, MethodTable};
 use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
@@ -92,7 +92,7 @@ pub struct Thread {
     fuel: Cell<i32>,
     lazy: Cell<usize>,
     /// Those of `dispatch`.
-    lines: *const Lines,
+    inline_cache: *const InlineCache,
     mutator: Mutator,
     /// Which exceptions have traces.
     recorded: Traces,
@@ -127,8 +127,8 @@ impl ThreadLayout {
     pub const LAZY: usize = offset_of!(Thread, lazy);
     /// The world that calls are made in, 64 bits.
     pub const WORLD: usize = offset_of!(Thread, dispatch) + Dispatch::WORLD;
-    /// The address of what dynamic calls look into, by [`LinesLayout`](crate::objects::LinesLayout).
-    pub const LINES: usize = offset_of!(Thread, lines);
+    /// The address of what dynamic calls look into, by [`InlineCacheLayout`](crate::objects::InlineCacheLayout).
+    pub const INLINE_CACHE: usize = offset_of!(Thread, inline_cache);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
     /// The frame pointer of the compiled code that was left last.
@@ -275,8 +275,8 @@ impl Thread {
             fuel: Cell::new(i32::MAX),
             reserve: Cell::new(u64::MAX),
             lazy: Cell::new(0),
-            lines: dispatch.lines(),
-            mutator: Mutator::new(runtime.graveyard().participant(), span, runtime.heap().fences()),
+            inline_cache: dispatch.inline_cache(),
+            mutator: Mutator::new(runtime.retire_list().participant(), span, runtime.heap().fences()),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::new(runtime.heap().types().sweeps().clone()),
@@ -295,7 +295,7 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// Whether an interrupt was asked for that no code has taken, or a limited call has ended.
+    /// Whether an interrupt was requested that no code has taken, or a limited call has ended.
     #[inline(always)]
     fn is_asked_to_stop(&self) -> bool {
         self.poll.load(Ordering::Relaxed) & (POLL_INTERRUPT | POLL_END) != 0 // T3
@@ -427,7 +427,7 @@ impl Thread {
     }
 
     /// Does something during which collections continue without this thread, whose roots stay as they are, and code that is retired and that no
-    /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
+    /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references no root keeps: it has
     /// [`Scope::blocking`](crate::heap::Scope::blocking).
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         let _stay = self.mutator.stay();
@@ -463,7 +463,7 @@ impl Thread {
             })
         });
         if thrown.is_none() {
-            // A scope is in use on this thread, whose references nobody would keep while objects are made.
+            // A scope is in use on this thread, whose references no root would keep while objects are made.
             self.throw(kind, Detail::None);
         }
     }
@@ -580,7 +580,7 @@ impl Thread {
     pub(crate) fn safepoint(&self) -> bool {
         let asked = self.poll.load(Ordering::Relaxed); // T5
         if asked & POLL_PAUSE != 0 {
-            // First: what is asked meanwhile is answered below.
+            // First: later requests are served below.
             self.pause();
         }
         let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
@@ -618,7 +618,7 @@ impl Thread {
         self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
     }
 
-    /// Compiled code on this thread pauses from now on when it is asked to, until its next turn.
+    /// Compiled code on this thread pauses from now on at each request, until its next turn.
     pub(crate) fn pause_by(&self, turn: Option<Arc<Turn>>) {
         self.poll.fetch_and(!POLL_PAUSE, Ordering::Relaxed); // T5
         let before = self.turn.replace(turn);
@@ -751,7 +751,7 @@ mod tests {
     #[test]
     fn the_offsets_in_machine_code_hold() {
         assert_eq!((ThreadLayout::HANDLER, ThreadLayout::STACK_LIMIT, ThreadLayout::POLL), (0, 8, 16));
-        assert_eq!((ThreadLayout::LAZY, ThreadLayout::LINES, ThreadLayout::MUTATOR), (24, 32, 40));
+        assert_eq!((ThreadLayout::LAZY, ThreadLayout::INLINE_CACHE, ThreadLayout::MUTATOR), (24, 32, 40));
         assert_eq!(size_of::<HandlerRecord>(), 32);
     }
 

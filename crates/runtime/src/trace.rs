@@ -79,7 +79,7 @@ pub(crate) struct Symbolizers {
 }
 
 impl Symbolizers {
-    /// Adds one, for as long as somebody else holds it.
+    /// Adds one, for as long as another owner holds it.
     pub(crate) fn add(&self, symbolizer: Weak<dyn Symbolizer>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.strong_count() > 0);

@@ -49,7 +49,7 @@ struct State {
     at: At,
     /// Nobody polls any more: the guest runs to its end without pauses.
     is_abandoned: bool,
-    /// Whether the guest is asked to pause.
+    /// Whether a pause of the guest is requested.
     is_asked: bool,
     /// Asks the thread that the guest runs on, while there is one.
     ask: Option<Ask>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! v[i]             test against :size, throw_boundserror(v, (i,)), memoryrefnew, memoryrefget
-//! for i in a:b     the stop made empty, φ with a missing edge, `state === stop` at the end of a round
+//! for i in a:b     the stop made empty, φ with a missing edge, `state === stop` at the end of an iteration
 //! for x in v       the first element in front of the loop, the next one at its end, φ of elements
 //! @simd for        counts from 0, with `loopinfo` at the way back
 //! a << n           both directions of a shift, and a choice

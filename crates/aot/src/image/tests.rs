@@ -411,7 +411,7 @@ fn damage(count: usize, seed: u64) {
         }
         assert!(opened(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
         header::seal(&mut bytes);
-        // Whatever it is, it is no panic.
+        // The result is never a panic.
         let _ = opened(&bytes);
     }
 }

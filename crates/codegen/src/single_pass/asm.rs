@@ -59,7 +59,7 @@ impl Width {
         8 << self as u32
     }
 
-    /// The width in which arithmetic is done whose upper bits nobody looks at.
+    /// The width in which arithmetic is done whose upper bits are not used.
     pub(super) fn at_least_32(self) -> Width {
         self.max(Width::B32)
     }

@@ -8,7 +8,7 @@
 //! | what a call loses | all that holds values | all that holds values | nothing |
 //!
 //! Arguments move at once: one register may be wanted for what is in another. Moves whose target nobody waits for come first; where there
-//! are only circles, one register is copied to the scratch register.
+//! are only cycles, one register is copied to the scratch register.
 
 use cranelift_codegen::ir::{
     ArgumentExtension, ArgumentPurpose, Block, DebugTag, ExceptionTable, ExceptionTableItem, FuncRef, Inst,
@@ -122,7 +122,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The call itself. Behind it nothing is in a register but its results, which nobody knows of yet.
+    /// The call itself. Behind it nothing is in a register but its results, which no code uses yet.
     fn make_call(&mut self, inst: Inst, callee: Option<FuncRef>, signature: SigRef) -> Step {
         let func = self.func;
         let signature = &func.dfg.signatures[signature];
@@ -232,7 +232,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// At the address that a call returns to: where its roots are, and whoever names the address.
+    /// At the address that a call returns to: where its roots are, and the sites that name the address.
     fn note_return(&mut self, inst: Inst) {
         let func = self.func;
         for tag in func.debug_tags.get(inst) {

@@ -67,7 +67,7 @@ impl SinglePass {
     }
 }
 
-/// Whether an instruction is made although nobody uses its results. Loads are not: ours do not trap.
+/// Whether an instruction is made although no code uses its results. Loads are not: ours do not trap.
 pub(super) fn has_effect(opcode: Opcode) -> bool {
     opcode.is_terminator()
         || opcode.is_call()

@@ -1,7 +1,7 @@
 //! Cranelift's IR to x86-64 in one pass, for code that has to be there soon.
 //!
 //! ```text
-//!   Function ── count ──► how often each value is used, where, and what nobody wants
+//!   Function ── count ──► how often each value is used, where, and unused values
 //!            ── emit ───► block by block, instruction by instruction: bytes      cold blocks last
 //!            ── finish ─► distances of jumps, size of the frame
 //! ```
@@ -20,11 +20,11 @@
 //! | `int`, `float`, `memory` | instructions |
 //! | `call`, `control` | calls and returns; branches and what they pass |
 //!
-//! **What it leaves to Cranelift.** All that is not made here is [`Unsupported`], and the function is compiled by Cranelift as a whole:
+//! **Left to Cranelift.** Everything that is not made here is [`Unsupported`], and the function is compiled by Cranelift as a whole:
 //! vectors and integers of 128 bits, `fma`, frames over the limit that it is given, conventions other than `tail`, position-independent code, other processors. So nothing here has
 //! to be complete, and a rare instruction is worth nothing.
 //!
-//! **What it relies on.** The function has been verified, or is made by the translator, whose output the verifier sees in debug builds.
+//! **Preconditions.** The function has been verified, or is made by the translator, whose output the verifier sees in debug builds.
 //! A value whose place is unknown is `Unsupported`, never a guess.
 //!
 //! Cost: linear; two visits of each instruction. A fifth of what Cranelift executes at its fastest, for code that is faster

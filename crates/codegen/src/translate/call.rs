@@ -5,7 +5,7 @@
 //! | compiled code of the same unit | `tail`, near | `Symbol::Function` |
 //! | other compiled code | `tail`, at any distance | `Symbol::Function` |
 //! | compiled code that may be replaced | `tail`, through a word (`slots.rs`) | `Symbol::Slot` |
-//! | a question at a loop's head | no call, but a count (`slots.rs`) | `Symbol::Counter` |
+//! | an OSR check at a loop's head | no call, but a count (`slots.rs`) | `Symbol::Counter` |
 //! | a routine of the run time | the host's C | `Symbol::Routine` |
 //! | a C function | the host's C | `Symbol::Foreign`, or an address (`pointer.rs`) |
 //!
@@ -41,10 +41,10 @@ use super::slots::Compiled;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::callback::callback_name;
 use crate::compiled::Symbol;
+use crate::linkage::CallKind;
 use crate::routines;
 use crate::sig::{Abi, Signature, spare_param, word_offsets};
 use crate::thread;
-use crate::ways::Route;
 
 /// The routine that tells a variadic function that it may have got floats.
 const CALL_VARIADIC: &str = "brolga_call_variadic";
@@ -65,21 +65,21 @@ impl Translation<'_> {
         let kinds = |lows: Vec<LowType>| lows.into_iter().map(abi_of).collect::<Vec<_>>();
         let signature = Signature::new(kinds(param_lows), kinds(result_lows));
         let name = self.cx.names.text(*symbol).to_owned();
-        let is_own = name == self.name && self.ways.counter.is_none();
-        let route = if is_own { Route::Near } else { (self.ways.route)(&name) };
-        let callee = match route {
-            Route::Question if signature == Signature::new([], [Abi::I8]) => {
+        let is_own = name == self.name && self.linkage.counter.is_none();
+        let call_kind = if is_own { CallKind::Near } else { (self.linkage.call_kind)(&name) };
+        let callee = match call_kind {
+            CallKind::OsrCheck if signature == Signature::new([], [Abi::I8]) => {
                 if self.asks_for_branch(inst) {
                     self.asked = Some(name);
                     return Ok(());
                 }
-                let answer = self.question(name);
+                let answer = self.osr_check(name);
                 return self.define(inst, &[answer]);
             }
-            Route::Question => return self.bad(inst),
-            Route::Slot => self.load_slot(name, &signature),
-            Route::Near => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), true)),
-            Route::Far => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), false)),
+            CallKind::OsrCheck => return self.bad(inst),
+            CallKind::Cell => self.load_slot(name, &signature),
+            CallKind::Near => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), true)),
+            CallKind::Far => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), false)),
         };
 
         let mut args = Vec::with_capacity(params.len() + 1);
@@ -286,7 +286,7 @@ impl Translation<'_> {
             return self.unsupported(inst, "a function of C in code for object files");
         }
         let name = callback_name(self.cx.names.text(*symbol));
-        // Who calls it knows the signature; here only the address counts.
+        // The caller knows the signature; here only the address counts.
         let signature = ClifSignature::new(self.isa.host_call_conv());
         let callee = self.import(Symbol::Function(name), signature, false);
         let address = self.b.ins().func_addr(types::I64, callee);

@@ -38,14 +38,14 @@ impl Translation<'_> {
         let given = self.args(inst)?;
         let thread = self.thread();
         let flags = MemFlagsData::trusted();
-        let lines = self.b.ins().load(types::I64, flags, thread, thread::THREAD_LINES);
-        let line = self.line(lines, &tags);
-        let stamp = self.b.ins().load(types::I64, flags, lines, thread::LINES_STAMP);
+        let cache = self.b.ins().load(types::I64, flags, thread, thread::THREAD_INLINE_CACHE);
+        let line = self.line(cache, &tags);
+        let stamp = self.b.ins().load(types::I64, flags, cache, thread::INLINE_CACHE_STAMP);
         let stamp = self.b.ins().iadd_imm_s(stamp, count as i64);
-        let known = self.b.ins().load(types::I64, flags, line, thread::LINES_FIRST);
+        let known = self.b.ins().load(types::I64, flags, line, thread::INLINE_CACHE_FIRST);
         let mut differs = self.b.ins().bxor(known, stamp);
         for (n, &tag) in tags.iter().enumerate() {
-            let offset = thread::LINES_FIRST + thread::LINE_TAGS + 8 * n as i32;
+            let offset = thread::INLINE_CACHE_FIRST + thread::LINE_TAGS + 8 * n as i32;
             let known = self.b.ins().load(types::I64, flags, line, offset);
             let other = self.b.ins().bxor(known, tag);
             differs = self.b.ins().bor(differs, other);
@@ -56,7 +56,8 @@ impl Translation<'_> {
         self.b.ins().brif(differs, miss, &[], hit, &[]);
 
         self.b.switch_to_block(hit);
-        let address = self.b.ins().load(types::I64, flags, line, thread::LINES_FIRST + thread::LINE_ADDRESS);
+        let address =
+            self.b.ins().load(types::I64, flags, line, thread::INLINE_CACHE_FIRST + thread::LINE_ADDRESS);
         let signature = self.b.import_signature(boxed_signature().clif());
         let made = self.call_compiled(inst, Compiled::Loaded(signature, address), &given);
         let Some(&object) = made.first() else { return self.bad(inst) };
@@ -96,7 +97,7 @@ impl Translation<'_> {
     }
 
     /// The address of the line for these tags, less what lies in front of the first line.
-    fn line(&mut self, lines: Value, tags: &[Value]) -> Value {
+    fn line(&mut self, cache: Value, tags: &[Value]) -> Value {
         let mut hash = None;
         for &tag in tags {
             hash = Some(match hash {
@@ -107,11 +108,11 @@ impl Translation<'_> {
                 }
             });
         }
-        let hash = hash.unwrap_or(lines);
+        let hash = hash.unwrap_or(cache);
         let multiplier = self.b.ins().iconst(types::I64, thread::LINE_MULTIPLIER.cast_signed());
         let mixed = self.b.ins().imul(hash, multiplier);
         let high = self.b.ins().ushr_imm_u(mixed, i64::from(thread::LINE_SHIFT));
         let offset = self.b.ins().band_imm_s(high, thread::LINE_MASK.cast_signed());
-        self.b.ins().iadd(lines, offset)
+        self.b.ins().iadd(cache, offset)
     }
 }

@@ -12,7 +12,7 @@
 //! The first of several rungs with the same constant counts, as in the chain.
 //!
 //! A table is made for at least [`RUNGS`] constants that fill one in [`SPARSE`] of its places. A ladder with a rung that holds more often than not by
-//! the odds of its branch stays: a comparison that is predicted costs less than the jump.
+//! the comparison stays where its branch weights say so: a comparison that is predicted costs less than the jump.
 //!
 //! Cost: one look at each branch; blocks of a ladder that stays are not looked at again. Not done: ranges of constants, trees of comparisons for
 //! sparse ladders, ladders with work between the rungs.
@@ -44,7 +44,7 @@ struct Rung {
 impl Translation<'_> {
     /// Translates the ladder that begins with the branch at the end of `block`, if one does. Its other blocks are left out from then on.
     pub(super) fn ladder(&mut self, block: Block) -> Result<bool, TranslateError> {
-        if self.loops.is_none() || self.ways.is_profiled || self.in_ladder.contains(block) {
+        if self.loops.is_none() || self.linkage.is_profiled || self.in_ladder.contains(block) {
             return Ok(false);
         }
         let rungs = self.rungs(block);
@@ -157,8 +157,9 @@ impl Translation<'_> {
     fn is_foreseen(&self, rung: Rung) -> bool {
         let Some(branch) = self.func.terminator(rung.from) else { return false };
         let is_first = self.func.inst_blocks(branch).first() == Some(&rung.equal);
-        self.func.odds(branch).is_some_and(|odds| {
-            let (equal, other) = if is_first { (odds.yes(), odds.no()) } else { (odds.no(), odds.yes()) };
+        self.func.branch_weights(branch).is_some_and(|weights| {
+            let (equal, other) =
+                if is_first { (weights.yes(), weights.no()) } else { (weights.no(), weights.yes()) };
             equal > other
         })
     }

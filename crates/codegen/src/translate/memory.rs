@@ -14,7 +14,7 @@
 //! a check that it is of the right type may stand in front. Raw memory is what the program says it is: an access through a bad
 //! `Ptr` is the program's fault, as in C.
 //!
-//! Atomics are sequentially consistent whatever order was asked for: Cranelift has no other. They exist up to 64 bits.
+//! Atomics are sequentially consistent for every requested order: Cranelift has no other. They exist up to 64 bits.
 
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::intrinsic::Intrinsic;

@@ -64,9 +64,9 @@ use rustc_hash::FxHashMap;
 
 use crate::compiled::{NamedType, Symbol};
 use crate::isa::HostIsa;
+use crate::linkage::CallLinkage;
 use crate::sig::{Abi, Signature};
 use crate::thread;
-use crate::ways::Ways;
 
 /// Why a function could not be translated. Apart from [`TranslateError::Foreign`] and [`TranslateError::Unsupported`]
 /// the caller is at fault: it handed over a function that was not verified.
@@ -173,14 +173,14 @@ impl Translator {
 
     /// Translates `func` into `out`, which is cleared first.
     ///
-    /// `ways` says how it reaches what is compiled apart from it.
+    /// `linkage` says how it reaches what is compiled apart from it.
     pub fn translate(
         &mut self,
         cx: &Context,
         func: &Func,
         isa: &HostIsa,
         options: TranslateOptions,
-        ways: Ways<'_>,
+        linkage: CallLinkage<'_>,
         out: &mut clif::Function,
     ) -> Result<Translated, TranslateError> {
         let name = cx.names.text(func.name).to_owned();
@@ -202,7 +202,7 @@ impl Translator {
         let regions = memory::alias_regions(func, out);
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
-        let needs_loops = options.order_branches || ways.is_profiled;
+        let needs_loops = options.order_branches || linkage.is_profiled;
         let loops = needs_loops.then(|| Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg)));
         let mut t = Translation {
             b: FunctionBuilder::new(out, &mut self.scratch),
@@ -226,7 +226,7 @@ impl Translator {
             pads: SecondaryMap::new(),
             isa,
             exits: 0,
-            ways,
+            linkage,
             result_pointer: None,
             overflow: None,
             unwind: None,
@@ -330,7 +330,7 @@ struct Translation<'a> {
     isa: &'a HostIsa,
     /// How many calls note that they leave compiled code.
     exits: u32,
-    ways: Ways<'a>,
+    linkage: CallLinkage<'a>,
     result_pointer: Option<clif::Value>,
     overflow: Option<clif::Block>,
     /// Where code without a handler in force branches to when an exception is pending.
@@ -340,11 +340,11 @@ struct Translation<'a> {
     slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
     /// The alias region of slots and counters.
     words: Option<clif::AliasRegion>,
-    /// The question on whose answer the next instruction branches.
+    /// The OSR check on whose answer the next instruction branches.
     asked: Option<String>,
-    /// The question for an exception that the call in front of it has answered.
+    /// The exception check that the call in front of it has answered.
     answered: Option<Inst>,
-    /// Where values are used, if somebody has asked.
+    /// Where values are used, if requested.
     uses: Option<SecondaryMap<Value, Uses>>,
     /// The variables that are kept in the frame, by value.
     named: FxHashMap<Value, Vec<Name>>,
@@ -680,8 +680,8 @@ impl Translation<'_> {
     }
 
     fn branch(&mut self, block: Block, inst: Inst) -> Done {
-        if let Some(question) = self.asked.take() {
-            return self.branch_on_question(block, inst, question);
+        if let Some(check) = self.asked.take() {
+            return self.branch_on_osr_check(block, inst, check);
         }
         let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
         if self.ladder(block)? {
@@ -691,7 +691,7 @@ impl Translation<'_> {
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
         // Cranelift lays out the block that it is told first last: the loop exit, else the successor that is taken less often. Outside of loops a cold successor
         // goes second all the same: registers are allocated in this order, and what it reads would be live until the end of the function.
-        let likely = self.func.odds(inst).is_some_and(|odds| odds.yes() > odds.no());
+        let likely = self.func.branch_weights(inst).is_some_and(|weights| weights.yes() > weights.no());
         let invert = match self.loops.as_ref().and_then(|loops| Some((loops, loops.loop_of(block)?))) {
             Some((loops, own)) => match (!loops.contains(own, yes), !loops.contains(own, no)) {
                 (false, true) => true,

@@ -6,12 +6,12 @@
 //! ```
 //!
 //! The linker places the cells: code names [`Symbol::Cells`] and a distance. An instruction with a *site*
-//! (`brolga_ir::odds`) is counted, but for
+//! (`brolga_ir::hints`) is counted, but for
 //!
 //! | left out | because |
 //! |---|---|
-//! | branches with a cold target | their odds are known |
-//! | branches out of a loop | it goes round more often than not; and the smallest loops would pay most |
+//! | branches with a cold target | their branch weights are known |
+//! | branches out of a loop | it iterates more often than not; and the smallest loops would pay most |
 //! | calls with more than [`SEEN_OPERANDS`] operands | they have no site |
 //!
 //! Cells belong to all threads. A load and a store are two accesses, between which another thread's count may be lost; counts are
@@ -19,7 +19,7 @@
 //!
 //! Cost: six instructions for a branch; a loop of a test, an addition and such a branch takes 8 % longer. For a call a load and a comparison, and about 10 ns for each of the first `SAMPLES`.
 
-use brolga_ir::odds::Site;
+use brolga_ir::hints::Site;
 use brolga_ir::{Block, Inst};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -28,12 +28,12 @@ use cranelift_codegen::ir::{
 
 use super::{Done, Translation};
 use crate::compiled::Symbol;
-use crate::ways::{SAMPLES, SEEN, SEEN_OPERANDS};
+use crate::linkage::{SAMPLES, SEEN, SEEN_OPERANDS};
 
 impl Translation<'_> {
     /// The site at which an instruction is to be counted, if it is.
     pub(super) fn site(&self, inst: Inst) -> Option<Site> {
-        self.func.hint(inst)?.site.filter(|_| self.ways.is_profiled)
+        self.func.hint(inst)?.site.filter(|_| self.linkage.is_profiled)
     }
 
     /// Counts a branch at the end of a block.

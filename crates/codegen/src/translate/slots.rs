@@ -1,4 +1,4 @@
-//! Calls through slots, counted entries, and OSR checks in loops. Their purpose stands in `ways.rs`.
+//! Calls through slots, counted entries, and OSR checks in loops. Their purpose stands in `linkage.rs`.
 //!
 //! ```text
 //!   call             lea  r, [rip + slot]          entry     lea  r, [rip + counter]
@@ -10,10 +10,10 @@
 //! good, since a call stands behind each load, and Cranelift takes a call to change everything: no load is saved, none is
 //! moved before a call. On the processor a call through an address depends on the load of the address.
 //!
-//! A question counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer. Where nothing but the branch
-//! behind it wants to know, the branch is made with it: the answer is only looked at where it was asked for.
+//! An OSR check counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer. Where nothing but the branch
+//! behind it wants to know, the branch is made with it: the answer is used only there.
 //!
-//! Neither routine throws or is a safepoint, so nobody looks at the stack meanwhile, and no exit is noted.
+//! Neither routine throws or is a safepoint, so no code looks at the stack meanwhile, and no exit is noted.
 //!
 //! A counter belongs to all threads. Its load and store are two accesses that may lose another thread's count, and never
 //! give a value that no thread wrote.
@@ -29,8 +29,8 @@ use cranelift_codegen::ir::{
 
 use super::{Done, Translation};
 use crate::compiled::Symbol;
+use crate::linkage::{HOT, LOOP};
 use crate::sig::Signature;
-use crate::ways::{HOT, LOOP};
 
 /// The number of the alias region of slots and counters, which no low IR region has.
 const REGION: u32 = u32::MAX;
@@ -62,7 +62,7 @@ impl Translation<'_> {
 
     /// Counts an entry if that is requested.
     pub(super) fn count_entry(&mut self) {
-        let Some(name) = self.ways.counter else { return };
+        let Some(name) = self.linkage.counter else { return };
         let Counted { word, is_out } = self.count_down(name.to_owned());
         let (cold, go_on) = (self.cold_block(), self.b.create_block());
         self.b.ins().brif(is_out, cold, &[], go_on, &[]);
@@ -72,8 +72,8 @@ impl Translation<'_> {
         self.b.switch_to_block(go_on);
     }
 
-    /// The answer to the question of that name.
-    pub(super) fn question(&mut self, name: String) -> Value {
+    /// The answer of the OSR check of that name.
+    pub(super) fn osr_check(&mut self, name: String) -> Value {
         let Counted { word, is_out } = self.count_down(name);
         let (cold, go_on) = (self.cold_block(), self.b.create_block());
         let answer = self.b.append_block_param(go_on, types::I8);
@@ -88,7 +88,7 @@ impl Translation<'_> {
         answer
     }
 
-    /// Whether nothing wants to know the answer to a question but the branch behind it.
+    /// Whether nothing wants to know the answer of an OSR check but the branch behind it.
     pub(super) fn asks_for_branch(&mut self, inst: Inst) -> bool {
         let func = self.func;
         let (Some(answer), Some(next)) = (func.results(inst).next(), func.next_inst(inst)) else {
@@ -100,8 +100,8 @@ impl Translation<'_> {
         self.only_use(answer).is_some()
     }
 
-    /// A branch on the answer to the question of that name.
-    pub(super) fn branch_on_question(&mut self, block: Block, inst: Inst, name: String) -> Done {
+    /// A branch on the answer of the OSR check of that name.
+    pub(super) fn branch_on_osr_check(&mut self, block: Block, inst: Inst, name: String) -> Done {
         let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
         let (yes, no) = (self.block(yes)?, self.block(no)?);

@@ -3,7 +3,7 @@
 //! ```text
 //!   own form ────────────────────┐
 //!   callees ─────────────────────┼─ hashed callees first ──► number of the function
-//!   globals, facts of the program ┘        (functions that call each other in a circle are hashed together)
+//!   globals, facts of the program ┘        (functions that call each other in a cycle are hashed together)
 //! ```
 //!
 //! | seen by the optimiser | in the number |
@@ -11,7 +11,7 @@
 //! | the function | its binary form, with all types that it names and their declarations; sites of a profile where they are in the code |
 //! | callees that are inlined, their effects and results | the numbers of *all* methods of the function objects that it has in its hands, in order of definition: which of them a call leads to may change in between |
 //! | a call that only running decides | the forms of all functions of the module |
-//! | global variables: types, first values, whether somebody assigns them | of all, for every function |
+//! | global variables: types, first values, whether they are assigned | of all, for every function |
 //!
 //! So the number says more than what was inlined, and never less: a change of something that was not looked at costs a compilation, and no change is overlooked. It is the rule of
 //! `session/invalidation.rs`, by which a redefinition finds those that it concerns.
@@ -107,8 +107,8 @@ impl Keys {
         let own = self.of_component.get(&id);
         for callee in node.callees.iter().filter(|&&callee| callee != id) {
             // The hashes of its own callers say as much of themselves.
-            let of_circle = self.nodes.get(callee).map(|node| &node.own);
-            let hash = self.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_circle);
+            let of_own_cycle = self.nodes.get(callee).map(|node| &node.own);
+            let hash = self.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_own_cycle);
             edges.extend(hash.map(|hash| edge(Seen::Callee, module[*callee].symbol(&module.cx), hash)));
         }
         edges
@@ -257,8 +257,8 @@ end
         let leaf = ["leaf(Float64)", "leaf(Int64)", "middle(Int64)", "open(Any)"];
         assert_eq!(changed("add_int(n, 1)", "add_int(n, 2)"), [leaf[1], leaf[2], leaf[3]]);
         assert_eq!(changed("add_float(x, 1.0)", "add_float(x, 2.0)"), [leaf[0], leaf[2], leaf[3]]);
-        let circle = ["even(Int64)", "odd(Int64)", "open(Any)"];
-        assert_eq!(changed("invoke Main.even(n::Int64)", "invoke Main.leaf(n::Int64)"), circle);
+        let cycle = ["even(Int64)", "odd(Int64)", "open(Any)"];
+        assert_eq!(changed("invoke Main.even(n::Int64)", "invoke Main.leaf(n::Int64)"), cycle);
         assert_eq!(
             changed(
                 "function alone(n::Int64)::Int64\n1 ─      return n",

@@ -9,7 +9,7 @@
 //! | kept | by |
 //! |---|---|
 //! | functions of an engine's program, one by one | `program.rs` |
-//! | units of a session: a function, or eager functions that call each other in a circle; in each tier | `units.rs` |
+//! | units of a session: a function, or eager functions that call each other in a cycle; in each tier | `units.rs` |
 //! | functions in which loops of the first tier continue | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
 //! | all that a call of a program reaches, by the text of the program | `run.rs` |
@@ -24,7 +24,7 @@
 //!
 //! **Profiles are no facts.** They advise the second tier, and code is right whatever they hold; so a process finds the code that another one has made with its own profile, instead of nothing.
 //!
-//! **Trust.** What is found is run. The cache gives what was kept by somebody with its key, and nothing else ([`brolga_cache::CacheKey`]).
+//! **Trust.** Cached code is run. The cache returns only entries that were written with its key ([`brolga_cache::CacheKey`]).
 //!
 //! **Failures.** An entry that is not of the form that its name promises is refused and compiled again. No failure of the cache is one of the compilation.
 //!

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brolga_codegen::compiled::Symbol;
-use brolga_codegen::ways::Route;
+use brolga_codegen::linkage::CallKind;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{FuncId, Level, Module};
@@ -73,7 +73,8 @@ pub(crate) fn compile_program(
                 });
                 let low = stages.placed(id)?;
                 stages.check_time()?;
-                let others = |name: &str| if symbols.contains_key(name) { Route::Near } else { Route::Far };
+                let others =
+                    |name: &str| if symbols.contains_key(name) { CallKind::Near } else { CallKind::Far };
                 let style = Style { others: &others, stop: &|| stop(), ..Style::from(tier(how.level)) };
                 let source = Source { func: &low, ty: Some(function_type(module, id, &low).into()) };
                 let compiled = how.jit.compile(&module.cx, &[source], style)?;

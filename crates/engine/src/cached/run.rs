@@ -93,7 +93,7 @@ pub(crate) fn keep_run(
     cache.keep_bytes(facts, &bytes, cost);
 }
 
-/// A function of the same signature with a body that nobody runs: modules are read with bodies only.
+/// A function of the same signature with a body that never runs: modules are read with bodies only.
 fn stub(func: &Func) -> Func {
     let mut stub = Func::new(func.name, func.level, func.sig.clone());
     let block = stub.make_block();

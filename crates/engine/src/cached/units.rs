@@ -1,7 +1,7 @@
 //! Units of a session: what is kept of them, beside the code, and how it comes back.
 //!
 //! A unit of the first tier knows the loops that may be left for better code. A loop is kept as the signatures of the function that continues and of the question, and a *mark*: the values that are live at
-//! its head. The function itself is made when somebody wants it, from the optimised function, as without a cache; the mark says whether that is the one that the code was made from. So is its code kept: under
+//! its head. The function itself is made on demand, from the optimised function, as without a cache; the mark says whether that is the one that the code was made from. So is its code kept: under
 //! the facts of the unit and the number of the loop, and found without optimising anything.
 
 use std::sync::Arc;
@@ -41,8 +41,8 @@ pub(crate) struct KeptLoop {
     pub(crate) func: usize,
     /// The signature of the function that continues.
     pub(crate) entry: Signature,
-    /// That of the question.
-    pub(crate) question: Signature,
+    /// That of the OSR check.
+    pub(crate) check: Signature,
     pub(crate) mark: Vec<u32>,
 }
 
@@ -68,7 +68,7 @@ impl CodeCache {
         let (mut types, mut words) = (Vec::new(), Vec::new());
         for kept in loops {
             words.push(kept.func as u32);
-            for sig in [&kept.entry, &kept.question] {
+            for sig in [&kept.entry, &kept.check] {
                 words.extend([sig.params.len() as u32, sig.results.len() as u32]);
                 types.extend(sig.params.iter().map(|param| param.ty).chain(sig.results.iter().copied()));
             }
@@ -89,11 +89,11 @@ impl CodeCache {
         let (mut types, mut words, mut loops) = (types.as_slice(), words.as_slice(), Vec::new());
         while let Some((&func, rest)) = words.split_first() {
             words = rest;
-            let (entry, question) = (signature(&mut types, &mut words)?, signature(&mut types, &mut words)?);
+            let (entry, check) = (signature(&mut types, &mut words)?, signature(&mut types, &mut words)?);
             let (&length, rest) = words.split_first()?;
             let (mark, rest) = rest.split_at_checked(length as usize)?;
             words = rest;
-            loops.push(KeptLoop { func: func as usize, entry, question, mark: mark.to_vec() });
+            loops.push(KeptLoop { func: func as usize, entry, check, mark: mark.to_vec() });
         }
         Some((compiled, loops))
     }

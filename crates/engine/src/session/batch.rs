@@ -116,7 +116,7 @@ impl<'a> Batch<'a> {
         self.replace
     }
 
-    /// Who depends on functions of a module that are about to be defined.
+    /// The dependents of the functions of a module that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
@@ -216,7 +216,7 @@ impl<'a> Batch<'a> {
         (body, body_flags)
     }
 
-    /// Makes the cell of a lazy function that is about to be redefined and that nobody has looked up: threads in older worlds may do so, and have to
+    /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may do so, and have to
     /// find the version that is there now.
     fn make_cell(&self, name: &str, symbol: Symbol) {
         let (dylib, session) = (self.dylib, &self.dylib.session);
@@ -280,7 +280,7 @@ impl<'a> Batch<'a> {
                 Kind::Eager | Kind::Lazy => (None, vec![(None, body)]),
                 Kind::Tiered(limits) => {
                     let hot = dylib.hot(&self.names, name, limits, None);
-                    let counting = Counting { rounds: limits.rounds };
+                    let counting = Counting { iterations: limits.iterations };
                     let inputs = vec![(Some(counting), body), (None, hot.body)];
                     (Some(hot), inputs)
                 }
@@ -323,7 +323,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Whether it is something that whoever defines has not asked for.
+    /// Whether the definition did not request it.
     fn is_unnamed(&self, name: &Name) -> bool {
         let linking = self.dylib.session.linking();
         let is_beside = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;

@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::sync::{Arc, Weak};
 
-use brolga_codegen::ways::Route;
+use brolga_codegen::linkage::CallKind;
 use brolga_jit::{Linkage, Unit};
 use brolga_linking::{Label, Link, LookupKind, Priority, Sees, Until, WeakSession, required};
 use brolga_runtime::objects::{CodeEntry, Elsewhere, EntrySource, MethodEntry};
@@ -83,7 +83,7 @@ impl EntrySource for Entry {
         let place = self.find(&shared, &session)?;
         let name: Arc<str> = session.names().text(self.label.symbol);
         let (mut visible, mut slots): (Vec<Unit>, Found) = Default::default();
-        let route = match place {
+        let call_kind = match place {
             Place::Function(function) => {
                 if let Some(declared) = self.declared.function_type(&name)
                     && !declared.is_called_like(function.ty())
@@ -95,16 +95,16 @@ impl EntrySource for Entry {
                     }));
                 }
                 slots.0.insert(name, function.cell);
-                Route::Slot
+                CallKind::Cell
             }
             // Functions without a native form have no cell.
             Place::Compiled(compiled) => {
                 visible.push(compiled.unit);
-                Route::Far
+                CallKind::Far
             }
             Place::Object(_) => return Err(SessionError::NotFunction { name: name.to_string() }.into()),
         };
-        let (compiled, symbol) = self.declared.compile(&shared.jit, &shared.recipe, route)?;
+        let (compiled, symbol) = self.declared.compile(&shared.jit, &shared.recipe, call_kind)?;
         lock(&shared.compiled).bytes += compiled.code_bytes() as u64;
         let linkage = Linkage { visible: &visible, slots: Some(&slots), ..Linkage::default() };
         Ok(shared.jit.link_boxed(&compiled, &symbol, &linkage)?)

@@ -12,7 +12,7 @@
 //!
 //! **Orphans.** Handles to eager functions stay good when the tables have let go of the function, unless a tombstone removed it. So the cell of
 //! an eager function becomes an *orphan* and stays as it is while a [`Handle`] holds it, or while code behind another such orphan calls it.
-//! Functions call each other in circles, so no count of references can tell: the orphans are traced from those with handles, whenever the
+//! Functions call each other in cycles, so no count of references can tell: the orphans are traced from those with handles, whenever the
 //! tables let go of code and whenever the last handle to a function goes. Cells that the trace does not reach are removed.
 //!
 //! **Locks**: the list of cells. Locks of cells are taken below it; nothing is removed or freed under it.

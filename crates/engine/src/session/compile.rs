@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use brolga_cache::Fingerprint;
 use brolga_codegen::compiled::Symbol as Import;
 use brolga_codegen::isa::Tier;
+use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::FunctionType;
-use brolga_codegen::ways::Route;
 use brolga_ir::signature::func_symbol;
 use brolga_ir::{Func, FuncId, Module};
 use brolga_jit::{
@@ -55,32 +55,32 @@ pub(crate) struct FoundLoop {
     pub(crate) exit: Continuation,
     /// The type of what continues.
     pub(crate) ty: Arc<FunctionType>,
-    pub(crate) question: Arc<str>,
+    pub(crate) check: Arc<str>,
 }
 
 impl FoundLoop {
     pub(crate) fn new(module: &Module, func: FuncId, exit: Exit) -> Option<FoundLoop> {
         let cx = &module.cx;
         let ty = declared_type(cx, exit.entry_symbol(cx).to_owned(), &exit.entry.sig)?;
-        let question = exit.question_symbol(cx).into();
-        Some(FoundLoop { func, exit: Continuation::Found(Arc::new(exit)), ty: Arc::new(ty), question })
+        let check = exit.check_symbol(cx).into();
+        Some(FoundLoop { func, exit: Continuation::Found(Arc::new(exit)), ty: Arc::new(ty), check })
     }
 
     /// A loop of a unit of these functions that comes from a cache.
     fn of_kept(module: &Module, ids: &[FuncId], kept: KeptLoop) -> Option<FoundLoop> {
         let cx = &module.cx;
         let ty = declared_type(cx, func_symbol(cx, &kept.entry), &kept.entry)?;
-        let question = func_symbol(cx, &kept.question).into();
+        let check = func_symbol(cx, &kept.check).into();
         let exit = Continuation::Marked(kept.mark.into());
-        Some(FoundLoop { func: *ids.get(kept.func)?, exit, ty: Arc::new(ty), question })
+        Some(FoundLoop { func: *ids.get(kept.func)?, exit, ty: Arc::new(ty), check })
     }
 
     /// The cached form; none for a loop that comes from the cache.
     fn kept(&self, ids: &[FuncId]) -> Option<KeptLoop> {
         let Continuation::Found(exit) = &self.exit else { return None };
         let func = ids.iter().position(|&id| id == self.func)?;
-        let (entry, question) = (exit.entry.sig.clone(), exit.question.sig.clone());
-        Some(KeptLoop { func, entry, question, mark: exit.mark() })
+        let (entry, check) = (exit.entry.sig.clone(), exit.check.sig.clone());
+        Some(KeptLoop { func, entry, check, mark: exit.mark() })
     }
 
     /// The name by which the loop calls what continues.
@@ -103,7 +103,7 @@ pub(crate) struct Output {
 /// The references of a unit's code that a session knows.
 pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
-        output.loops.iter().flat_map(|found| [found.entry(), &*found.question]).collect();
+        output.loops.iter().flat_map(|found| [found.entry(), &*found.check]).collect();
     let want = |import: &Import| {
         let (text, need) = match import {
             Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
@@ -213,16 +213,16 @@ pub(super) fn generate(
         sources.push(Source { func: low, ty: Some(ty) });
     }
 
-    let route = |name: &str| match loops.iter().any(|found| *found.question == *name) {
-        true => Route::Question,
-        false => Route::Slot,
+    let call_kind = |name: &str| match loops.iter().any(|found| *found.check == *name) {
+        true => CallKind::OsrCheck,
+        false => CallKind::Cell,
     };
     let tier = if is_first { Tier::Baseline } else { tier(shared.recipe.level) };
     let counts = |name: &str| is_first && input.names.values().any(|own| **own == *name);
     let is_profiled = is_first && input.profile.is_some();
     // C calls what is behind the cell of a function, as everybody does.
     let apart = |name: &str| input.facts.behind_cells.contains(name);
-    let (others, counted, apart) = (&route, &counts, &apart);
+    let (others, counted, apart) = (&call_kind, &counts, &apart);
     let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);
     let stop = || limit.is_some_and(|limit| cost + start.elapsed() > limit) || runtime.has_ended();
     let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled, stop: &stop };

@@ -31,11 +31,11 @@ use super::lazy::{BODY, Body, elsewhere};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Redefined {
-    /// Functions of other dylibs that could not be evicted in the same step, because they are being compiled and that waits for whoever
+    /// Functions of other dylibs that could not be evicted in the same step, because they are being compiled and that waits for the thread that
     /// redefines. Nobody enters their old code any more; the next call recompiles them.
     pub later: Vec<Name>,
     /// Functions that keep what they have inlined: the new definitions do not fit, because their types are others; or they could not be
-    /// evicted, and nobody has looked them up yet.
+    /// evicted, and were not looked up yet.
     pub kept: Vec<Name>,
     /// Functions whose new definitions give another type than those that they replace.
     pub retyped: Vec<Retyped>,
@@ -78,7 +78,7 @@ impl Materialize for Deferred {
         match kept.pop() {
             // It has been promised that the old code is not entered.
             Some(name) => Err(SessionError::Unfit { function: name.to_string() }.into()),
-            // The slot has another source then, and asks that one; also if somebody else has defined the function, or recompiled it.
+            // The slot has another source then, and asks that one; also if another thread has defined the function, or recompiled it.
             None => self.body.materialize(),
         }
     }

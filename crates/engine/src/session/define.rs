@@ -172,8 +172,8 @@ impl Dylib {
         let counts = limits.is_some() && definitions.policy.is_profiled;
         let profile = counts.then(|| Profile::number(shared.jit.runtime(), module)).flatten();
         let mut inputs = vec![(None, &symbols)];
-        if let Some(Limits { rounds, .. }) = limits {
-            inputs = vec![(Some(Counting { rounds }), &symbols), (None, &hot_symbols)];
+        if let Some(Limits { iterations, .. }) = limits {
+            inputs = vec![(Some(Counting { iterations }), &symbols), (None, &hot_symbols)];
         }
         for (at, (counting, symbols)) in inputs.into_iter().enumerate() {
             let mut add = |input: &Arc<CompilationInput>, ids: Vec<FuncId>, sources: &[FuncId]| {

@@ -136,7 +136,7 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// The calls of methods that nobody has defined, in words, one for each; none but after [`Dylib::read_late`](super::Dylib::read_late).
+    /// The calls of undefined methods, in words, one for each; none but after [`Dylib::read_late`](super::Dylib::read_late).
     pub fn missing(&self) -> &[String] {
         &self.missing
     }
@@ -147,7 +147,7 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// They give way to other definitions of their names, until somebody has looked them up.
+    /// They give way to other definitions of their names, until their first lookup.
     pub fn weak(mut self) -> Self {
         self.is_weak = true;
         self
@@ -181,7 +181,7 @@ impl<'t> Definitions<'t> {
 
     /// Lazy, and compiled twice: fast when it is called first, and as the session's options say when it has been called so often.
     /// The latter is an idle task of the session's [`Workers`](super::Workers), or done by [`Session::optimize_hot`] where tasks are run by threads
-    /// that wait for them only. A loop that goes round for long is left for better code while it runs ([`Definitions::rounds`]).
+    /// that wait for them only. A loop that iterates for long is left for better code while it runs ([`Definitions::iterations`]).
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
@@ -189,10 +189,10 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// For functions in two tiers: after how many rounds a loop of the first is left, while it runs, for code of the second. Ten times
+    /// For functions in two tiers: after how many iterations a loop of the first is left, while it runs, for code of the second. Ten times
     /// the calls if this is not said. Loops under an exception handler of their function are not left.
-    pub fn rounds(mut self, rounds: u32) -> Self {
-        self.policy.rounds = Some(rounds);
+    pub fn iterations(mut self, iterations: u32) -> Self {
+        self.policy.iterations = Some(iterations);
         self
     }
 
@@ -203,7 +203,7 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// For functions in two tiers: up to so many calls of each are interpreted while nobody has compiled it, so that a first call waits
+    /// For functions in two tiers: up to so many calls of each are interpreted while it is not compiled, so that a first call waits
     /// for nothing, and what is seldom called never becomes code. Behind half of them, or sooner if they go through long loops, an idle
     /// task of the session's [`Workers`](super::Workers) compiles the function, or [`Session::optimize_hot`](super::Session::optimize_hot) where tasks
     /// are run by threads that wait for them only, or the call behind the last of them. It concerns functions that
@@ -213,7 +213,7 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// Starts to compile them now, with this urgency, and not when somebody looks.
+    /// Starts to compile them now, with this urgency, and not at the first lookup.
     pub fn start(mut self, priority: Priority) -> Self {
         self.starts = Some(priority);
         self

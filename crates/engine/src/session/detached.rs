@@ -75,7 +75,7 @@ fn link(
             let (order, kind) = (session.links(dylib)?, LookupKind::Static);
             found = session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
         }
-        // If not, somebody has redefined meanwhile what was found.
+        // If not, the found definition was redefined meanwhile.
         if let Some(unit) = link_unit(shared, session, input, output, &found, &[], None)? {
             break unit;
         }

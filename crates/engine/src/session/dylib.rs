@@ -326,7 +326,7 @@ impl Dylib {
 
     /// Waits until symbols are no longer being materialized, however that ends.
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
-        // One by one: that one fails says nothing of the others, and what nobody has asked for is not started.
+        // One by one: that one fails says nothing of the others, and work that was not requested is not started.
         for name in busy {
             let symbol = self.session.linking().symbol(&name.symbol);
             let wants = linking::weak([symbol.symbol()]);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Why something in a session was not done. A failure of other code than what was asked for is in the chain of
+/// The failure of a request to a session. A failure of other code than the requested one is in the chain of
 /// [`source`](std::error::Error::source)s, down to its root.
 #[derive(thiserror::Error, Clone, Debug)]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub enum SessionError {
         /// The name.
         name: String,
     },
-    /// Who promised functions could not make them.
+    /// The promise of functions was not kept.
     #[error(transparent)]
     Promise(Arc<dyn std::error::Error + Send + Sync>),
     /// A program was made for a promise, and does not have this function with these types.

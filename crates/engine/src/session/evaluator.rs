@@ -294,7 +294,7 @@ mod tests {
         let error = shown("fib(1.5)").unwrap_err();
         assert_eq!(error, "no method of `fib` takes (::Float64); there is `fib(Int64)`");
         assert!(shown("fib(1.5)::Int64").is_err());
-        // A clock that is one second later whenever it is asked.
+        // A clock that advances by one second with each reading.
         let asked = std::cell::Cell::new(0);
         let clock = || std::time::Duration::from_secs(asked.replace(asked.get() + 1));
         for text in ["fib(5)", "value(Node(5))"] {

@@ -90,7 +90,7 @@ impl Function {
     }
 
     /// The address by which C calls the function. All who ask, and all `cfunction`s of programs, get the same one. It is valid as long as the
-    /// session defines the function or somebody has this handle; after a removal by tombstone a call throws, as any other does. The thread that calls
+    /// session defines the function or this handle exists; after a removal by tombstone a call throws, as any other does. The thread that calls
     /// has to be attached to the session's run time, as one is that has called compiled code before.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl std::fmt::Debug for Function {
 }
 
 /// A function on its way: a future, and something to wait for. Dropping it stops the wait; what has begun continues, and what
-/// is queued for nobody else is not begun.
+/// is queued for no other lookup is not begun.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;

@@ -13,7 +13,7 @@
 //! **Invariant.** Code that has the address of a closure keeps it (`ProgramFacts::kept`, `Unit::keep`), behind the threads that may run the code as well; so it can be removed at any time: the closure is
 //! dropped with the code. The wrapper is not inlinable, so no other code has the address.
 //!
-//! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, what a C function costs. What is even cheaper
+//! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, the cost of a C function. Even cheaper
 //! is IR, which is inlined.
 
 use std::sync::Arc;

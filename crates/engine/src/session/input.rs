@@ -118,7 +118,7 @@ impl BodySource {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counting {
     /// After how many iterations a loop is left for better code.
-    pub(crate) rounds: u32,
+    pub(crate) iterations: u32,
 }
 
 /// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.

@@ -1,41 +1,41 @@
-//! Edges: which functions have inlined which, and the invalidation of the former when the latter change.
+//! Backedges and invalidation: callers that inlined a function are recompiled when it changes.
 //!
 //! ```text
 //!   base ◄── inlined ── middle ◄── inlined ── top      base is redefined: the bodies of middle and top are recompiled, too, from
-//!                                                      what was written, when they are called next
+//!                                                      their source, at the next call
 //! ```
 //!
-//! A function calls others through cells, and finds whatever is behind them. Those whose bodies its program shows may be inlined, and an eager function
-//! relies on what their bodies show (`pipeline.rs`); which of them are is up to the optimiser, so all that are called and have a body are noted as inlined.
-//! Calls that are decided at run time may have been turned into calls of the methods that the program shows: a function with
+//! A function calls others through cells, which lead to the newest version. Callees with a body in its program may be inlined, and an eager function
+//! relies on summaries of their bodies (`pipeline.rs`). The optimiser chooses; every callee with a body is noted as inlined.
+//! Dynamic calls may have been devirtualized to methods of the program: a function with
 //! such calls depends on all functions of which its program has methods or which it mentions, and so on new methods of them.
 //!
 //! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
-//! callers: the cells get versions for the next world, frames continue in the old code, and the next call or look-up compiles what is
-//! true then. A version that was inlined before is declared now, or has the new body if that may be inlined elsewhere.
+//! callers: the cells get versions for the next world, frames continue in the old code, and the next call or lookup compiles the
+//! new version. A callee that was inlined before is only declared now, or has the new body if that may be inlined elsewhere.
 //!
-//! **One order.** Threads define at the same time, and nobody is kept waiting while another compiles. Each prepares its definitions from what
-//! he finds: what others offer, and who has inlined what. That this is so still is looked at in the step in which they come into
-//! force, under the lock of the session's tables ([`Edges::agree`]); if not, they are prepared again. In the same step the change
-//! gets its number, is noted, and offered to others: so what was seen at a number is all that had come into force up to there.
+//! **One order.** Threads define concurrently, and no thread waits while another compiles. Each prepares its definitions from a
+//! snapshot of imports and backedges. The step that puts them into force validates the snapshot,
+//! under the lock of the session's tables ([`Edges::agree`]); if it is stale, the definitions are prepared again. In the same step the change
+//! gets its number, is noted, and offered to others: so a snapshot at a number has all changes in force up to it.
 //!
 //! | seen | is the same as long as |
 //! |---|---|
 //! | declarations and bodies that were imported | no function of those objects was defined under a higher number |
-//! | who has inlined what is defined | the same functions have, each noted under the same number |
-//! | which cells are there | their names lead to them (`batch.rs`) |
+//! | callers that inlined the defined functions | they are the same, each noted under the same number |
+//! | existing cells | their names lead to them (`batch.rs`) |
 //!
-//! Which functions these are, and in which order, follows from names alone. [`Session::take_invalidations`] says which, and why.
+//! The set and order of invalidated functions follow from names alone. [`Session::take_invalidations`] lists them with the reasons.
 //!
-//! Functions that were removed are found out when they are hit, or when there are twice as many notes as the last time this was looked at; what
-//! was noted of a dylib goes when it is found to be closed.
+//! Notes about removed functions are dropped when a lookup hits them, or in a sweep when their number has doubled since the last sweep; notes
+//! about a dylib are dropped when it is found closed.
 //!
-//! A caller for which the new function has another type keeps what it was linked with.
+//! A caller for which the new function has another type keeps its old callee.
 //!
-//! Not done: functions of promised programs; removal, after which callers keep what they have inlined.
+//! Not done: functions of promised programs; removal, after which callers keep inlined copies.
 //!
-//! Cost: for each function with such calls a copy of what was written. A change that comes between costs another preparation; one
-//! of two is always in force then, so somebody always gets on.
+//! Cost: a copy of the source of each function with such calls. A concurrent change costs another preparation; one
+//! of the two is in force then, so some thread always makes progress.
 //!
 //! [`Session::take_invalidations`]: super::Session::take_invalidations
 
@@ -51,21 +51,21 @@ use super::scope::{decides_later, mentioned, object};
 use super::sync::lock;
 use super::tiering::policy::Limits;
 
-/// Invalidations that nobody has taken; of more, the oldest are forgotten.
+/// The most invalidations that are kept for the embedder; then the oldest are dropped.
 const KEPT: usize = 1000;
 
-/// When so many functions were defined, nobody keeps when each of them was.
+/// The most functions whose change numbers are kept; then one number stands for all.
 const DEFINED: usize = 4096;
 
-/// Of so few functions none is looked for that was removed.
+/// Minimum number of functions before sweeping.
 const SWEPT: usize = 64;
 
-/// A function whose code was evicted because something that it depends on was defined.
+/// A function whose code was evicted because a dependency was defined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalidated {
     /// The function.
     pub function: Name,
-    /// The functions by which it came about, from the one that it depends on to the one that was defined.
+    /// The chain of dependencies, from the function that it depends on to the one that was defined.
     pub because: Vec<Arc<str>>,
 }
 
@@ -85,13 +85,13 @@ impl From<(Name, Because)> for Invalidated {
     }
 }
 
-/// A function that is reached, and the one of these by which: none is the beginning.
+/// A reached function and its predecessor in the chain; `None` at the start.
 struct Step {
     symbol: Arc<str>,
     from: Option<usize>,
 }
 
-/// By which functions one is reached. All that one change reaches share the steps.
+/// The chain that reaches a function. All functions that one change reaches share the steps.
 #[derive(Clone)]
 pub(crate) struct Because {
     steps: Arc<[Step]>,
@@ -107,25 +107,25 @@ impl Because {
     }
 }
 
-/// The functions that a change reaches, each with the step by which, and the steps.
+/// The functions that a change reaches, each with its last step, and the steps.
 #[derive(Default)]
 struct Reached {
     labels: Vec<(Label, usize)>,
     steps: Vec<Step>,
 }
 
-/// A definition that is about to be made.
+/// A pending definition.
 pub(crate) struct Change {
     pub(crate) label: Label,
     pub(crate) symbol: Arc<str>,
     /// The symbol without the types.
     pub(crate) bare: Arc<str>,
-    /// The type that the function's object has in the session's context, if that can be said.
+    /// The type of the function's object in the session's context, if it is known.
     pub(crate) object: Option<Type>,
 }
 
 impl Change {
-    /// A function of a module, which is defined under this label, in a session with this context.
+    /// A pending definition of a function of a module under this label, in a session with this context.
     pub(crate) fn new(label: Label, module: &Module, id: FuncId, cx: &Arc<Context>) -> Change {
         let (symbol, bare) =
             (module[id].symbol(&module.cx).into(), module.cx.names.text(module[id].name).into());
@@ -133,7 +133,7 @@ impl Change {
     }
 }
 
-/// An import, and when it was made.
+/// An import with its change number.
 #[derive(Clone, Default)]
 pub(crate) struct Imported {
     /// The types of function objects whose methods were looked for.
@@ -147,9 +147,9 @@ pub(crate) struct Imported {
 pub(crate) struct Basis {
     /// The definitions.
     pub(crate) changes: Vec<Change>,
-    /// Who is to be recompiled, with the numbers under which they were noted.
+    /// The instances to recompile, with the numbers under which they were noted.
     pub(crate) hits: BTreeMap<Label, u64>,
-    /// The number of the last change before these were asked for.
+    /// The number of the last change before these were read.
     pub(crate) seen: u64,
     /// Its imports.
     pub(crate) imports: Vec<Imported>,
@@ -168,11 +168,11 @@ pub(crate) struct Notes {
 /// How a function is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// When it is looked up.
+    /// At its lookup.
     Eager,
-    /// When it is called first.
+    /// At its first call.
     Lazy,
-    /// When it is called first, and again after so many calls, or iterations of a loop.
+    /// At its first call, and again after so many calls, or iterations of a loop.
     Tiered(Limits),
 }
 
@@ -183,19 +183,19 @@ pub(crate) struct Caller {
     pub(crate) func: Func,
     /// Its program, without functions.
     pub(crate) program: Module,
-    /// The declarations of what it calls, for a program in a context of its own.
+    /// The declarations of its callees, for a program in a context of its own.
     pub(crate) declared: Vec<Func>,
     pub(crate) facts: Arc<ProgramFacts>,
     pub(crate) kind: Kind,
-    /// The symbols of what it has inlined.
+    /// The symbols of its inlined callees.
     inlines: Vec<Arc<str>>,
-    /// The program in which it has looked for methods, if it has.
+    /// The program in which it looked for methods, if any.
     searches: Option<u64>,
     /// The number of the change with which this was noted.
     noted: u64,
 }
 
-/// A function that is to be recompiled.
+/// A function to recompile.
 #[derive(Clone)]
 pub(crate) struct Hit {
     pub(crate) label: Label,
@@ -204,7 +204,7 @@ pub(crate) struct Hit {
 }
 
 impl Hit {
-    /// Which function it is, and when that was noted.
+    /// The function, and the number of its note.
     pub(crate) fn noted(&self) -> (Label, u64) {
         (self.label, self.caller.noted)
     }
@@ -218,22 +218,22 @@ pub(crate) struct Edges {
 
 #[derive(Default)]
 struct State {
-    /// The number of the last change that is in force, or that something was forgotten.
+    /// The number of the last change in force, or of the last forgotten entry.
     number: u64,
     /// When functions were defined last, by the types of their objects: the changes behind `forgotten`.
     defined: BTreeMap<Type, u64>,
     /// Imports from before this change are repeated.
     forgotten: u64,
     sources: BTreeMap<Label, Arc<Caller>>,
-    /// At how many of these those that were removed are forgotten.
+    /// The number of entries at which removed ones are swept.
     sweep_at: usize,
-    /// By the symbol of what they have inlined, in whatever dylib that is.
+    /// By the symbol of the inlined callee, in any dylib.
     callers: BTreeMap<Arc<str>, BTreeSet<Label>>,
     /// Programs in which methods were looked for, by the bare names of their functions.
     programs: BTreeMap<Arc<str>, BTreeSet<u64>>,
     /// The bare names of the functions of each.
     names: BTreeMap<u64, BTreeSet<Arc<str>>>,
-    /// Who has looked for methods, by program.
+    /// The functions that looked for methods, by program.
     lookers: BTreeMap<u64, BTreeSet<Label>>,
     next_program: u64,
     log: VecDeque<(Name, Because)>,
@@ -282,7 +282,7 @@ impl State {
         self.sources.insert(label, Arc::new(caller));
     }
 
-    /// Forgets functions that were removed, when there are twice as many as there were after the last time.
+    /// Sweeps removed functions when the number of entries has doubled since the last sweep.
     #[must_use]
     fn sweep(&mut self, is_defined: &dyn Fn(Label) -> bool) -> Vec<Arc<Caller>> {
         if self.sources.len() < self.sweep_at.max(SWEPT) {
@@ -294,7 +294,7 @@ impl State {
         gone
     }
 
-    /// Whether what was imported is what would be imported now.
+    /// Whether the imports are still current.
     fn is_new(&self, imported: &Imported) -> bool {
         let later = |object| self.defined.get(object).is_some_and(|&number| number > imported.seen);
         self.number == imported.seen
@@ -302,7 +302,7 @@ impl State {
             || imported.seen >= self.forgotten && !imported.looked_for.iter().any(later)
     }
 
-    /// Whether a change can come into force as it was prepared.
+    /// Whether a prepared change is still valid.
     fn is_prepared(&self, basis: &Basis) -> bool {
         if !basis.imports.iter().all(|imported| self.is_new(imported)) {
             return false;
@@ -313,7 +313,7 @@ impl State {
                 && (basis.changes.is_empty() || self.reached(&basis.changes).labels.len() == basis.hits.len())
     }
 
-    /// The functions that depend on what is about to be defined, through whatever others, and by which; but for those that are defined
+    /// The transitive dependents of pending definitions, each with its chain, except those that are defined
     /// themselves.
     fn reached(&self, changes: &[Change]) -> Reached {
         let mut reached = Reached::default();
@@ -342,7 +342,7 @@ impl State {
         reached
     }
 
-    /// Who depends on a function, or on methods of its name.
+    /// The dependents of a function, or of methods of its name.
     fn users(&self, symbol: &Arc<str>, bare: &Arc<str>) -> BTreeSet<Label> {
         let programs = self.programs.get(bare).into_iter().flatten();
         let lookers = programs.filter_map(|program| self.lookers.get(program)).flatten();
@@ -386,12 +386,12 @@ impl Notes {
         self.callers.push((label, Some(caller)));
     }
 
-    /// A function that has taken nothing in.
+    /// A function without inlined callees.
     pub(crate) fn add_nothing(&mut self, label: Label) {
         self.callers.push((label, None));
     }
 
-    /// Adds a program. Says which it is of these.
+    /// Adds a program. Returns its index.
     fn program(&mut self, module: &Module) -> u64 {
         let names = module.funcs().flat_map(|(id, func)| {
             let mentioned = mentioned(module, id).into_iter();
@@ -412,12 +412,12 @@ impl Edges {
         lock(&self.state).number
     }
 
-    /// Whether what was imported is what would be imported now.
+    /// Whether the imports are still current.
     pub(crate) fn is_new(&self, imported: &Imported) -> bool {
         lock(&self.state).is_new(imported)
     }
 
-    /// Lets a change come into force, if it can as it was prepared, and says under which number. `offer` offers it to others.
+    /// Puts a prepared change into force if it is still valid, and returns its number. `offer` offers it to others.
     /// Called under the lock of the session's tables.
     pub(crate) fn agree(
         &self,
@@ -464,7 +464,7 @@ impl Edges {
         Some(number)
     }
 
-    /// Forgets a function that was removed, if it was noted under no higher number. A stale note is found out when it
+    /// Drops the note of a removed function, if its number is not higher. A stale note is detected when it
     /// is hit.
     pub(crate) fn forget(&self, label: Label, seen: u64) {
         let mut state = lock(&self.state);
@@ -476,7 +476,7 @@ impl Edges {
         }
     }
 
-    /// Forgets all functions of a dylib that were noted under no higher number.
+    /// Drops the notes of a dylib's functions whose numbers are not higher.
     pub(crate) fn forget_all(&self, dylib: DylibId, seen: u64) {
         let mut state = lock(&self.state);
         let gone = |(label, caller): &(&Label, &Arc<Caller>)| label.dylib == dylib && caller.noted <= seen;
@@ -487,7 +487,7 @@ impl Edges {
         drop(gone);
     }
 
-    /// The functions that depend on what is about to be defined, and the number of the last change before.
+    /// The dependents of pending definitions, and the number of the last change before.
     pub(crate) fn hit(&self, changes: &[Change]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
         let Reached { labels, steps } = state.reached(changes);
@@ -499,7 +499,7 @@ impl Edges {
         (labels.into_iter().filter_map(hit).collect(), state.number)
     }
 
-    /// Those of them that nobody has defined or recompiled since; and the number of the last change.
+    /// Those that were neither defined nor recompiled since, and the number of the last change.
     pub(crate) fn still(&self, hits: &[Hit]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
         let is_same = |hit: &&Hit| state.sources.get(&hit.label).map(|c| c.noted) == Some(hit.caller.noted);

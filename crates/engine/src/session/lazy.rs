@@ -11,7 +11,7 @@
 //! | eager | `f#body`, and so for the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
 //! | lazy | nothing | at the first call, or by `Function::compile` |
 //!
-//! Bodies need the cells of what they call, which have addresses as soon as somebody looks. So functions that call each other, in one program or
+//! Bodies need the cells of what they call, which have addresses from the first lookup on. So functions that call each other, in one program or
 //! in several, are linked in any order, and eager ones become ready together.
 //!
 //! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
@@ -178,7 +178,7 @@ impl Body {
         Arc::new(Body { session, shared, home, body, hot, placed, pin, _names })
     }
 
-    /// Whatever a symbol leads to.
+    /// The target of a symbol.
     pub(crate) fn of_symbol(
         shared: &Arc<Shared>,
         session: &linking::Session<Native>,

@@ -1,4 +1,4 @@
-//! C symbols of the process, of shared libraries and of static archives, as definitions that are made when somebody asks.
+//! C symbols of the process, of shared libraries and of static archives, as definitions that are made on demand.
 //!
 //! A `foreigncall` without a library names a C symbol; a dylib with one of these generators in what it sees has it, under the
 //! rules of every definition: the first dylib in the order wins, so an embedder can put a symbol of its own in front.
@@ -155,8 +155,8 @@ impl Members {
             if taken.contains(&number) {
                 continue;
             }
-            let (object, circle) = self.archive.circle(number)?;
-            taken.extend(circle);
+            let (object, component) = self.archive.component(number)?;
+            taken.extend(component);
             let flags = |is_weak| if is_weak { FLAGS | SymbolFlags::WEAK } else { FLAGS };
             let symbols = object.defined().map(|(name, weak)| (names.intern(name), flags(weak)));
             let symbols = symbols.collect();

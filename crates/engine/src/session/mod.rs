@@ -2,50 +2,50 @@
 //!
 //! ```text
 //!   Session ── create_dylib ──► Dylib ── read, build ──► Definitions ── define ──► symbols, each a promise
-//!                                 │ link_against                                        │ somebody looks
+//!                                 │ link_against                                        │ lookup
 //!                                 └── func::<(i64,), i64>("fib") ◄── linked ◄── compiled by the session's workers
 //! ```
 //!
 //! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little: every function
-//! gets an indirect cell when somebody needs it, and its body is a unit of its own (functions that call each other in a circle are one), which is compiled
-//! when somebody looks the function up, or when something that is looked up needs it. A look-up is answered when the function, with all that it may call, can run.
-//! The linking model is [`linking`], whose types are at hand for what this layer does not do: [`Session::linking`],
+//! gets an indirection cell at its first use, and its body is a unit of its own (the functions of an SCC are one), which is compiled
+//! at the first lookup of the function or of a function that needs it. A lookup is answered when the function, with all its possible callees, can run.
+//! The linking model is [`linking`]; its types give access to the features that this layer does not wrap: [`Session::linking`],
 //! [`Dylib::linking`].
 //!
 //! | what | how |
 //! |---|---|
 //! | compile at the same time | [`Workers`]: a pool, the calling threads, an executor of the embedder, or in an order that a seed decides |
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
-//! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
+//! | bring your own representation | [`Dylib::promise`]: signatures now, the program at the first lookup |
 //! | call Rust | [`Dylib::define_fn`]: a closure with typed arguments; [`Dylib::define_host`]: one with objects; [`Dylib::define_c_symbol`]: a C function |
-//! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
-//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
+//! | compile when called | [`Definitions::lazy`]: a lookup compiles nothing, the first call does |
+//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or iterates for long |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
-//! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |
-//! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
-//! | use Base | programs get the methods of Base that they use and nobody has defined, from one library that gives way to all other definitions |
-//! | open what was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
+//! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
+//! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
+//! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
+//! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
 //! | end | [`Session::end`] |
 //!
-//! **Failure.** The error of a look-up has the chain of symbols that failed down to the root, and the root's own error
-//! ([`SessionError::causes`]). Who looks later is told the same.
+//! **Failure.** The error of a lookup has the chain of symbols that failed down to the root, and the root's own error
+//! ([`SessionError::causes`]). Later lookups get the same error.
 //!
-//! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
-//! the middle of, through whatever others, is told so by an error.
+//! **Waiting.** Compilation may call functions that are not compiled yet, and one thread is enough for everything. A thread that would wait for its own
+//! work, directly or through others, gets an error.
 //!
-//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and gives back what nobody else
+//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and releases those that no other program
 //! names when it is dropped. Types that programs declare stay as long as the session.
 //!
-//! **Memory.** Code goes when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
+//! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
 //! handles keep eager functions, with the eager functions that these call.
 //! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is evicted when there is no room, and compiled
 //! again when it is called.
 //!
-//! **Worlds.** Each definition, redefinition and removal makes the next world. A call from Rust is in the newest one, and all that runs below it stays
+//! **Worlds.** Each definition, redefinition and removal makes the next world. A call from Rust is in the newest one, and everything below it stays
 //! there: static calls, calls that are decided at run time, calls by C, inlined copies, loops that move to a better tier. `invokelatest` enters the newest world.
 //!
 //! | kind of definition | a frame that runs while a function is redefined | while it is removed | the next call from Rust |
@@ -53,37 +53,37 @@
 //! | eager (the default), [`lazy`](Definitions::lazy), [`tiered`](Definitions::tiered), [`interpreted`](Definitions::interpreted) | calls the old body to its end | the same | reaches the new body; of a removed function, throws |
 //! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body to its end | the same |
 //!
-//! The kinds differ in when a body is compiled: for an eager function before a look-up is answered, also after a redefinition, for the others at the first
+//! The kinds differ in when a body is compiled: for an eager function before a lookup is answered, also after a redefinition, for the others at the first
 //! call. A callee that was redefined since is compiled at its first call in any case. A function stays eager or lazy when it is redefined.
 //!
-//! **Removing.** [`Dependants`](linking::Dependants) says what becomes of code that uses what is removed. By a tombstone it stays, and every call of a removed function from another
+//! **Removing.** [`Dependants`](linking::Dependants) is the policy for code that uses a removed definition. With a tombstone it stays, and every call of a removed function from another
 //! unit throws `CompileError`, which names the function, from the next world on:
 //!
 //! | what | after a tombstone |
 //! |---|---|
-//! | calls in compiled code | throw. So they do when the name is defined again: who was linked before has to be defined again, too. To replace a function under its callers is [`Dylib::redefine`] |
+//! | calls in compiled code | throw, also when the name is defined again: a caller that was linked before has to be defined again, too. [`Dylib::redefine`] replaces a function under its callers |
 //! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
-//! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
-//! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
+//! | copies that were inlined | stay, as when a function is replaced; so do results that were computed at compile time |
+//! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been removed |
 //! | frames in older worlds | continue as if nothing had been removed |
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After a removal in another way, and after the end, those of eager functions can be called; those of lazy ones throw |
-//! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C is given the exception, as of any callback. They are valid as long as somebody holds the function |
+//! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C gets the exception, as of any callback. They are valid as long as a handle to the function exists |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
-//! | C code in archives ([`Dylib::add_archive`]) | stays with those who call it: no exception passes C |
+//! | C code in archives ([`Dylib::add_archive`]) | stays linked to its callers: no exception passes C |
 //!
 //! Its bytes are free when no thread is in a world that sees it ([`Session::stats`]).
 //!
 //! | files, lowest first | are about |
 //! |---|---|
-//! | `input` (on `pipeline.rs`), `scope` | what is compiled: functions of a program, optimised concurrently, advised by counters, with what they see of other programs |
-//! | `cells`, `target`, `method_table`, `shared` | what is linked: cells and their holders, code by address, rows for dynamic calls, the state of all units |
+//! | `input` (on `pipeline.rs`), `scope` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
+//! | `cells`, `target`, `method_table`, `shared` | linking: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
-//! | `lazy`, `boxed_entry`, `promise`, `host` | what code is made for: bodies of cells, dynamic calls, functions of the embedder |
+//! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
-//! | `removal`, `invalidation`, `deferred` | what becomes of code: a definition is removed, a callee is redefined |
+//! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
 //! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
-//! | `function`, `evaluator`, `workers`, `error` | what an embedder holds and chooses |
+//! | `function`, `evaluator`, `workers`, `error` | handles and choices of an embedder |
 
 mod batch;
 mod boxed_entry;
@@ -178,7 +178,7 @@ struct Inner {
     homes: Mutex<Homes>,
     edges: Edges,
     library: Library,
-    /// Where code is looked for before it is compiled.
+    /// Stores that are searched for code before it is compiled.
     code: CodeCache,
     doors: Option<Doors>,
     /// Whether programs get prices.
@@ -187,7 +187,7 @@ struct Inner {
 
 /// See the module's page. Clones share one session.
 ///
-/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: what nobody waits for is not begun any more, and finalisers of open dylibs do not
+/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: work that no thread waits for is not begun any more, and finalisers of open dylibs do not
 /// run. Handles to eager functions can be called, as after an end; those to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
@@ -198,29 +198,29 @@ pub struct Session {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SessionStats {
-    /// Functions that were compiled, each as often as it was.
+    /// The number of compilations of functions.
     pub compiled_functions: u64,
-    /// Bytes of machine code that were made.
+    /// Bytes of machine code that were generated.
     pub compiled_bytes: u64,
     /// Symbols, in all their versions.
     pub symbols: usize,
-    /// Units: what is compiled and freed as one.
+    /// Units, each compiled and freed as one.
     pub units: usize,
     /// How often a thread has left a loop for better code while it ran.
     pub left_loops: u64,
-    /// Look-ups without an answer.
+    /// Lookups without an answer.
     pub lookups: usize,
-    /// Units that are not ready because something that they need is not.
+    /// Units that are not ready because a dependency is not.
     pub waiting: usize,
     /// Functions, and symbols of archives, that are in memory and belong to the session.
     pub placed: usize,
     /// How often the code of a lazy function was evicted, because memory for code was short.
     pub evicted: u64,
-    /// The memory that code lies in.
+    /// The memory of code.
     pub code: CodeMemoryStats,
 }
 
-/// A function of a session at some moment.
+/// A snapshot of a function of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FunctionFacts {
@@ -232,7 +232,7 @@ pub struct FunctionFacts {
     pub tier: Option<Tier>,
     /// The bytes of code of the unit in which it was compiled.
     pub bytes: usize,
-    /// How many calls were counted in tier 1, up to the limit behind which it goes up; none where nothing counts.
+    /// The calls that tier 1 counted, up to the limit for the next tier; `None` where nothing counts.
     pub calls: Option<u32>,
 }
 
@@ -308,7 +308,7 @@ impl Session {
     }
 
     /// The names and types of the programs that this session reads; modules that are built for it use them. Names and types made directly in it stay as long as the session:
-    /// a module with names that nobody else uses is built in a [view](Context::view) of it.
+    /// a module with names that no other program uses is built in a [view](Context::view) of it.
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }
@@ -330,7 +330,7 @@ impl Session {
         brolga_jit::activate(self.runtime(), body)
     }
 
-    /// Refuses what takes open doors while they are closed.
+    /// Refuses definitions that need open doors while they are closed.
     pub(crate) fn need(&self, what: &'static str, door: Door) -> Result<(), SessionError> {
         match self.inner.doors {
             Some(_) => Ok(()),
@@ -365,7 +365,7 @@ impl Session {
         let home = Home { linking: linking.clone(), scope, finalizers, due, due_since: 0 };
         let mut homes = lock(&self.inner.homes);
         homes.insert(linking.id(), home);
-        // Now and then, those that were closed are forgotten.
+        // Entries of closed dylibs are removed from time to time.
         let all: Vec<linking::Dylib<Native>> = match homes.len().is_power_of_two() {
             true => homes.values().map(|home| home.linking.clone()).collect(),
             false => Vec::new(),
@@ -379,15 +379,15 @@ impl Session {
         Ok(Dylib::new(self.clone(), linking))
     }
 
-    /// Forgets what was noted of a dylib that is closed.
+    /// Removes the facts about a closed dylib.
     fn forget_dylib(&self, id: DylibId) {
-        // Its content is foreign, and dropped without the lock.
+        // The content is foreign, so it is dropped without the lock.
         let home = lock(&self.inner.homes).remove(&id);
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
     }
 
-    /// Tells a profiler's or debugger's listener about all compiled code, from now on.
+    /// Reports all compiled code to a profiler's or debugger's listener from now on.
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
         self.inner.shared.jit.listen(listener);
     }
@@ -397,19 +397,19 @@ impl Session {
         self.inner.shared.jit.symbolize(address)
     }
 
-    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough; how many. None inside
-    /// a scope, where nobody waits, and none where tasks of [`Workers`] do so in the background: all but `Caller` and `Seeded`.
+    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough. Returns their number. Zero inside
+    /// a scope, where nothing may wait, and where tasks of [`Workers`] optimise in the background: all but `Caller` and `Seeded`.
     pub fn optimize_hot(&self) -> usize {
         function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
 
-    /// Lazy functions whose code was evicted, since this was asked last, because something that they had inlined was defined
+    /// Lazy functions whose code was evicted since the last call because an inlined callee was defined
     /// again; in the order in which that happened, the last thousand at most.
     pub fn take_invalidations(&self) -> Vec<Invalidated> {
         self.inner.edges.take_log()
     }
 
-    /// The functions that were compiled although a [package](Dylib::open_package) has code for them, because something has changed that the code depends on; by
+    /// The functions that were compiled although a [package](Dylib::open_package) has code for them, because a dependency of the code has changed; by
     /// symbol and tier.
     pub fn recompiled(&self) -> Vec<Recompiled> {
         self.packages().recompiled()
@@ -434,7 +434,7 @@ impl Session {
         }
     }
 
-    /// The functions that somebody has looked up, or that compiled code calls, in the order of their symbols.
+    /// The functions that were looked up or that compiled code calls, in the order of their symbols.
     pub fn functions(&self) -> Vec<FunctionFacts> {
         let shared = &self.inner.shared;
         let facts = |(label, owner): (Label, Arc<CellOwner>)| {
@@ -448,11 +448,11 @@ impl Session {
         functions
     }
 
-    /// Ends the session: it takes nothing new; what was begun is finished, with what that looks up; finalisers of open dylibs run, the
-    /// youngest dylib first, and lazy functions that they call are compiled; everything is removed. Handles to eager functions stay good. Says what
-    /// finalisers threw. Nothing happens the second time.
+    /// Ends the session: it refuses new work and finishes the work that was begun, with its lookups; finalisers of open dylibs run, the
+    /// youngest dylib first, and lazy functions that they call are compiled; everything is removed. Handles to eager functions stay valid. Returns the
+    /// exceptions of finalisers. A second call does nothing.
     ///
-    /// Not to be called by code that a worker runs. Inside a scope nothing happens, and [`SessionError::InScope`] is all there is.
+    /// Code that a worker runs must not call it. Inside a scope it does nothing and returns [`SessionError::InScope`].
     pub fn end(&self) -> Vec<SessionError> {
         let end = || {
             let mut thrown = Vec::new();

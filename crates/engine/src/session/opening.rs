@@ -29,7 +29,7 @@ impl Dylib {
     /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it, and
     /// all its initialisers are due again. A finaliser cannot be had: the same, and unless an initialiser has
     /// defined it, nothing has run. If finalisers throw then, the error is [`SessionError::TakenBack`]; so it is if they do when an
-    /// initialiser has closed the dylib. The thread is inside a scope: nothing happens. Who has to be waited for waits for this thread,
+    /// initialiser has closed the dylib. The thread is inside a scope: nothing happens. The thread to wait for waits for this thread,
     /// or for a task that it is in the middle of.
     pub fn open(&self) -> Result<(), SessionError> {
         waiting(self.session.runtime(), || {
@@ -47,7 +47,7 @@ impl Dylib {
         self.prepare_finalizers()?;
         self.linking
             .open(|name| self.initialize(name), |dylib| thrown.extend(self.session.finalize(dylib)))?;
-        // If it cannot be closed, somebody has done so.
+        // If it cannot be closed, another thread has done so.
         self.prepare_finalizers().inspect_err(|_| thrown.extend(self.close().unwrap_or_default()))
     }
 
@@ -116,7 +116,7 @@ impl Dylib {
             if let Some(home) = homes.get_mut(&dylib).filter(|home| home.due_since <= seen) {
                 (due, home.due_since) = (std::mem::replace(&mut home.due, due), seen);
             }
-            // With the last handle of a function its code is freed, and whoever listens told: not under the lock.
+            // With the last handle of a function its code is freed and listeners are notified: not under the lock.
             drop(homes);
             drop(due);
         }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use brolga_aot::image::{ImageError, read_file};
 use brolga_aot::package::{self, Key, Need, Note, Package, PackageParts, StoredProgram};
 use brolga_cache::Digest;
-use brolga_codegen::ways::Route;
+use brolga_codegen::linkage::CallKind;
 use brolga_ir::doors::Door;
 use brolga_ir::{Context, FunctionName, Module, binary};
 use brolga_linking::{Dependants, OnDrop, Until};
@@ -208,9 +208,9 @@ impl PackageBuild {
                 }
             }
         }
-        for (symbol, method, route) in declared.into_iter().filter(|(symbol, ..)| wanted(symbol)) {
+        for (symbol, method, call_kind) in declared.into_iter().filter(|(symbol, ..)| wanted(symbol)) {
             let shared = &session.inner.shared;
-            if let Err(error) = method.compile(&shared.jit, &shared.recipe, route) {
+            if let Err(error) = method.compile(&shared.jit, &shared.recipe, call_kind) {
                 left_out.push((symbol, error.to_string()));
             }
         }
@@ -260,10 +260,10 @@ impl PackageBuild {
 }
 
 /// The declarations of the first `own` functions of a module that calls may go to which are decided at run time, with their symbols and the way to them.
-fn declarations(module: &Module, own: usize) -> Vec<(String, Declared, Route)> {
+fn declarations(module: &Module, own: usize) -> Vec<(String, Declared, CallKind)> {
     let declaration = |id| {
-        let route = if type_of(module, id).is_some() { Route::Slot } else { Route::Far };
-        Some((module[id].symbol(&module.cx), Declared::new(module, id)?, route))
+        let call_kind = if type_of(module, id).is_some() { CallKind::Cell } else { CallKind::Far };
+        Some((module[id].symbol(&module.cx), Declared::new(module, id)?, call_kind))
     };
     module.funcs().take(own).filter_map(|(id, _)| declaration(id)).collect()
 }

@@ -1,8 +1,8 @@
-//! Functions that are promised before they exist: signatures now, a program when somebody looks.
+//! Functions that are promised before they exist: signatures now, a program at the first lookup.
 //!
 //! For embedders with a representation of their own: what is kept until then is a closure, with a syntax tree in it or whatever
 //! it needs. The program that it makes may have functions of its own besides those that were promised; they are linked
-//! with them, and nobody else sees them. One that lacks a promised function, or has it with another result, is refused: callers have been
+//! with them, and no other code sees them. One that lacks a promised function, or has it with another result, is refused: callers have been
 //! compiled for the types of the promise.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ use crate::native_type::type_of;
 ///
 /// let session = Session::new(Options::new(), Workers::Caller)?;
 /// let main = session.create_dylib("main")?;
-/// // The front end keeps whatever it has; the module is built when somebody calls.
+/// // The front end keeps whatever it has; the module is built at the first call.
 /// let factor = 3;
 /// main.promise(&[Signature::new("scaled", &[Type::INT64], Type::INT64)], None, move |dylib| {
 ///     let cx = dylib.session().context().view();

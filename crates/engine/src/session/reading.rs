@@ -25,7 +25,7 @@ impl Dylib {
         self.read_with(name, bytes, Callees::AtOnce)
     }
 
-    /// As [`Dylib::read`], but a method or C function that is called and that nobody has defined is no error ([`Definitions::missing`] says which methods these are). The
+    /// As [`Dylib::read`], but a method or C function that is called and not defined is no error ([`Definitions::missing`] says which methods these are). The
     /// call is decided when it is reached: it finds what has been defined meanwhile, and throws `MethodError` or `UndefVarError` otherwise. For prompts, where functions
     /// are written in any order, and for dumps of Julia, which lack the methods that are hardly ever called.
     ///

@@ -3,7 +3,7 @@
 //! | the linking model | here |
 //! |---|---|
 //! | has taken the definition of a label away | its row in the method table is hidden from the next world on |
-//! | entombs a definition | its cell is marked: handles do not keep it |
+//! | marks a definition as removed | its cell is marked: handles do not keep it |
 //! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
 
 use std::sync::Arc;
@@ -25,8 +25,8 @@ impl Host<Native> for Removal {
         self.methods.remove(session, labels);
     }
 
-    fn entomb(&self, code: &Code) {
-        code.entomb();
+    fn mark_removed(&self, code: &Code) {
+        code.mark_removed();
     }
 
     fn retire(&self, mut code: Vec<Code>) {

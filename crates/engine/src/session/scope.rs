@@ -57,7 +57,7 @@ struct Offers {
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Offer>>,
     /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
-    /// Functions of another context, by the types that their objects have in this one, with the views that hold these: nobody can take them in.
+    /// Functions of another context, by the types that their objects have in this one, with the views that hold these: they cannot be inlined.
     foreign: BTreeMap<(Type, Arc<str>), Arc<Context>>,
     /// At how many symbols those that were removed are dropped.
     sweep_at: usize,
@@ -297,7 +297,7 @@ pub(crate) fn import(
                 continue;
             }
             for (symbol, Offer { cx: _held, func }) in methods_in(scopes, function) {
-                // Who is called by name and has been removed is missed when the caller is linked.
+                // A removed callee that is called by name is missed when the caller is linked.
                 if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
                 }

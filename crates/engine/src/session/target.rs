@@ -34,7 +34,7 @@ impl Target for Native {
     type Slot = linking::NoSlot;
 }
 
-/// Fails a unit: for now if the reason may pass, as a shortage of room may before somebody looks again. If the reason is the failure of
+/// Fails a unit: for now if the reason may pass, as a shortage of room may before the next lookup. If the reason is the failure of
 /// others, it stands until one of these is removed or replaced.
 pub(crate) fn give_up(
     responsibility: Responsibility<Native>,
@@ -196,7 +196,7 @@ impl Code {
         Code::new(placed, addresses)
     }
 
-    /// Enters a cell, by the word that tells it from others as long as somebody has it. No code can be there.
+    /// Enters a cell, by the word that tells it from others while it exists. No code can be there.
     pub(crate) fn enter_cell(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
         let (address, function) = (entered.owner().identity(), entered.function().clone());
         placed.write().insert(address, Place::Function(function));
@@ -206,7 +206,7 @@ impl Code {
     }
 
     /// Notes that a tombstone has removed it.
-    pub(crate) fn entomb(&self) {
+    pub(crate) fn mark_removed(&self) {
         *lock(&self.is_removed) = true;
     }
 

@@ -1,4 +1,4 @@
-//! Functions of a program as a unit of the session's tables, which is materialized when somebody looks.
+//! Functions of a program as a unit of the session's tables, which is materialized at the first lookup.
 //!
 //! ```text
 //!   CodegenUnit ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found
@@ -148,8 +148,9 @@ fn link(
     let session = responsibility.session().clone();
     let (Ok(own), Ok(dylib)) = (responsibility.definitions(), responsibility.dylib()) else { return };
     let symbols: Vec<(Symbol, SymbolFlags)> = own.iter().map(|own| (own.label.symbol, own.flags)).collect();
-    let rounds = input.counting.map_or(0, |counting| counting.rounds);
-    let loops = output.loops.iter().map(|found| loop_entry(found, &shared, &session, dylib, &input, rounds));
+    let iterations = input.counting.map_or(0, |counting| counting.iterations);
+    let loops =
+        output.loops.iter().map(|found| loop_entry(found, &shared, &session, dylib, &input, iterations));
     let source = match (symbols.as_slice(), output.ids.as_slice()) {
         (&[(symbol, flags)], &[id]) if !input.facts.is_eager && !input.types.is_empty() => {
             let source = Source { input: input.clone(), id, symbol, flags };

@@ -1,4 +1,4 @@
-//! Who compiles.
+//! The threads that compile.
 
 use brolga_linking::Error as LinkError;
 use brolga_linking::Latch;
@@ -12,7 +12,7 @@ use brolga_linking::{
 };
 use brolga_runtime::{Runtime, with_attached};
 
-/// Who compiles.
+/// The threads that compile.
 pub enum Workers {
     /// Threads of the session's own, so many, besides those that wait.
     Pool(usize),
@@ -22,7 +22,7 @@ pub enum Workers {
     Caller,
     /// The thread that waits, in an order that depends on nothing but this seed.
     Seeded(u64),
-    /// Whatever runs tasks for the embedder. A [`Pool`] whose last handle may be dropped in a heap scope needs
+    /// A dispatcher of the embedder. A [`Pool`] whose last handle may be dropped in a heap scope needs
     /// [`PoolOptions::leave`].
     Own(Arc<dyn Dispatcher>),
 }
@@ -139,7 +139,7 @@ impl Upgrades for Background {
 }
 
 /// Waits for threads in a way that lets collections continue, for which they may wait themselves; not at all in a scope, whose borrowed
-/// references nobody keeps.
+/// references no root keeps.
 struct LeaveHeap(Arc<Runtime>);
 
 impl Leave for LeaveHeap {

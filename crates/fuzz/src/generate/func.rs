@@ -9,8 +9,8 @@ use super::{Known, Options};
 use crate::rng::Rng;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
+use brolga_ir::hints::Inlining;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::odds::Inlining;
 use brolga_ir::{Block, Callee, Const, Context, Func, Inst, Level, Op, Param, Signature, Type, Value};
 
 /// How deep regions nest.

@@ -4,7 +4,7 @@
 //! %1 = malloc(n * size)        filled by a loop, with one value or with a row of them
 //! loop i = 1 … limit           up or down, tested first or last, the limit a constant or computed
 //!    x = a[stride * i + c]     neighbours, every second element, mirrored
-//!    y = x op (b[…] | a sum that goes round | something from outside)
+//!    y = x op (b[…] | a carried sum      | something from outside)
 //!    y = if x < y; …           now and then
 //!    b[…] = y
 //!    sum = sum op y
@@ -38,7 +38,7 @@ struct Count {
 
 /// The room that indices beyond `stride * i` need.
 const MARGIN: usize = 2;
-/// Instructions of a round, about.
+/// Instructions of an iteration, about.
 const ROUND: u64 = 16;
 
 impl FuncGen<'_> {
@@ -133,7 +133,7 @@ impl FuncGen<'_> {
         sums.into_iter().for_each(|sum| self.offer(sum));
     }
 
-    /// Some index that is in bounds in every round.
+    /// Some index that is in bounds in every iteration.
     fn index(&mut self, counter: Value, stride: usize, trips: usize) -> Value {
         let int = |this: &mut Self, op, a, b: usize| {
             let b = this.bits(Type::INT64, b as u128);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
-use brolga_ir::odds::Hint;
+use brolga_ir::hints::Hint;
 use brolga_ir::{Block, Func, Inst, Module, Op, Type, Value};
 use brolga_opt::{Cx, Options, parse_passes, run_passes};
 

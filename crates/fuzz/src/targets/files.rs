@@ -91,7 +91,7 @@ pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     // A name of each kind, and members by their numbers, of which one is not there.
     let _ = archive.member_with("main");
     for number in 0..MOST {
-        match archive.circle(number) {
+        match archive.component(number) {
             Ok((file, _)) => {
                 if let Err(error) = machine.jit.load_object(&file, &imports(&file)) {
                     said(&error)?;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A function `f` of name `n` gives `x` and one of the numbers that were written for `n`, or what the function that it calls gives, and one more. Steps
-//! that run together may come in any order, so that is all a call may be held to; steps alone have an order. Whatever happens, the tables of the session are consistent in the end,
+//! that run together may come in any order, so that is all a call may be held to; steps alone have an order. After every sequence the tables of the session are consistent,
 //! and everything can be dropped. The fuzzer notices a hang.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -67,7 +67,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The source of a function: a leaf, or one that calls the next name, which is a leaf or calls the one behind. No circle comes of it.
+/// The source of a function: a leaf, or one that calls the next name, which is a leaf or calls the one behind. No cycle comes of it.
 fn source(step: Step) -> String {
     let name = step.name;
     let callee = if name + 1 < NAMES && step.number % 3 == 0 {

@@ -1,7 +1,7 @@
 //! The C functions that print and format text: `puts`, `putchar`, `printf`, `sprintf`, `snprintf`, `write`, `fflush`.
 //!
 //! Text goes to the interpreter's output, in the order of the calls and between the texts of `print`. Raw memory that has such a function
-//! of its own (that of the process) is asked first.
+//! of its own (that of the process) is searched first.
 //!
 //! ```text
 //! %  flags      width    precision  length               conversion

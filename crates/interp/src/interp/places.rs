@@ -202,7 +202,7 @@ impl Interp<'_> {
 
     // ----- elements -----
 
-    /// The element of a memory; a position outside it is a fault, because whoever may throw has checked before.
+    /// The element of a memory; a position outside it is a fault, because operations that throw have checked before.
     pub(super) fn element(&mut self, id: ObjId, index: i64) -> Eval<Option<Val>> {
         let Some(memory) = self.heap.memory(id) else {
             return Err(Fault::Type("an element of something that has none".to_owned()).into());

@@ -13,7 +13,7 @@
 //!   4              5   6
 //! ```
 //!
-//! A block that cannot be reached has no dominators but itself and dominates nothing else: for whoever wants to move code
+//! A block that cannot be reached has no dominators but itself and dominates nothing else: for code motion
 //! that is the careful answer.
 //!
 //! Instructions of one block are compared by their position, which [`InstOrder`] numbers when a block is first asked for.

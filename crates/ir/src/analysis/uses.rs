@@ -1,4 +1,4 @@
-//! Who uses a value: a list of operands for each value, made in one sweep.
+//! Uses of values: a list of operands for each value, made in one sweep.
 
 use super::csr::Csr;
 use crate::entity::{Inst, Value};

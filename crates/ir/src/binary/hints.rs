@@ -1,4 +1,4 @@
-//! Hints of functions as bytes, both ways: odds of branches, what calls and functions ask about inlining, notes about loops.
+//! Hints of functions as bytes, both ways: branch weights, what calls and functions ask about inlining, notes about loops.
 //!
 //! Instructions and blocks are numbered in order. A hint for what does not take it is refused.
 
@@ -7,7 +7,7 @@ use super::ops::Counts;
 use super::{BinaryError, Refusal};
 use crate::entity::{Block, Inst, Meta};
 use crate::func::Func;
-use crate::odds::{Inlining, Odds};
+use crate::hints::{BranchWeights, Inlining};
 use crate::op::{Level, Op};
 use cranelift_entity::EntityRef;
 
@@ -35,12 +35,12 @@ pub(super) fn inlining(source: &mut Source<'_>) -> Result<Option<Inlining>, Bina
 /// `number_of` gives the number of a note.
 pub(super) fn write(out: &mut Sink, func: &Func, number_of: &dyn Fn(Meta) -> u64) {
     let insts = || func.blocks().flat_map(|b| func.block_insts(b)).enumerate();
-    let odds: Vec<_> = insts().filter_map(|(n, inst)| Some((n, func.odds(inst)?))).collect();
-    out.count(odds.len());
-    for (n, odds) in odds {
+    let weights: Vec<_> = insts().filter_map(|(n, inst)| Some((n, func.branch_weights(inst)?))).collect();
+    out.count(weights.len());
+    for (n, weights) in weights {
         out.count(n);
-        out.number(u64::from(odds.yes()));
-        out.number(u64::from(odds.no()));
+        out.number(u64::from(weights.yes()));
+        out.number(u64::from(weights.no()));
     }
     let calls: Vec<_> = insts().filter_map(|(n, inst)| Some((n, func.call_inlining(inst)?))).collect();
     out.count(calls.len());
@@ -60,11 +60,11 @@ pub(super) fn write(out: &mut Sink, func: &Func, number_of: &dyn Fn(Meta) -> u64
 pub(super) fn read(source: &mut Source<'_>, func: &mut Func, counts: &Counts) -> Result<(), BinaryError> {
     for _ in 0..source.count()? {
         let inst = Inst::new(source.index("instruction", func.inst_count())?);
-        let odds = Odds::new(source.small()?, source.small()?);
-        if odds.is_none() || func.op(inst) != Op::Branch {
+        let weights = BranchWeights::new(source.small()?, source.small()?);
+        if weights.is_none() || func.op(inst) != Op::Branch {
             return source.refuse(Refusal::Number);
         }
-        func.set_odds(inst, odds);
+        func.set_branch_weights(inst, weights);
     }
     for _ in 0..source.count()? {
         let inst = Inst::new(source.index("instruction", func.inst_count())?);

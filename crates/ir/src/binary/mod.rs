@@ -10,7 +10,7 @@
 //! function  = name level inlining vararg params results statics
 //!             constants callees c-functions slots notes data     each: count item*
 //!             blocks:count (insts:count inst*)*
-//!             odds inlining-of-calls notes-of-loops              each: count (number item)*
+//!             branch-weights inlining-of-calls notes-of-loops              each: count (number item)*
 //! inst      = operation result-types operands blocks line
 //! ```
 //!

@@ -41,7 +41,7 @@ const STRUCT: u8 = 2;
 const MUTABLE_STRUCT: u8 = 3;
 const OPAQUE: u8 = 4;
 
-/// Unions in supertypes of singletons in unions, and so on: nobody writes that, but nobody shall exhaust the stack with it.
+/// Unions in supertypes of singletons in unions, and so on: rare in programs, but they must not exhaust the stack.
 const MAX_NESTING: usize = 32;
 
 const REPRS: [PrimitiveRepr; 6] = [

@@ -50,7 +50,7 @@ pub enum BuildError {
     },
     /// The operation has no result type that follows from its operands; use a method that takes it.
     NeedsResultType(&'static str),
-    /// Inlining is asked of a value that no call of a function gives, or of a function of low IR.
+    /// Inlining is requested of a value that no call of a function gives, or of a function of low IR.
     NeverInlined(Option<Value>),
     /// No method takes these operands.
     NoMethod {

@@ -1,7 +1,7 @@
 //! Hints about inlining: what a front end knows better than a model of costs.
 //!
 //! ```
-//! use brolga_ir::{Context, Type, build::{BuildError, Builder}, odds::Inlining, text::show_func};
+//! use brolga_ir::{Context, Type, build::{BuildError, Builder}, hints::Inlining, text::show_func};
 //!
 //! fn build(cx: &Context) -> Result<brolga_ir::Func, BuildError> {
 //!     let mut b = Builder::high(cx, "caller", &[("x", Type::INT64)], Type::INT64);
@@ -21,7 +21,7 @@
 
 use super::{BuildError, Builder};
 use crate::entity::Value;
-use crate::odds::Inlining;
+use crate::hints::Inlining;
 use crate::op::Level;
 
 impl Builder<'_> {

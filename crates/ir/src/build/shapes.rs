@@ -78,7 +78,7 @@ impl Builder<'_> {
         self.continue_at(done, is_reached)
     }
 
-    /// Repeats the body while the condition, which is computed before each round, is true.
+    /// Repeats the body while the condition, which is computed before each iteration, is true.
     pub fn while_loop(
         &mut self,
         cond: impl FnOnce(&mut Self) -> Result<Value, BuildError>,

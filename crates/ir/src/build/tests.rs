@@ -1,7 +1,7 @@
 //! The builder: what it makes is well-formed, and what it refuses it names.
 
 use super::*;
-use crate::odds::Inlining;
+use crate::hints::Inlining;
 use crate::op::{Ordering, Region};
 use crate::verify::verify_func;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! keep!(r)    = LAST[] = r            captured: r              written: none  elsewhere: yes
 //! ```
 //!
-//! An argument is *captured* if somebody may hold it after the function has returned, but for who holds the result. It is *written* if the
+//! An argument is *captured* if a reference to it may exist after the function has returned, except in the result. It is *written* if the
 //! function may change the object itself, not its referents. Nothing is known after a call that throws: the exception
 //! may hold any argument.
 //!
@@ -17,7 +17,7 @@ use super::Effects;
 /// The fate of a function's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgFlow {
-    /// The arguments that somebody may hold afterwards.
+    /// The arguments to which references may exist afterwards.
     pub captured: u64,
     /// The arguments that the result may be or hold.
     pub returned: u64,
@@ -34,7 +34,7 @@ impl ArgFlow {
     /// Nothing becomes of any.
     pub const NONE: ArgFlow = ArgFlow { captured: 0, returned: 0, written: 0, elsewhere: false };
 
-    /// Whether argument `n` may be held by somebody afterwards.
+    /// Whether argument `n` may be referenced afterwards.
     pub fn captures(&self, n: usize) -> bool {
         has(self.captured, n)
     }

@@ -1,8 +1,8 @@
-//! Hints about the instructions, blocks and loops of a function: see [`odds`](crate::odds).
+//! Hints about the instructions, blocks and loops of a function: see [`hints`](crate::hints).
 //!
 //! | of | here | kept by text and binary form |
 //! |---|---|---|
-//! | branches and calls | [`Func::hint`] with its parts [`Func::odds`] and [`Func::call_inlining`] | odds, inlining |
+//! | branches and calls | [`Func::hint`] with its parts [`Func::branch_weights`] and [`Func::call_inlining`] | branch weights, inlining |
 //! | blocks | [`Func::is_cold`] | no |
 //! | loops of low functions | [`Func::loop_note`] | yes |
 //!
@@ -10,7 +10,7 @@
 
 use super::Func;
 use crate::entity::{Block, Inst, Meta};
-use crate::odds::{Hint, Inlining, Odds};
+use crate::hints::{BranchWeights, Hint, Inlining};
 use crate::op::Op;
 
 impl Func {
@@ -19,21 +19,21 @@ impl Func {
         self.cold.insert(self.own_block(block));
     }
 
-    /// Whether somebody said that a block is hardly ever entered.
+    /// Whether the front end marked a block as cold.
     #[inline]
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(block)
     }
 
     /// How often a branch goes which way, if that is known.
-    pub fn odds(&self, inst: Inst) -> Option<Odds> {
-        self.hints.get(&inst)?.odds
+    pub fn branch_weights(&self, inst: Inst) -> Option<BranchWeights> {
+        self.hints.get(&inst)?.weights
     }
 
-    /// Says how often a branch goes which way. Other operations have no odds.
-    pub fn set_odds(&mut self, inst: Inst, odds: Option<Odds>) {
-        if self.op(inst) == Op::Branch && (odds.is_some() || self.hints.contains_key(&inst)) {
-            self.hints.entry(inst).or_default().odds = odds;
+    /// Says how often a branch goes which way. Other operations have no branch weights.
+    pub fn set_branch_weights(&mut self, inst: Inst, weights: Option<BranchWeights>) {
+        if self.op(inst) == Op::Branch && (weights.is_some() || self.hints.contains_key(&inst)) {
+            self.hints.entry(inst).or_default().weights = weights;
         }
     }
 
@@ -46,7 +46,7 @@ impl Func {
     pub fn set_hint(&mut self, inst: Inst, hint: Hint) {
         let hint = match self.op(inst) {
             Op::Branch | Op::CallArgs(_) | Op::CallRuntime(_) => Hint { inlining: None, ..hint },
-            Op::Call => Hint { odds: None, ..hint },
+            Op::Call => Hint { weights: None, ..hint },
             Op::Invoke(_) => Hint { inlining: hint.inlining, ..Hint::default() },
             _ => Hint::default(),
         };

@@ -39,7 +39,7 @@ pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
     })
 }
 
-/// The text of an exception that nobody caught.
+/// The text of an exception that no handler caught.
 pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G::Error> {
     let ty = graph.ty(node);
     if !is_builtin_exception(ty) {

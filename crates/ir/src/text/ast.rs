@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 
 use crate::diag::Span;
-use crate::odds::{Inlining, Odds};
+use crate::hints::{BranchWeights, Inlining};
 use crate::op::Level;
 
 /// A name as written, without the quotes of `var"…"`.
@@ -264,7 +264,7 @@ pub enum Stmt<'a> {
         /// Taken when it is true; absent means the next block.
         otherwise: Option<Target>,
         /// `odds 1:99`: how often it is true and false.
-        odds: Option<Odds>,
+        weights: Option<BranchWeights>,
     },
     /// `return value`.
     Return(Option<Expr<'a>>),

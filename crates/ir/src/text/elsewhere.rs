@@ -1,6 +1,6 @@
 //! Text of other languages that people paste: LLVM's IR, and Julia's source instead of what Julia prints of it.
 //!
-//! Such a text gives findings about its first lines that help nobody. When a text has errors, its lines are looked through for what no line of
+//! Such a text gives unhelpful findings about its first lines. When a text has errors, its lines are looked through for what no line of
 //! ours begins with, and the first finding gets a note that says what is read here. A guess: it changes no outcome.
 
 /// A language that is not read.

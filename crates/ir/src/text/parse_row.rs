@@ -14,7 +14,7 @@ use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
 use super::parse_expr::{Parser, WHOLE};
 use crate::diag::Span;
-use crate::odds::{Inlining, Odds};
+use crate::hints::{BranchWeights, Inlining};
 
 /// Reads the row at hand up to the end of its statement.
 pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
@@ -151,8 +151,8 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
             }
             let cond = p.expr(WHOLE)?;
             let otherwise = if p.eat_name("else")? { Some(self::target(p)?) } else { None };
-            let odds = if p.eat_name("odds")? { Some(odds(p)?) } else { None };
-            return Ok((Stmt::GotoIfNot { cond, target, otherwise, odds }, None));
+            let weights = if p.eat_name("odds")? { Some(weights(p)?) } else { None };
+            return Ok((Stmt::GotoIfNot { cond, target, otherwise, weights }, None));
         }
         "enter" if matches!(next.tok, Tok::BlockRef(_)) || next.is_name("with") => {
             p.advance()?;
@@ -233,15 +233,15 @@ fn target(p: &mut Parser<'_>) -> Parse<Target> {
 }
 
 /// How often a condition is true and false: `1:99`.
-fn odds(p: &mut Parser<'_>) -> Parse<Odds> {
+fn weights(p: &mut Parser<'_>) -> Parse<BranchWeights> {
     let at = p.peek().span;
     let yes = count(p)?;
     if !p.eat(&Tok::Colon)? {
         return p.unexpected("`:`");
     }
     let no = count(p)?;
-    Odds::new(yes, no).ok_or_else(|| {
-        let (found, expected) = ("`0:0`".to_owned(), "odds of which one is not zero");
+    BranchWeights::new(yes, no).ok_or_else(|| {
+        let (found, expected) = ("`0:0`".to_owned(), "weights of which one is not zero");
         Fault::new(SyntaxError::Unexpected { found, expected }, at)
     })
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The jumps are those of a skew-binary list (Myers, "An applicative random-access stack", 1983): from any declaration to the one above
-//! it at a depth in a logarithmic number of steps, for two words each. They are made when somebody asks, parents first.
+//! it at a depth in a logarithmic number of steps, for two words each. They are made on demand, parents first.
 //!
 //! Nothing is above `Any`: a declaration right below it has depth 1.
 

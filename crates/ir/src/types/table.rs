@@ -55,7 +55,7 @@ struct Index {
     decls: FxHashMap<Name, Decl>,
 }
 
-/// The declarations of a context, which all its views have, and which stay: they may refer to each other in circles.
+/// The declarations of a context, which all its views have, and which stay: they may refer to each other in cycles.
 #[derive(Debug, Default)]
 struct Declared {
     decls: AppendVec<DeclEntry>,
@@ -203,7 +203,7 @@ impl Types {
         }
     }
 
-    /// Types and names that something is about to name. The fixed ones need nobody to hold them.
+    /// Types and names that something is about to name. The fixed ones need no holder.
     fn parts(
         &self,
         types: impl IntoIterator<Item = Type>,

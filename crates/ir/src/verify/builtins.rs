@@ -320,7 +320,7 @@ impl Checker<'_> {
         self.bounds_check(inst, 2);
     }
 
-    /// Whether bounds are checked is said by a `Bool`: passes drop checks that cannot fail, and nobody may miss a `TypeError` then.
+    /// Whether bounds are checked is said by a `Bool`: passes drop checks that cannot fail, and must not lose a `TypeError`.
     fn bounds_check(&mut self, inst: Inst, operand: usize) {
         let Some(value) = self.arg(inst, operand) else { return };
         let given = self.func.ty(value);

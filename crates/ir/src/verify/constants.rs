@@ -65,7 +65,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A constant is a graph in memory, but whoever prints or lowers it walks over a tree.
+    /// A constant is a graph in memory, but printing or lowering it walks over a tree.
     fn constant_sizes(&mut self) {
         let func = self.func;
         // By value: how many parts it is made of and how deep they nest, for aggregates.

@@ -1,4 +1,4 @@
-//! Types of high IR: what each statement demands of its operands, and what it may claim to give.
+//! Types of high IR: what each statement demands of its operands, and what it may assert to give.
 
 use super::{CallRule, Checker};
 use crate::constant::Const;
@@ -23,7 +23,7 @@ pub enum TypeRule {
     },
     /// `type-result`: the operation cannot give this type.
     Result {
-        /// The type that the statement claims.
+        /// The type that the statement asserts.
         given: Type,
         /// The actual result.
         wanted: Wanted,

@@ -22,10 +22,10 @@
 //!
 //! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.
 //!
-//! **Types.** A type in the IR is a claim that the value is of that type. The type that an operation demands of an operand must follow
-//! from the operand's type. A result may be claimed wider than what the operation gives; for operations on objects it
-//! may also be claimed narrower, because inference knows more than one statement shows; it may not be disjoint. Such a
-//! claim is checked where the value is converted. `Union{}` claims that the statement does not come back.
+//! **Types.** A type in the IR asserts that the value is of that type. The type that an operation demands of an operand must follow
+//! from the operand's type. A result may be asserted wider than what the operation gives; for operations on objects it
+//! may also be asserted narrower, because inference knows more than one statement shows; it may not be disjoint. Such a
+//! assertion is checked where the value is converted. `Union{}` asserts that the statement does not come back.
 //!
 //! **Unreachable blocks** obey all rules but those about paths: dominance and handlers.
 //!
@@ -108,7 +108,7 @@ pub enum Rule {
     Exception(ExceptionRule),
     /// See [`CallRule`].
     Call(CallRule),
-    /// The statement or function is a door ([`doors`](crate::doors)): found when somebody asks for doors, and no rule of the verifier's own.
+    /// The statement or function is a door ([`doors`](crate::doors)): found by a request for doors, and no rule of the verifier's own.
     Door(Door),
 }
 

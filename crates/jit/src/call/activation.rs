@@ -93,7 +93,7 @@ impl Activation<'_> {
     }
 
     /// Whether calls of the function may be made within: it belongs to the runtime, its dynamic calls look where those of the activation do, and no
-    /// scope is in use, whose objects nobody would keep.
+    /// scope is in use, whose objects no root would keep.
     fn reaches(&self, callable: &Callable) -> bool {
         Arc::ptr_eq(self.runtime, callable.runtime())
             && callable.methods().is_none_or(|methods| methods.id() == self.runtime.methods().id())

@@ -11,7 +11,7 @@
 //! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
 //! through a handle again.
 //!
-//! Calling is safe as far as the program is: checked IR has no undefined behaviour (what its rows claim of types is tested where nothing
+//! Calling is safe as far as the program is: checked IR has no undefined behaviour (the types that its rows assert is tested where nothing
 //! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at typed calls: a value that
 //! travels in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
 //!

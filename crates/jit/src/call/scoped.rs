@@ -14,7 +14,7 @@
 //! | [`Text`] | `String` | `&str`, copied into the heap | `String`, copied out of it |
 //! | [`Vector<T>`] | `Vector{T}` of numbers | `&[T]`, copied into the heap | `Vec<T>`, copied out of it |
 //!
-//! A handle is a [`Root`], which borrows from the scope that keeps its object: nothing that nobody keeps can be given, and what
+//! A handle is a [`Root`], which borrows from the scope that keeps its object: no unrooted object can be passed, and what
 //! comes back is kept before anybody sees it. Its type is looked at on every call, because a root does not say what it refers to.
 //!
 //! Not done: tuples with objects in them, whose leaves are not told apart from outside; a [`Handle`] to the tuple as an object

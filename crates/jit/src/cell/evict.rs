@@ -73,7 +73,7 @@ impl CellOwner {
         Some(Held { address: target.address(), bytes, last: instance.last_use, rests: instance.rests })
     }
 
-    /// Whether somebody is asking for code at this moment.
+    /// Whether a request for code is under way.
     pub fn is_awaited(&self) -> bool {
         self.record.lock().asking > 0
     }

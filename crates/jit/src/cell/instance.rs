@@ -7,7 +7,7 @@
 //! | source | [`Materialize`]: compiles, on the thread that calls first |
 //! | interpreter | [`Interpreted`]: tier 0, with what it has served |
 //! | code | [`Target`]: an address in a unit, which has the cells that it calls, line tables and the map of its code |
-//! | profile | [`Counting`]: entries, or rounds, until the next tier is wanted |
+//! | profile | [`Counting`]: entries, or iterations, until the next tier is wanted |
 //! | recipe | [`Recipe`]: how discarded code is made again |
 //! | selector | [`Selector`]: tells worlds apart |
 

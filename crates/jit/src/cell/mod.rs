@@ -1,4 +1,4 @@
-//! Indirect cells: the word through which compiled code and Rust call a function, and what the function is behind it.
+//! Indirection cells: the word through which compiled code and Rust call a function, and the versions behind it.
 //!
 //! ```text
 //!   CellOwner ────── one for each function: decides what is behind the cell; dropping it closes the cell
@@ -17,41 +17,41 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `place.rs` | the memory of words and stubs |
-//! | `materialize.rs` | where code comes from |
-//! | `instance.rs` | what the code instances of the function are made of (`brolga_instances`) |
-//! | `select.rs` | code that tells worlds apart while there are several versions |
+//! | `materialize.rs` | sources of code |
+//! | `instance.rs` | the parts of a code instance (`brolga_instances`) |
+//! | `select.rs` | world selectors, while there are several versions |
 //! | `record.rs` | publishing, replacing and compiling, under the cell's lock |
-//! | `superseded.rs` | versions for newer worlds, and what becomes of the older ones |
-//! | `routine.rs` | what stubs call |
-//! | `switch.rs` | a cell whose code is switched often |
+//! | `superseded.rs` | versions for newer worlds, and the end of older ones |
+//! | `routine.rs` | the routines that stubs call |
+//! | `switch.rs` | a cell with frequent switches of its code |
 //! | `evict.rs` | discarding code that can be made again |
 //!
-//! **Worlds.** [`CellOwner::supersede`] adds a version for the worlds from the next one on; calls in older worlds reach what they reached before.
-//! [`CellOwner::reset`], [`CellOwner::set`] and [`CellOwner::close`] replace what there is for all worlds: running code reaches the new
+//! **Worlds.** [`CellOwner::supersede`] adds a version for the worlds from the next one on; calls in older worlds reach their former versions.
+//! [`CellOwner::reset`], [`CellOwner::set`] and [`CellOwner::close`] replace all versions: running code reaches the new
 //! version at its next call.
 //!
-//! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what the state of the version says
-//! that the thread's world sees; in a region in which collections continue without the thread, with no lock held while the source works.
+//! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and acts on the state of the version
+//! that the thread's world sees, in a region in which collections continue without the thread, with no lock held while the source works.
 //!
-//! **Nobody waits here.** Threads that call first at the same time all ask the source; what the first of them is given is
-//! published, and the others go there. To compile once is the source's affair, and so is waiting for whoever compiles, because
-//! the source alone knows who runs what it waits for: with one worker, or with compilations that call what is not compiled, a
-//! lock here would hang. A source whose answer needs itself has to say so by an error. A refusal is thrown as
-//! `CompileError` with the cause; the next call asks again.
+//! **No waiting here.** Threads that make the first call concurrently all call the source; the first result is
+//! published, and the others use it. The source compiles once and waits for the compiling thread, because
+//! only it knows which thread runs the awaited work: with one worker, or with compilations that call functions that are not compiled, a
+//! lock here would deadlock. A source that depends on its own result has to return an error. A refusal is thrown as
+//! `CompileError` with the cause; the next call tries again.
 //!
-//! A thread that is low on stack has the compiling done on a new thread and waits for it. A panic of the source is caught.
+//! A thread that is low on stack compiles on a new thread and waits for it. A panic of the source is caught.
 //!
-//! **Who keeps what alive.** A unit keeps the cells that its code names. A cell keeps the code that it leads to; when it leads
+//! **Ownership.** A unit keeps the cells that its code names. A cell keeps the code that it leads to; when it leads
 //! elsewhere, or the function is removed, the code is retired (`retired.rs` of the run time). So functions that call each other through cells
-//! go when their owners go.
+//! are freed when their owners are dropped.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | note, or ask, whether the newest code instance is ready | Relaxed | – | nothing: whoever calls reads the word (C2 of `brolga_instances::word`) |
+//! | N1 | store or load whether the newest code instance is ready | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::word`) |
 //!
-//! **Locks**: a record's code instances, which are held while nothing foreign runs.
+//! **Locks**: a record's code instances, under which no foreign code runs.
 //!
-//! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
+//! Cost: beside compiling, a first call takes about 1 µs; a later call is one load more than a direct one.
 
 mod evict;
 mod instance;
@@ -89,10 +89,10 @@ pub(crate) use select::{Selector, Selectors};
 pub use superseded::Superseded;
 pub use switch::Switch;
 
-/// Why a function behind a cell cannot be called.
+/// The reason why a function behind a cell cannot be called.
 #[derive(thiserror::Error, Clone, Debug)]
 pub enum CellError {
-    /// Its source gave an error.
+    /// Its source returned an error.
     #[error("cannot compile `{name}`: {cause}")]
     Failed {
         /// The function.
@@ -133,13 +133,13 @@ pub enum CellError {
 }
 
 impl CellError {
-    /// Whether what the source has refused may be had later.
+    /// Whether the source may succeed later.
     fn may_pass(&self, source: &(impl Materialize + ?Sized)) -> bool {
         matches!(self, CellError::Failed { cause, .. } if source.may_pass(&**cause))
     }
 }
 
-/// Why there is no cell.
+/// The reason why there is no cell.
 #[derive(thiserror::Error, Debug)]
 pub enum NoCell {
     /// There is no memory for it.
@@ -160,7 +160,7 @@ impl NoCell {
     }
 }
 
-/// The right to decide what is behind a cell. Dropping it closes the cell: calls throw `CompileError`. If the newest version is removed already, older
+/// The right to set the versions behind a cell. Dropping it closes the cell: calls throw `CompileError`. If the newest version is removed already, older
 /// ones stay for the threads in their worlds.
 pub struct CellOwner {
     record: Arc<Record>,
@@ -169,11 +169,11 @@ pub struct CellOwner {
 /// A snapshot of a cell, for displays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CellFacts {
-    /// Its tier; none if it was removed.
+    /// Its tier; `None` if it was removed.
     pub tier: Option<Tier>,
     /// The bytes of its unit's code.
     pub bytes: usize,
-    /// How many calls its code has counted; none if it counts none.
+    /// The number of calls that its code counted; `None` if it does not count.
     pub counted: Option<u32>,
 }
 
@@ -185,13 +185,13 @@ pub struct IndirectCell {
 
 /// Finds the cells that a unit's code names.
 pub trait FindCell {
-    /// The cell of a function, or why there is none.
+    /// The cell of a function, or the reason why there is none.
     fn cell(&self, name: &str) -> Result<IndirectCell, String>;
 }
 
 impl Jit {
-    /// A cell for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
-    /// which callers know it.
+    /// A cell for a function of this type, which `source` compiles at its first call. The type's symbol is its name for
+    /// callers.
     pub fn cell(
         &self,
         ty: impl Into<Arc<FunctionType>>,
@@ -201,7 +201,7 @@ impl Jit {
     }
 }
 
-/// Memory for what [`CellOwner::supersede`] adds, so that it cannot fail.
+/// Memory for the version that [`CellOwner::supersede`] adds, so that it cannot fail.
 pub struct Reserved(Selector);
 
 impl std::fmt::Debug for Reserved {
@@ -210,21 +210,21 @@ impl std::fmt::Debug for Reserved {
     }
 }
 
-/// How a version of a function comes to be.
+/// The compilation scheme of a version of a function.
 pub enum Body {
     /// It is compiled once.
     Once(Arc<dyn Materialize>),
-    /// It is compiled in two tiers, the second after so many entries; interpreted before, if that is said and the cell was made for a function
+    /// It is compiled in two tiers, the second after so many entries; interpreted before, if there is an interpreter and the cell was made for a function
     /// in tiers.
     Tiered {
-        /// Makes the code of both.
+        /// Compiles both.
         tiers: Arc<dyn Tiers>,
-        /// After how many entries the second tier is wanted.
+        /// The number of entries after which the second tier is requested.
         threshold: i32,
         /// The interpreter that serves calls while there is no code.
         interpreter: Option<Interpreter>,
     },
-    /// It is not there: calls throw `CompileError`.
+    /// The function is removed: calls throw `CompileError`.
     Removed,
 }
 
@@ -250,17 +250,17 @@ impl Body {
 
 impl CellOwner {
     pub(crate) fn new(jit: &Jit, ty: Arc<FunctionType>, body: Body) -> Result<CellOwner, NoCell> {
-        // The replacement of the function may be interpreted, whether this one is or not.
+        // The replacement of the function may be interpreted even if this one is not.
         let may_be_interpreted = matches!(body, Body::Tiered { .. }) && can_be_interpreted(&ty.signature);
         let trampoline = jit.lazy_entry(&ty.signature, may_be_interpreted)?;
         Ok(CellOwner::at(jit, ty, body.begin(jit), Some(trampoline))?)
     }
 
-    /// The cell of a loop's entry. Its stub leads nowhere: nobody may call through it but the loop, when the code is there.
+    /// The cell of a loop's entry. Its stub leads nowhere: only the loop calls through it, when the code is there.
     pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<CellOwner, CodeMemoryError> {
-        let LoopEntry { ty, source, rounds, .. } = entry;
-        let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
-        let profile = Counting::new(Then::Enter, rounds);
+        let LoopEntry { ty, source, iterations, .. } = entry;
+        let iterations = i32::try_from(iterations).unwrap_or(i32::MAX);
+        let profile = Counting::new(Then::Enter, iterations);
         let beginning = Beginning { state: State::Lazy(source), profile, recipe: None };
         CellOwner::at(jit, ty, beginning, None)
     }
@@ -274,17 +274,17 @@ impl CellOwner {
         Ok(CellOwner { record: Record::new(jit, ty, jit.take_place()?, beginning, trampoline) })
     }
 
-    /// The cell, for those who call.
+    /// The cell, for callers.
     pub fn cell(&self) -> IndirectCell {
         IndirectCell { record: self.record.clone() }
     }
 
-    /// A word that no other cell has as long as somebody has this one; no code lies there.
+    /// A word that is unique among live cells; no code lies there.
     pub fn identity(&self) -> usize {
         self.cell().identity()
     }
 
-    /// Lets every call from now on go to this code, whatever world it is made in. A compilation under way for the cell is not wanted any more.
+    /// Directs every later call, in any world, to this code. Cancels a compilation under way for the cell.
     ///
     /// # Errors
     /// The code has another type, or belongs to another engine.
@@ -294,23 +294,23 @@ impl CellOwner {
         Ok(())
     }
 
-    /// Removes the function in all worlds, as dropping the owner does, until something is put behind the cell again.
+    /// Removes the function in all worlds, as dropping the owner does, until the cell gets another version.
     pub fn close(&self) {
         self.record.replace_all(Body::Removed.begin(&self.record.jit));
     }
 
-    /// Lets the next call compile another body, whatever world it is made in. Calls that have begun continue in the old code.
+    /// Makes the next call, in any world, compile another body. Calls that have begun continue in the old code.
     pub fn reset(&self, body: Body) {
         self.record.replace_all(body.begin(&self.record.jit));
     }
 
-    /// Puts code behind versions that nobody has compiled and whose sources accept what it was made from. Nothing if it is of another type, or
+    /// Installs code for uncompiled versions whose sources accept its origin. Does nothing if it is of another type, or
     /// belongs to another engine.
     pub fn provide(&self, made_from: &dyn Any, target: Target) {
         self.record.provide(made_from, &target);
     }
 
-    /// Makes sure of the memory for one more version.
+    /// Reserves memory for one more version.
     ///
     /// # Errors
     /// There is none.
@@ -318,7 +318,7 @@ impl CellOwner {
         Ok(Reserved(self.record.jit.take_selector()?))
     }
 
-    /// Adds a version that calls reach which are made in worlds from `world` on; calls in older worlds reach what they reached before. To be called
+    /// Adds a version for calls in worlds from `world` on; calls in older worlds reach their former versions. To be called
     /// before threads can be in that world ([`Runtime::next_world`](brolga_runtime::Runtime::next_world)). Runs no foreign code.
     pub fn supersede(&self, reserved: Reserved, world: u64, body: Body) -> Superseded {
         Record::supersede(&self.record, reserved.0, world, body.begin(&self.record.jit))
@@ -334,7 +334,7 @@ impl Drop for CellOwner {
 }
 
 impl IndirectCell {
-    /// The name under which callers know the function.
+    /// The name of the function for callers.
     pub fn name(&self) -> &str {
         &self.record.name
     }
@@ -362,7 +362,7 @@ impl IndirectCell {
         self.record.lock().instances.edges()
     }
 
-    /// The tier of the newest code instance; none if it was removed. A function that is compiled once has the best when it has code.
+    /// The tier of the newest code instance; `None` if it was removed. A function that is compiled once is in the highest tier when it has code.
     pub fn tier(&self) -> Option<Tier> {
         self.record.lock().instances.newest().tier()
     }
@@ -383,10 +383,10 @@ impl IndirectCell {
         self.record.is_ready.load(Ordering::Relaxed) // N1
     }
 
-    /// The address by which C calls the function: the same for all who ask, valid as long as somebody has the cell.
+    /// The address by which C calls the function: always the same, valid while a handle to the cell exists.
     ///
     /// # Errors
-    /// The function takes or gives what C cannot, or there is no memory.
+    /// C does not have a parameter or result type, or there is no memory.
     pub fn c_address(&self) -> Result<usize, CEntryError> {
         self.record.c_entry.address(&self.record.jit, &self.record.ty, self.word())
     }
@@ -409,7 +409,7 @@ impl IndirectCell {
         self.record.place.counter_address()
     }
 
-    /// Where a call goes now.
+    /// The current target of calls.
     pub(crate) fn code(&self) -> usize {
         self.record.place.get()
     }

@@ -1,7 +1,7 @@
-//! Memory of indirect cells: for each function a word that leads to its code, a stub, and what the stub needs.
+//! Memory of indirect cells: for each function a word that leads to its code, a stub, and the stub's data.
 //!
 //! ```text
-//!   group     ┌───────────────────────┐  one page, executable, the same bytes for ever
+//!   group     ┌───────────────────────┐  one page, executable, constant bytes
 //!   of cells  │ stub 0, stub 1, …     │      stub:  r = data;  thread.lazy = r;  jump to data.trampoline
 //!             ├───────────────────────┤  pages that are written
 //!             │ word 0, word 1, …     │      address of code with the function's signature; at first the stub's
@@ -9,16 +9,16 @@
 //!             └───────────────────────┘
 //! ```
 //!
-//! Groups lie in the reservation of code, so that code names a word by its distance. Words are next to each other, because they
-//! are what calls read; the data of a stub is read by the first calls only. World selectors lie in groups of their own (`select.rs`).
+//! Groups lie in the reservation of code, so that code names a word by its distance. Words are adjacent, because
+//! calls read them; only first calls read the data of a stub. World selectors lie in groups of their own (`select.rs`).
 //!
 //! **Orderings.** A word is written by one thread at a time (its record's lock) and read by compiled code at any time.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | S1 | write a word | C1 of `brolga_instances::word` | S2 | on aarch64 a caller finds the address before the bytes of the code |
-//! | S2 | call: plain load of the word, jump to what it says | dependency | S1 | see below |
-//! | S3 | read a word from Rust, to call what it says | C2 of the same | S1 | as S1 |
+//! | S2 | call: plain load of the word, jump to its content | dependency | S1 | see below |
+//! | S3 | read a word from Rust, to call its target | C2 of the same | S1 | as S1 |
 //! | S4 | read or write a counter from Rust | Relaxed | – | nothing: counts may be lost |
 //!
 //! *x86-64*: loads and stores keep their order, and instructions are fetched coherently: S1 and S2 are plain moves. *aarch64*: the
@@ -50,11 +50,11 @@ use crate::memory::space::Run;
 /// Bytes of stubs in a group: a small page.
 const PAGE: usize = 4096;
 
-/// How the places of a group look: constant code, and data that the code reads.
+/// The layout of the places of a group: constant code, and data that the code reads.
 pub(crate) trait Layout {
     /// Bytes of code of each place.
     const CODE: usize;
-    /// Bytes of a word in front of all data, which callers name; 0 if there is none.
+    /// Bytes of the word in front of all data, which callers name; 0 if there is none.
     const WORD: usize;
     /// Bytes of data of each place.
     const DATA: usize;
@@ -69,7 +69,7 @@ pub(crate) struct Groups<L> {
     free: Mutex<Free<L>>,
 }
 
-/// Groups that have free places, by address, and which these are.
+/// Groups with free places, by address, and these places.
 type Free<L> = BTreeMap<usize, (Arc<Group<L>>, Vec<u32>)>;
 
 struct Group<L> {
@@ -94,7 +94,7 @@ impl<L: Layout> Groups<L> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place that nobody else has. Dropping it says that no code reaches it any more (W2).
+    /// An unshared place. Dropping it asserts that no code reaches it any more (W2).
     pub(super) fn take(self: &Arc<Groups<L>>) -> Result<Taken<L>, CodeMemoryError> {
         let mut free = self.lock();
         if free.is_empty() {
@@ -130,8 +130,8 @@ impl<L: Layout> Group<L> {
             let code = group.code(index);
             let bytes = L::code(group.data(index).wrapping_sub(code));
             let length = bytes.len().min(L::CODE);
-            // SAFETY: the place's code lies in the code part of a run that nobody else knows and that is not sealed, and is no longer than
-            // the bytes that it has there.
+            // SAFETY: the place's code lies in the code part of a private run that is not sealed, and its code is no longer than
+            // the place.
             unsafe { group.pointer(code).copy_from_nonoverlapping(bytes.as_ptr(), length) };
         }
         group.run.seal()?;
@@ -222,7 +222,7 @@ impl Layout for StubLayout {
 pub(crate) struct Place(Taken<StubLayout>);
 
 impl Place {
-    /// A place whose word holds the address of its stub. Who drops it says that no code names it any more (W2).
+    /// A place whose word holds the address of its stub. Dropping it asserts that no code names it any more (W2).
     pub(crate) fn take(places: &Arc<Places>) -> Result<Place, CodeMemoryError> {
         let place = Place(places.take()?);
         place.set_counter(i32::MAX);
@@ -247,8 +247,8 @@ impl Place {
 
     /// The word.
     pub(super) fn code_word(&self) -> &CodeWord {
-        // SAFETY: the word is aligned, in memory that the group keeps, and only ever accessed as what it is, which is laid out
-        // as an atomic word, or by compiled code in one move.
+        // SAFETY: the word is aligned, in memory that the group keeps, and accessed only as an atomic word
+        // or by one move of compiled code.
         unsafe { &*self.0.pointer(self.word()).cast::<CodeWord>() }
     }
 
@@ -257,17 +257,17 @@ impl Place {
         self.code_word().load() // S3
     }
 
-    /// Lets calls go to other code, which is of the function's signature (W1) and sealed.
+    /// Directs calls to other code, which has the function's signature (W1) and is sealed.
     pub(crate) fn set(&self, address: usize) {
         self.code_word().store(address); // S1
     }
 
-    /// Lets the counter go below zero after as many entries.
+    /// Sets the number of entries after which the counter is below zero.
     pub(crate) fn set_counter(&self, entries: i32) {
         self.counter().store(entries, Ordering::Relaxed); // S4
     }
 
-    /// How many entries are left until the counter goes below zero.
+    /// The number of entries until the counter is below zero.
     pub(crate) fn count(&self) -> i32 {
         self.counter().load(Ordering::Relaxed) // S4
     }
@@ -277,11 +277,11 @@ impl Place {
         unsafe { AtomicI32::from_ptr(self.0.pointer(self.counter_address()).cast()) }
     }
 
-    /// Says what the stub stands for. Before anyone knows the place (W3).
+    /// Sets the data of the stub, before the place is shared (W3).
     pub(crate) fn set_data(&mut self, record: usize, trampoline: usize) {
         let data = self.0.data();
         for (offset, value) in [(DATA_RECORD, record), (DATA_TRAMPOLINE, trampoline)] {
-            // SAFETY: the data is this place's, which nobody else knows.
+            // SAFETY: the data is that of this place, which is not shared yet.
             unsafe { self.0.pointer(data + offset).cast::<usize>().write(value) };
         }
     }
@@ -322,7 +322,7 @@ fn stub_x86_64(distance: usize) -> [u8; STUB_BYTES] {
     let [d0, d1, d2, d3] = ((distance - LEA_BYTES) as u32).to_le_bytes();
     let (lazy, trampoline) = (ThreadLayout::LAZY as u8, DATA_TRAMPOLINE as u8);
     [
-        // lea r11, [rip + distance]: r11 carries no argument and belongs to nobody.
+        // lea r11, [rip + distance]: r11 carries no argument and is free.
         0x4c, 0x8d, 0x1d, d0, d1, d2, d3, //
         // mov [r15 + lazy], r11
         0x4d, 0x89, 0x5f, lazy, //
@@ -340,7 +340,7 @@ fn stub_aarch64(distance: usize) -> [u8; STUB_BYTES] {
     let distance = distance as u32;
     let (lazy, trampoline) = (ThreadLayout::LAZY as u32 / 8, DATA_TRAMPOLINE as u32 / 8);
     let words: [u32; 4] = [
-        // adr x16, data: x16 and x17 carry no argument and belong to nobody.
+        // adr x16, data: x16 and x17 carry no argument and are free.
         0x1000_0010 | (distance & 3) << 29 | (distance >> 2 & 0x7_ffff) << 5,
         // str x16, [x21, lazy]
         0xf900_02b0 | lazy << 10,

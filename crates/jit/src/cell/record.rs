@@ -5,7 +5,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | note whether the newest code instance is ready; `mod.rs` asks | Relaxed | – | nothing: whoever calls reads the word (C2 of `brolga_instances::word`) |
+//! | N1 | note whether the newest code instance is ready; `mod.rs` asks | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::word`) |
 //!
 //! Compiling holds no lock. An instance that was replaced while its code was made does not get it: the number of the instance tells.
 
@@ -208,7 +208,7 @@ impl Record {
             let is_newest = content.instances.newest().number() == number;
             self.lead(&mut content);
             if is_newest {
-                // Behind the word: whoever asks then is told to go there.
+                // After the word: a later query gets this address.
                 self.place.set_counter(counter);
             }
             drop(content);
@@ -217,7 +217,7 @@ impl Record {
         }
     }
 
-    /// Publishes code that nobody has asked for, for the instances that accept what it was made from.
+    /// Publishes code that was not requested, for the instances that accept what it was made from.
     pub(super) fn provide(&self, made_from: &dyn Any, target: &Target) {
         if self.check(target).is_err() {
             return;
@@ -331,7 +331,7 @@ impl IndirectCell {
         leads
     }
 
-    /// Compiles what lies behind the cell, for whoever has asked in the queue; whether it has. A loop whose code cannot be had
+    /// Compiles what lies behind the cell, for the requests in the queue; whether it has. A loop whose code cannot be had
     /// is not asked for again, unless it may be had later.
     pub(crate) fn compile_asked(&self) -> bool {
         let (Found::Source(source, number), record) = (self.record.find(u64::MAX), &self.record) else {

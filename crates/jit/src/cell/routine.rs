@@ -20,7 +20,7 @@ const HELPER_STACK: usize = 8 << 20;
 ///
 /// # Safety
 ///
-/// The address is that of a counter, as code is linked with it, and somebody keeps its cell.
+/// The address is that of a counter, as code is linked with it, and its cell is kept.
 pub(crate) unsafe fn cell_of_counter(counter: usize) -> IndirectCell {
     // SAFETY: by the contract.
     IndirectCell { record: unsafe { record_at(record_of_counter(counter)) } }
@@ -30,7 +30,7 @@ pub(crate) unsafe fn cell_of_counter(counter: usize) -> IndirectCell {
 ///
 /// # Safety
 ///
-/// The address is that of the data, as stubs leave it in the thread, and somebody keeps the cell.
+/// The address is that of the data, as stubs leave it in the thread, and the cell is kept.
 pub(crate) unsafe fn cell_of_data(data: usize) -> IndirectCell {
     // SAFETY: by the contract.
     IndirectCell { record: unsafe { record_at(record_of_data(data)) } }
@@ -40,7 +40,7 @@ pub(crate) unsafe fn cell_of_data(data: usize) -> IndirectCell {
 ///
 /// # Safety
 ///
-/// The data of a stub has it, and somebody keeps the cell.
+/// The data of a stub has it, and the cell is kept.
 unsafe fn record_at(address: usize) -> Arc<Record> {
     let record = std::ptr::with_exposed_provenance::<Record>(address);
     // SAFETY: the address is that of the contents of an `Arc`, which is held elsewhere.

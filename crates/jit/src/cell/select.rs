@@ -101,7 +101,7 @@ use selector_x86_64 as selector;
 fn selector_x86_64(distance: usize) -> Vec<u8> {
     let world = (ThreadLayout::WORLD as u32).to_le_bytes();
     let relative = |offset: usize, end: usize| ((distance + offset - end) as u32).to_le_bytes();
-    let mut code = vec![0x4d, 0x8b, 0x9f]; // mov r11, [r15 + world]: r11 carries no argument and belongs to nobody.
+    let mut code = vec![0x4d, 0x8b, 0x9f]; // mov r11, [r15 + world]: r11 is free and carries no argument.
     code.extend(world);
     code.extend([0x4c, 0x3b, 0x1d]); // cmp r11, [rip + since]
     code.extend(relative(DATA_SINCE, 14));

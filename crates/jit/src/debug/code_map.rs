@@ -270,7 +270,7 @@ pub struct Symbolized {
 /// An observer of loaded code, called by the thread that loads or frees it, with no lock held. It hears of its own loads as well. Its panics
 /// stay with it.
 pub trait CodeListener: Send + Sync {
-    /// A unit was loaded. Its code is in place, and nobody can call it yet.
+    /// A unit was loaded. Its code is in place, and no thread can call it yet.
     fn loaded(&self, unit: &Arc<CodeUnit>);
 
     /// A unit is about to be freed. Nobody can call it any more.

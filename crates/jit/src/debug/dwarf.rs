@@ -37,7 +37,7 @@ const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 4, addre
 /// The sections about these units, by name; `source` is the file of lines of functions that do not say theirs.
 ///
 /// # Errors
-/// What is written does not fit the form: a defect, which leaves debuggers with symbols alone.
+/// The data does not fit the format: a defect, which leaves debuggers with symbols alone.
 pub(crate) fn sections(units: &[Arc<CodeUnit>], source: &str) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let mut dwarf = Dwarf::new();
     for unit in units {

@@ -71,7 +71,7 @@ pub(crate) fn symbol_file(units: &[Arc<CodeUnit>], source: &str) -> Vec<u8> {
     (table.link, table.info, table.entry) = (sections.len() as u32 + 1, 1, 24);
     sections.push(table);
     sections.push(Section::new(".strtab", STRTAB, strings));
-    // What does not fit DWARF is left out: symbols are there in any case.
+    // Data that does not fit DWARF is left out: symbols are always there.
     for (name, bytes) in dwarf::sections(units, source).unwrap_or_default() {
         sections.push(Section::new(name, PROGBITS, bytes));
     }

@@ -138,7 +138,7 @@ mod process {
         unsafe { std::arch::asm!("", options(nostack, preserves_flags)) }
     }
 
-    /// Held by whoever looks at or changes the descriptor or the list.
+    /// Held while the descriptor or the list is read or changed.
     static LIST: Mutex<()> = Mutex::new(());
 
     /// An entry of the list, until it is dropped.

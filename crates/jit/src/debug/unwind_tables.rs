@@ -161,7 +161,7 @@ mod system {
             return CONTINUE;
         }
         // SAFETY: the exception of a forced unwind has a stop function and its argument in its private words, and the unwinder calls it
-        // with these arguments. It comes back if it wants to be asked further up; nobody may go there.
+        // with these arguments. A return would continue further up, which must not happen.
         unsafe {
             if let Some(stop) = (*exception).stop {
                 stop(version, actions | END_OF_STACK, class, exception, context, (*exception).argument);

@@ -43,7 +43,7 @@ pub enum CEntryError {
     Entry(#[from] EntryError),
 }
 
-/// The C entry of a function, made when its address is asked for first.
+/// The C entry of a function, made at the first request for its address.
 #[derive(Default)]
 pub(crate) struct CEntry(OnceLock<Made>);
 

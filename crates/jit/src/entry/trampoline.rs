@@ -55,7 +55,7 @@ impl EntryError {
 pub(crate) struct Entries {
     by_signature: Mutex<BySignature>,
     lazy: Mutex<BySignature>,
-    cold: Mutex<BySignature>,
+    interpreted: Mutex<BySignature>,
     boxed: OnceLock<Entry>,
 }
 
@@ -82,7 +82,7 @@ impl Entries {
         linker: &dyn Linker,
         routines: &Routines<'_>,
     ) -> Result<Arc<Entry>, EntryError> {
-        let table = if interpreted { &self.cold } else { &self.lazy };
+        let table = if interpreted { &self.interpreted } else { &self.lazy };
         get_or_make(table, signature, || {
             make(compile_lazy(NAME, signature, isa, interpreted)?, linker, routines)
         })
@@ -212,7 +212,7 @@ mod tests {
             let params: Vec<Abi> = (0..4).map(|digit| kinds[n >> (2 * digit) & 3]).collect();
             drop(jit.entry(&Signature::new(params, vec![])).unwrap());
         }
-        // The last one found the table full of those that nobody uses.
+        // The last one found the table full of unused ones.
         assert_eq!(asks.given.get(), Some(&true));
     }
 }

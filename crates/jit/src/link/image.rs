@@ -10,8 +10,8 @@
 //! Loading copies code and constants, and writes one address for each import: the cost of an image's relocation is its number of different
 //! symbols, not of its calls. Everything else, look-ups, methods, frame maps, traces, listeners, is as for units that were compiled here.
 //!
-//! **Trust.** Machine code cannot be checked. Who reads the file has checked that it is whole and was made for this run time; that it does what
-//! a code generator of ours would make it do is the word of whoever opens it.
+//! **Trust.** Machine code cannot be checked. The reader of the file has checked that it is whole and was made for this run time; that it does what
+//! a code generator of ours would make it do is vouched for by the caller that opens it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Jit {
                 return Err(LinkError::Unresolved { symbols: unresolved });
             }
             let loaded = self.place_image(code, &imports, &owners)?;
-            // SAFETY: the maps are those of the code, by the word of whoever opens the image, and they lie inside it (`check`); `Code` drops them in
+            // SAFETY: the maps are those of the code, by the contract of opening the image, and they lie inside it (`check`); `Code` drops them in
             // front of what they describe.
             let maps = unsafe { put_in_force(self.runtime(), code, loaded.code().addresses().start) };
             Ok((loaded, maps))

@@ -99,7 +99,7 @@ pub enum LinkError {
         /// The name.
         symbol: Symbol,
     },
-    /// The unit contradicts itself; whoever built it is at fault.
+    /// The unit contradicts itself: a fault of its builder.
     #[error("malformed link unit: `{name}` {fault}")]
     Malformed {
         /// The function or data object.
@@ -169,7 +169,7 @@ pub trait Linker: Send + Sync {
     fn stats(&self) -> CodeMemoryStats;
 }
 
-/// A unit in memory. The memory is returned when it is dropped; whoever runs code of it or reads its data holds it.
+/// A unit in memory. The memory is returned when it is dropped; running its code or reading its data requires a handle to it.
 pub struct LoadedUnit {
     /// Dropped before the memory, so that no address outside of loaded code is ever found.
     code: MapEntry,

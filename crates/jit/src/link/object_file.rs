@@ -5,7 +5,7 @@
 //! ```
 //!
 //! ELF for x86-64. Sections with code or data become functions and data objects of one link unit, named after member and
-//! section; a reference to a symbol becomes one to its section and an offset. Every undefined symbol is asked for by name, as a C
+//! section; a reference to a symbol becomes one to its section and an offset. Every undefined symbol is looked up by name, as a C
 //! symbol.
 //!
 //! | relocation | becomes |
@@ -18,8 +18,8 @@
 //! | symbol | what happens |
 //! |---|---|
 //! | weak, defined | gives way to a strong definition of the same link unit, also for references of its own file; of several weak ones the first stays |
-//! | weak, undefined | its address is null if nobody defines it |
-//! | hidden, internal | seen by members of the same archive and by nobody else |
+//! | weak, undefined | its address is null without a definition |
+//! | hidden, internal | seen by members of the same archive only |
 //! | strong, twice in one link unit | refused |
 //! | chosen at run time (`ifunc`), unique in the process, common | refused |
 //!
@@ -30,7 +30,7 @@
 //! loaded or unloaded (`.init_array`, `.ctors`, …). Unwind tables and debug information are left out: no exception and no unwinder
 //! passes this code.
 //!
-//! Nothing here calls what it links. Who does, by a `foreigncall`, trusts it as any C library.
+//! Nothing here calls the linked code. A `foreigncall` of it trusts it as any C library.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -486,7 +486,7 @@ impl Archive {
         let bytes: Arc<[u8]> = bytes.into();
         let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;
         let (mut members, mut index, mut hidden) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        // Who defines and who needs what may join members.
+        // Definitions and references may join members.
         let mut definers: BTreeMap<String, (Vec<usize>, Strength)> = BTreeMap::new();
         let mut users: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for member in archive.members() {
@@ -534,7 +534,7 @@ impl Archive {
 
     /// Reads a member, and those that it needs and that need it, and those that share a symbol with one, which are linked together. Says which
     /// they are.
-    pub fn circle(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
+    pub fn component(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
         let mut files: BTreeMap<usize, ObjectFile> = BTreeMap::new();
         let mut callers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         let mut open = vec![number];
@@ -554,15 +554,15 @@ impl Archive {
             }
             files.insert(at, file);
         }
-        let mut circle = BTreeSet::new();
+        let mut component = BTreeSet::new();
         let mut open = vec![number];
         while let Some(at) = open.pop() {
-            if circle.insert(at) {
+            if component.insert(at) {
                 open.extend(callers.get(&at).into_iter().flatten());
             }
         }
         let mut joined: Option<ObjectFile> = None;
-        for (at, file) in files.into_iter().filter(|(at, _)| circle.contains(at)) {
+        for (at, file) in files.into_iter().filter(|(at, _)| component.contains(at)) {
             match &mut joined {
                 None => joined = Some(file),
                 Some(joined) => joined.join(&self.members[at].0, file)?,
@@ -570,7 +570,7 @@ impl Archive {
         }
         let mut joined = joined.ok_or_else(|| malformed("archive", "there is no such member"))?;
         joined.settle();
-        Ok((joined, circle))
+        Ok((joined, component))
     }
 
     /// Reads a member.

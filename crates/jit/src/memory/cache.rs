@@ -6,7 +6,7 @@
 //!
 //! An engine asks its [`Evictor`] when a unit does not fit, by the limit or by the reservation of
 //! [`CodeMemoryOptions`](crate::CodeMemoryOptions). [`UnitCache`] is one that serves programs which can compile again what they
-//! asked for once: queries, expressions, regular expressions. A unit that somebody else holds, or a function of it, stays:
+//! asked for once: queries, expressions, regular expressions. A unit with another handle, or a function of it, stays:
 //! dropping it here would free nothing.
 //!
 //! The engine does not keep its evictor, because the units in it keep the engine.

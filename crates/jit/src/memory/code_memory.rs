@@ -310,7 +310,7 @@ mod tests {
     /// Bytes as they are seen where code runs.
     fn seen(blocks: &Blocks, part: Part, count: usize) -> Vec<u8> {
         let start = blocks.addresses(part).start;
-        // SAFETY: the part has so many readable bytes, and nobody writes to them now.
+        // SAFETY: the part has so many readable bytes, and no code writes to them now.
         unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), count) }.to_vec()
     }
 

@@ -28,7 +28,7 @@ use std::ptr::NonNull;
 ///
 /// # Safety
 ///
-/// The bytes are mapped, readable, and nobody unmaps them meanwhile.
+/// The bytes are mapped, readable, and no code unmaps them meanwhile.
 pub(crate) unsafe fn publish(code: NonNull<u8>, bytes: usize) -> io::Result<()> {
     // SAFETY: by the contract.
     unsafe { clear(code.addr().get(), bytes) };

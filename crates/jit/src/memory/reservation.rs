@@ -5,7 +5,7 @@
 //!                            Pool×3  blocks of each stripe (`arena.rs`) ──► chunks, surplus pages ──► system calls here
 //! ```
 //!
-//! The invariants M1 to M5 are those of `code_memory.rs`. The system is asked under the lock only when a chunk is added or
+//! The invariants M1 to M5 are those of `code_memory.rs`. The system is called under the lock only when a chunk is added or
 //! dropped, or when many pages go back.
 
 use std::collections::BTreeMap;
@@ -221,7 +221,7 @@ impl Reservation {
         }
     }
 
-    /// Returns a range that belongs to nobody any more.
+    /// Returns a range that has no owner any more.
     pub(crate) fn return_chunk(&self, state: &mut State, part: Part, chunk: Range<usize>) {
         let Some(dual) = &self.dual else { return };
         match self.unmap_chunk(dual, part, chunk.start, chunk.len()) {
@@ -234,7 +234,7 @@ impl Reservation {
     fn map_chunk(&self, dual: &Dual, part: Part, offset: usize, bytes: usize) -> io::Result<()> {
         let base = self.at(offset);
         if part == Part::Writable {
-            // SAFETY: by M1 and M3 the range belongs to nobody but the caller.
+            // SAFETY: by M1 and M3 the range belongs to the caller alone.
             return unsafe { pages::protect(base, bytes, READ_WRITE) };
         }
         // SAFETY: as above; M2, this view cannot be written to.
@@ -248,7 +248,7 @@ impl Reservation {
         // SAFETY: no block lies in the range (M1), so nothing points into it.
         unsafe { pages::forget(self.at(offset), bytes) }?;
         if part != Part::Writable {
-            // SAFETY: as above; only whoever has a block writes to this view.
+            // SAFETY: as above; only the owner of a block writes to this view.
             unsafe { pages::forget(dual.at(offset), bytes) }?;
             pages::punch(&dual.file, offset, bytes)?;
         }

@@ -2,7 +2,7 @@
 //!
 //! | holding    | made by                        | written                         | when it is dropped                        |
 //! |------------|--------------------------------|---------------------------------|-------------------------------------------|
-//! | [`Run`]    | `CodeMemory::allocate`         | by whoever has its address, until it is sealed | the pages go back          |
+//! | [`Run`]    | `CodeMemory::allocate`         | by the owner of its address, until it is sealed | the pages go back          |
 //! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
 //! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are used again |
 //!
@@ -74,7 +74,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         let bytes = self.bytes();
-        // SAFETY: M1, the range is this run's own, and whoever used code or data in it held the run.
+        // SAFETY: M1, the range is this run's own, and every user of its code or data held the run.
         let returned = bytes == 0 || unsafe { pages::forget(self.base(), bytes) }.is_ok();
         let mut state = self.reservation.lock();
         let stats = &mut state.free.stats;
@@ -97,7 +97,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A run that nobody has seen.
+    /// A run that is not shared yet.
     pub(crate) fn new(run: Run) -> Draft {
         Draft { run }
     }
@@ -119,7 +119,7 @@ impl Draft {
         let (start, size) = self.start(part);
         assert!(at <= size && bytes.len() <= size - at, "written outside of the run");
         // SAFETY: the range lies in the run by the assertion. By M1 the bytes are this run's alone, and `&mut self` says that
-        // nobody else writes or reads through it; references into runs are never made.
+        // no other code writes or reads through it; references into runs are never made.
         unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
@@ -171,7 +171,7 @@ impl Blocks {
         self.blocks[part as usize] = Some(block);
     }
 
-    /// The addresses of a part, which has none if nothing was asked for.
+    /// The addresses of a part, which has none if its size is zero.
     pub(crate) fn addresses(&self, part: Part) -> Range<usize> {
         let block = self.blocks[part as usize].unwrap_or(Block { offset: 0, bytes: 0 });
         let start = self.reservation.at(block.offset).addr().get();
@@ -183,7 +183,7 @@ impl Blocks {
         if let Some((start, size)) = self.writable(part) {
             assert!(at <= size && bytes.len() <= size - at, "written outside of the block");
             // SAFETY: the range lies in the block by the assertion. By M1 no other block has these bytes, and `&mut self` says
-            // that nobody else writes or reads through this one; references into blocks are never made.
+            // that no other code writes or reads through this one; references into blocks are never made.
             unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
         }
     }

@@ -20,17 +20,17 @@ pub trait Tiers: Materialize {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 }
 
-/// A function that continues at the head of a loop of another one, once the loop has gone round often.
+/// A function that continues at the head of a loop of another one, once the loop has iterated often.
 #[derive(Clone)]
 pub struct LoopEntry {
     /// Its type. The symbol in it is the name by which the loop calls it.
     pub ty: Arc<FunctionType>,
     /// The name by which the loop asks whether to leave.
-    pub question: Arc<str>,
+    pub check: Arc<str>,
     /// Makes its code, on a thread that runs no compiled code meanwhile.
     pub source: Arc<dyn Materialize>,
-    /// After how many rounds it is wanted.
-    pub rounds: u32,
+    /// After how many iterations it is wanted.
+    pub iterations: u32,
 }
 
 impl std::fmt::Debug for LoopEntry {
@@ -41,7 +41,7 @@ impl std::fmt::Debug for LoopEntry {
 
 /// The action at the limit of a cell's counter.
 pub(crate) enum Then {
-    /// Nothing: nobody counts, or it has been done.
+    /// Nothing: there is no counter, or it was done.
     Nothing,
     /// The second tier of the function.
     Optimise(Arc<dyn Tiers>),

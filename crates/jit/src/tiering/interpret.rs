@@ -10,7 +10,7 @@
 //! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
 //! numbers alone. Exceptions are such a reason: code throws them.
 //!
-//! **When code is requested.** Calls are counted, and what they take (statements: so rounds of loops count, and what is called does). When half of the
+//! **When code is requested.** Calls are counted, and what they take (statements: so iterations of loops count, and what is called does). When half of the
 //! calls are used up that may be interpreted, or they have taken as much as is said, code is requested, once; calls continue being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!
@@ -40,7 +40,7 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     let Some(source) = cell.interprets(world) else { return 0 };
     let signature = &cell.ty().signature;
     let count = signature.params.len().max(signature.results.len());
-    // SAFETY: the trampoline has made as many words on its frame, aligned for the widest of them, for nobody else. It has written the
+    // SAFETY: the trampoline has made as many words on its frame, aligned for the widest of them, for no other use. It has written the
     // bytes that arguments have; whatever the others are, they are bits.
     let words = unsafe { std::slice::from_raw_parts_mut(words, count) };
     let interpret = || fenced(|| source.interpret(words)).ok().flatten();

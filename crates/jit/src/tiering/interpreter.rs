@@ -1,4 +1,4 @@
-//! What serves calls of a function before it has code, and how long.
+//! The interpreter tier: calls of a function before it has code.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub trait Interpret: Send + Sync {
 pub struct Interpreter {
     /// The interpreter's source.
     pub source: Arc<dyn Interpret>,
-    /// How many calls it serves at most; the next one compiles, if nobody has done that meanwhile. Behind half of them code is asked for,
+    /// How many calls it serves at most; the next one compiles, unless it was compiled meanwhile. After half of them code is requested,
     pub calls: u32,
     /// or behind so many statements of all calls together.
     pub work: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Interpreted {
     left: u32,
     /// How many statements have been.
     work: u64,
-    /// Whether code was asked for.
+    /// Whether code was requested.
     is_asked: bool,
 }
 

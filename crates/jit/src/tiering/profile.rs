@@ -5,8 +5,8 @@
 //!   dynamic call    │ calls noted │ count, tag, tag, … │ count, tag, tag, … │ …     KINDS lines, each for one tuple of types
 //! ```
 //!
-//! Who compiles gives each branch and call a site, which is the number of its first cell (`brolga_ir::odds`); code counts in the cells
-//! that it is linked to ([`Linkage::cells`](crate::Linkage)), and its unit keeps them. Who compiles the second tier reads them.
+//! The compiling caller gives each branch and call a site, which is the number of its first cell (`brolga_ir::hints`); code counts in the cells
+//! that it is linked to ([`Linkage::cells`](crate::Linkage)), and its unit keeps them. The compile of the second tier reads them.
 //!
 //! A call that is made with more than `KINDS` different tuples has the first of them in its lines, and a sum of their counts that is
 //! less than the number of calls: that is how one sees that there are others.
@@ -24,7 +24,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brolga_codegen::ways::{SEEN, SEEN_OPERANDS};
+use brolga_codegen::linkage::{SEEN, SEEN_OPERANDS};
 use brolga_ir::{Func, Inst, Op, RuntimeFn};
 
 /// How many tuples of types a call has lines for.

@@ -1,38 +1,38 @@
-//! Functions that are compiled twice: fast when they are called first, well when they have turned out to be called often.
+//! Functions in two tiers: compiled fast at the first call, optimised when they are hot.
 //!
 //! ```text
 //!   tier 1:  count -= 1; below zero? ── brolga_hot ──► Upgrade ──► Upgrade::run: tiers.optimise() ──► cell leads to tier 2
-//!            └─ runs on, whatever happens              a task of the embedder's `Upgrades`, or a call of `Jit::upgrade_hot`
+//!            └─ continues in any case                  a task of the embedder's `Upgrades`, or a call of `Jit::upgrade_hot`
 //! ```
 //!
 //! Code of tier 1 counts the entries of its functions ([`Style::counted`](crate::Style)) in the counter of their cells. Code of tier 2
-//! does not count. The store that makes a cell lead to it is all that happens to running threads: the next call finds it, and a
+//! does not count. One store directs the cell to it and does not disturb running threads: the next call reaches it, and a
 //! function of tier 1 calls itself through its cell.
 //!
 //! **Loops** that continue for long would stay in tier 1 until they return. So a loop may have a function that continues at its head
-//! ([`LoopEntry`](super::counting::LoopEntry); `opt::osr` makes both), and at its head the question whether to leave for it:
+//! ([`LoopEntry`](super::counting::LoopEntry); `opt::osr` makes both), and at its head the check whether to leave for it:
 //!
 //! ```text
 //!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its cell], return what it gives
 //!          └─ continues                      └──────── not yet: queue it once, count on
 //! ```
 //!
-//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a question was
-//! answered by yes, and from then on it leads to the same code until the cell goes. The unit of the loop owns the cell, so
+//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a check has
+//! answered yes, and from then on it leads to the same code until the cell is dropped. The unit of the loop owns the cell, so
 //! it is there for as long as a thread can be at the head.
 //!
-//! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but hand an upgrade over: no safepoint, no
-//! code of others ([`Upgrades::enqueue`]). Where handing over takes such code, it is done at the thread's next safepoint. A function whose optimisation fails stays what it is, and is not tried again, unless its source
-//! says that the reason may pass ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or rounds, as the last time.
+//! `brolga_hot` and `brolga_loop` are called where unrooted objects are live. So they only hand an upgrade over: no safepoint, no
+//! foreign code ([`Upgrades::enqueue`]). If the hand-over needs such code, that runs at the thread's next safepoint. A function whose optimisation fails keeps its code, and is not tried again, unless its source
+//! says that the reason may pass ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or iterations, as the last time.
 //!
-//! What counts and limits are: `counting.rs`; what is handed over, and to whom: `upgrade.rs`.
+//! Counters and limits: `counting.rs`; the hand-over: `upgrade.rs`.
 //!
 //! Cost: counting is three instructions and a branch, and a call for each stride; a function is put into the queue once.
 
 use std::sync::Arc;
 
+use brolga_codegen::linkage::{HOT, LOOP};
 use brolga_codegen::sig::FunctionType;
-use brolga_codegen::ways::{HOT, LOOP};
 use brolga_runtime::events::{Event, Stage};
 use brolga_runtime::with_attached;
 
@@ -60,7 +60,7 @@ impl Upgradable for Record {
     }
 }
 
-/// Hands a function over that has become hot. Not a safepoint.
+/// Hands over a hot function. Not a safepoint.
 pub(crate) fn hand_over(cell: &IndirectCell, wanted: Wanted) {
     let jit = cell.jit();
     if let Some(rest) = jit.upgrades().enqueue(Upgrade::new(cell.downgrade(), wanted)) {
@@ -70,8 +70,8 @@ pub(crate) fn hand_over(cell: &IndirectCell, wanted: Wanted) {
 }
 
 impl Jit {
-    /// A cell for a function that is compiled in two tiers: the second after `threshold` entries. It is interpreted before, if `interpreter` says
-    /// how and [numbers](brolga_codegen::lazy::can_be_interpreted) are all that it takes and gives.
+    /// A cell for a function that is compiled in two tiers: the second after `threshold` entries. It is interpreted before, if there is an `interpreter`
+    /// and its parameters and result are [numbers](brolga_codegen::lazy::can_be_interpreted).
     pub fn tiered(
         &self,
         ty: impl Into<Arc<FunctionType>>,
@@ -87,12 +87,12 @@ impl Jit {
         self.upgrades().left_loops()
     }
 
-    /// Lets `upgrades` run in the background what becomes hot from now on. The first one stays.
+    /// Makes `upgrades` optimise hot functions in the background from now on. The first one stays.
     pub fn upgrade_by(&self, upgrades: Arc<dyn Upgrades>) {
         self.upgrades().set_background(upgrades);
     }
 
-    /// Optimises, on this thread, the functions that have become hot and that are not upgraded in the background; how many.
+    /// Optimises, on this thread, the functions that have become hot and that are not upgraded in the background. Returns their number.
     pub fn upgrade_hot(&self) -> usize {
         let mut count = 0;
         loop {
@@ -121,8 +121,8 @@ extern "C" fn brolga_hot(counter: usize) {
     }
 }
 
-/// Tells the listener, if there is one, that this thread leaves a loop, the first time and when the number has doubled: at its next safepoint, because a
-/// listener is code of others.
+/// Reports to the listener, if there is one, that this thread leaves a loop, the first time and when the number has doubled: at its next safepoint, because a
+/// listener is foreign code.
 fn tell_left(cell: &IndirectCell) {
     let runtime = cell.jit().runtime();
     if !runtime.events().is_on() {

@@ -1,20 +1,20 @@
-//! Upgrades: functions that are to get code, or better code, and who makes it.
+//! Upgrades: requests to compile a function, or to recompile it in a higher tier.
 //!
-//! They are handed to the embedder's [`Upgrades`], or wait in the queue of the engine until somebody calls
-//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). What an upgrade does is the affair of the function's cell, which is seen from here by
+//! They are handed to the embedder's [`Upgrades`], or wait in the queue of the engine until a call of
+//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). The function's cell defines the upgrade; it is seen from here by
 //! [`Upgradable`] alone: the engine holds the queue, and is below cells.
 //!
-//! **Locks**: the queue's, in which nothing is called.
+//! **Locks**: the queue's, under which nothing is called.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | T1 | count a loop that was left; read the count; ask for the time | Relaxed | – | nothing: they are figures |
+//! | T1 | count a loop that was left; read the count; read the time | Relaxed | – | nothing: they are figures |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// What a function is to get.
+/// The target of an upgrade.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
     /// Its first code.
@@ -25,11 +25,11 @@ pub(crate) enum Wanted {
 
 /// A function that can get code, or better code.
 pub(crate) trait Upgradable: Send + Sync {
-    /// Makes the code; whether the function has other code now.
+    /// Compiles the code; returns whether the function has other code now.
     fn upgrade(self: Arc<Self>, wanted: Wanted) -> bool;
 }
 
-/// A function that is to get code, or better code.
+/// A request to compile a function in its next tier.
 pub struct Upgrade {
     of: Weak<dyn Upgradable>,
     wanted: Wanted,
@@ -40,8 +40,8 @@ impl Upgrade {
         Upgrade { of, wanted }
     }
 
-    /// Makes the code, on a thread that runs no compiled code meanwhile; whether the function has other code now. It may be gone, or have
-    /// been replaced; an error is kept with the function.
+    /// Compiles the code, on a thread that runs no compiled code meanwhile; returns whether the function has other code now. It may have been removed or
+    /// replaced; an error is kept with the function.
     pub fn run(self) -> bool {
         self.of.upgrade().is_some_and(|of| of.upgrade(self.wanted))
     }
@@ -55,8 +55,8 @@ impl std::fmt::Debug for Upgrade {
 
 /// Runs [upgrades](Upgrade) in the background.
 pub trait Upgrades: Send + Sync {
-    /// Takes an upgrade from a thread in the middle of compiled code, where references may be in use that nobody keeps: it does not block, run the
-    /// upgrade, enter the heap, or call code that may. If taking it needs any of that, it gives back the rest of the work, which is done at the
+    /// Takes an upgrade from a thread in the middle of compiled code, where unrooted references may be in use: it does not block, run the
+    /// upgrade, enter the heap, or call code that may. If accepting it needs any of that, it returns the rest of the work, which is done at the
     /// thread's next safepoint.
     fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>>;
 }
@@ -64,14 +64,14 @@ pub trait Upgrades: Send + Sync {
 /// The functions of an engine that have become hot.
 #[derive(Default)]
 pub(crate) struct UpgradeQueue {
-    /// Upgrades that nobody runs in the background, in order.
+    /// Upgrades that are not run in the background, in order.
     waiting: Mutex<VecDeque<Upgrade>>,
     background: OnceLock<Arc<dyn Upgrades>>,
     /// How often a thread has left a loop.
     left_loops: AtomicU64,
-    /// The same for each loop, by the address of its cell's word, while somebody listens. Of one that lies where another one lay the count begins with that.
+    /// The same for each loop, by the address of its cell's word, while there is a listener. A cell at the address of a former one continues its count.
     left_of_each: Mutex<BTreeMap<usize, u64>>,
-    /// A clock that continues when code is made, or called through a stub.
+    /// A clock that advances when code is compiled, or called through a stub.
     clock: AtomicU64,
 }
 
@@ -81,12 +81,12 @@ impl UpgradeQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time, which continues.
+    /// Advances the clock and returns the time.
     pub(crate) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed) // T1
     }
 
-    /// Takes an upgrade from the middle of compiled code. What it gives back is to be done at the thread's next safepoint.
+    /// Takes an upgrade from the middle of compiled code. The returned work is done at the thread's next safepoint.
     pub(crate) fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>> {
         let Some(background) = self.background.get() else {
             self.waiting().push_back(upgrade);
@@ -95,12 +95,12 @@ impl UpgradeQueue {
         background.enqueue(upgrade)
     }
 
-    /// The next of the upgrades that nobody runs in the background.
+    /// The next upgrade that is not run in the background.
     pub(crate) fn next(&self) -> Option<Upgrade> {
         self.waiting().pop_front()
     }
 
-    /// Who runs upgrades in the background, from now on. The first one stays.
+    /// Sets the thread that runs upgrades in the background. The first one stays.
     pub(crate) fn set_background(&self, upgrades: Arc<dyn Upgrades>) {
         let _first = self.background.set(upgrades);
     }
@@ -115,7 +115,7 @@ impl UpgradeQueue {
         self.left_loops.load(Ordering::Relaxed) // T1
     }
 
-    /// Counts that a thread has left the loop whose word is at an address: how often that is now.
+    /// Counts that a thread has left the loop whose word is at an address; returns the count.
     pub(crate) fn count_left(&self, word: usize) -> u64 {
         let mut each = self.left_of_each.lock().unwrap_or_else(PoisonError::into_inner);
         let times = each.entry(word).or_default();

@@ -27,7 +27,7 @@ impl Jit {
         CodeMemoryStats { retired: retired.min(stats.in_use), ..stats }
     }
 
-    /// The bytes of units that nobody but retired code holds.
+    /// The bytes of units that only retired code holds.
     fn retired_bytes(&self) -> usize {
         // How often each unit is held so. Behind it, methods keep its code.
         let mut held: BTreeMap<usize, usize> = BTreeMap::new();

@@ -7,9 +7,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use brolga_codegen::isa::Tier;
+use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_codegen::translate::signature_of;
-use brolga_codegen::ways::Route;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, text};
@@ -140,7 +140,7 @@ impl Program {
 
     /// Compiles a function now, as a unit of its own that reaches all others through slots.
     pub(crate) fn target(&self, name: &str) -> Target {
-        self.target_style(name, Style { others: &|_| Route::Slot, ..self.tier.into() })
+        self.target_style(name, Style { others: &|_| CallKind::Cell, ..self.tier.into() })
     }
 
     pub(crate) fn target_style(&self, name: &str, style: Style<'_>) -> Target {

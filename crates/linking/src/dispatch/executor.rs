@@ -14,7 +14,7 @@
 //! bring nearer what it waits for. That of a task this is not known does not mean that it does not: when an executor says how
 //! many threads it has ([`OnExecutor::with_threads`]), and all of them wait so, the last one takes whatever there is.
 //!
-//! Invariant: a task is taken out of its lane by whoever runs it and never put back, so its job is not lost. One lock holds the lanes
+//! Invariant: a task is taken out of its lane by the thread that runs it and never put back, so its job is not lost. One lock holds the lanes
 //! and the counts; no other is taken under it.
 
 use std::collections::VecDeque;
@@ -156,7 +156,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));
         while !latch.is_done() {
             let task = if on_top {
-                // Who is needed is what the session knows, under a lock of its own.
+                // The session knows which tasks are needed, under a lock of its own.
                 let needed = latch.needed();
                 let task = lock(&self.shared.backlog).pop_for(&needed);
                 task.or_else(|| all_wait().then(|| self.shared.pop()).flatten())

@@ -1,4 +1,4 @@
-//! Who runs tasks, and what a thread does while it waits.
+//! Dispatch of tasks, and the work of a thread while it waits.
 //!
 //! | dispatcher | tasks run on | a waiting thread |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //!
 //! Running tasks on top of a waiting *task* may bury what the upper task waits for below it; that is why the pool does not.
 //! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
-//! it but in a circle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
+//! it but in a cycle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
 //!
 //! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many wait to be run, the same part of several is done
 //! together, which finds the processor's caches with what that part needs (`rest.rs`).
@@ -51,7 +51,7 @@ pub struct Task {
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// Who does something for a session, of which this is the address.
+/// An actor of a session, identified by its address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionDoer {
     pub(crate) session: usize,

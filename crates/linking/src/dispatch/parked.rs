@@ -1,8 +1,8 @@
 //! Threads that wait and have found nothing to run, until there is something to look for again.
 //!
 //! ```text
-//!   waiter                                    whoever changes something
-//!     count itself in                           the change: a task is queued, somebody waits for more, the latch is open
+//!   waiter                                    the changing thread
+//!     count itself in                           the change: a task is queued, a lookup waits for more, the latch is open
 //!     over? a task to run? ── no ──► sleep      rouse: set the mark of everyone who is counted in, and wake them
 //!     roused: take the mark back, look again
 //! ```

@@ -26,7 +26,7 @@ pub type Token = Box<dyn Any + Send>;
 
 /// A source of tokens: a pool takes one for each thread that runs tasks, beside the first. A jobserver's client, for example.
 pub trait Tokens: Send + Sync {
-    /// A token, if there is one. It is asked again for as long as there is work: it may wait some milliseconds for one.
+    /// A token, if there is one. It is called again for as long as there is work: it may wait some milliseconds for one.
     fn try_take(&self) -> Option<Token>;
 }
 
@@ -253,7 +253,7 @@ impl Shared {
             return true;
         }
         if self.queue.is_empty() {
-            // Who sleeps keeps nobody else from working.
+            // A sleeping thread does not block others.
             SharedPermit::here().give_back();
             return self.queue.sleep(too_many);
         }
@@ -437,7 +437,7 @@ mod tests {
                     waker.wake();
                 }
             }));
-            // Who has not answered by then never will.
+            // A later answer never comes.
             let answered = (0..1_000_000).find_map(|_| {
                 thread::yield_now();
                 answers.try_recv().ok()

@@ -15,7 +15,7 @@
 //! | Q1 | pusher: fence between task and look | SeqCst | Q2 | pusher sees no sleeper, sleeper no task: the task lies there |
 //! | Q2 | sleeper: fence between counting itself and looking again | SeqCst | Q1, Q7 | the same, from the other side |
 //! | Q3 | count of sleepers | Relaxed | | the fences order it |
-//! | Q4 | outstanding: count up | Relaxed | | whoever waits for zero has counted, or learnt of the task from one who has |
+//! | Q4 | outstanding: count up | Relaxed | | a waiter for zero has counted, or learnt of the task from one who has |
 //! | Q5 | outstanding: count down | AcqRel | Q6 | a drained session misses what its tasks did |
 //! | Q6 | outstanding: read | Acquire | Q5 | the same, from the other side |
 //! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q2 | a drainer sleeps after the last task |
@@ -23,7 +23,7 @@
 //! | Q9 | models' queue: whether it is empty | Relaxed | | as loose as can be, so that the fences are needed |
 //! | Q10 | rests (`rest.rs`): how many there are | Relaxed | | the fences order it, as they do for what is in the queue |
 //!
-//! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
+//! Liveness: a pusher that sees a sleeper notifies one; the thread that takes the last task and leaves others asleep has taken it.
 //! Not visible to loom: the lock-free queue, which models replace. Models: `models.rs`.
 
 use crate::dispatch::Task;

@@ -6,7 +6,7 @@
 //!
 //! | part | when | if it is not there |
 //! |---|---|---|
-//! | what lies beside symbols that are gone loses its name ([`RemoveOrphans`]) | before, whether the rest is refused or not: nobody finds it | left out, and so is what is being materialized |
+//! | what lies beside symbols that are gone loses its name ([`RemoveOrphans`]) | before, whether the rest is refused or not: no lookup finds it | left out, and so is what is being materialized |
 //! | definitions | all or none | |
 //! | what has gone out of use loses its name | with them | left out, and so is what is being materialized |
 //! | symbols that stay get the tracker of the definitions | with them | left out |

@@ -185,7 +185,7 @@ pub struct Delegate<P: Parts> {
 }
 
 impl<P: Parts> Event<P> for Delegate<P> {
-    /// The new unit: whoever gets this is responsible for it.
+    /// The new unit; the receiver is responsible for it.
     type Reply = Result<UnitId<P>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
@@ -194,8 +194,8 @@ impl<P: Parts> Event<P> for Delegate<P> {
     }
 }
 
-/// Hands symbols that have no address yet back, to be materialized by another source: at once when somebody waits for
-/// one of them, else when somebody looks.
+/// Hands symbols that have no address yet back, to be materialized by another source: at once when a lookup waits for
+/// one of them, else at the next lookup.
 pub struct HandBack<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,
@@ -224,7 +224,7 @@ impl<P: Parts> Event<P> for HandBack<P> {
 }
 
 /// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that nobody waits
-/// for any more is made when somebody looks again.
+/// for any more is made at the next lookup.
 pub struct Begin<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,
@@ -255,11 +255,11 @@ impl<P: Parts> Event<P> for Begin<P> {
 /// The symbols that a unit is responsible for, without addresses.
 pub struct Duty<P: Parts>(pub Vec<Found<P>>);
 
-/// Asks what a unit is responsible for, and which of it somebody waits for.
+/// Asks what a unit is responsible for, and which of it a lookup waits for.
 pub struct Requested<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,
-    /// Only what somebody waits for.
+    /// Only what a lookup waits for.
     pub wanted_only: bool,
 }
 
@@ -323,7 +323,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Makes a unit that nobody has begun what it was before somebody looked.
+    /// Restores the state of a unit that was not begun.
     fn put_back(&mut self, unit: UnitId<P>, versions: Vec<Version<P>>, source: P::Source, lost: Vec<Symbol>) {
         let mut ports = Vec::new();
         for version in versions {

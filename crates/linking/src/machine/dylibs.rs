@@ -3,7 +3,7 @@
 //! **Closed dylibs.** A dylib that was closed leaves its name, for messages (`places.rs`). Link orders that
 //! have its id are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
 //!
-//! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so circles end.
+//! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so cycles end.
 //!
 //! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
 //! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
@@ -347,7 +347,7 @@ pub struct Initialized<P: Parts> {
     pub versions: Vec<Version<P>>,
     /// Whether they have; otherwise they are due again.
     pub done: bool,
-    /// The dylib, if it is all of it that was taken back: others may open it, if nobody else deinitialises it.
+    /// The dylib, if it is all of it that was taken back: others may open it, if no other thread deinitialises it.
     pub closed: Option<DylibId>,
     /// The thread whose plan it was.
     pub by: ThreadId,

@@ -1,6 +1,6 @@
 //! Emission: the memory of a unit is final, and it needs these.
 //!
-//! An emission that is refused is a failure of the unit, in the same step: no state is left in which lookups wait for nobody.
+//! An emission that is refused is a failure of the unit, in the same step: no state is left in which lookups wait forever.
 //!
 //! Dependences name symbols, and may name the version that was linked against: when another version has taken its name
 //! since, the code refers to memory that may go away, and the emission is refused.
@@ -58,7 +58,7 @@ impl<P: Parts> Event<P> for Emit<P> {
 }
 
 /// Hands a unit its code, gives all its symbols their addresses, and says that the memory is final; all of it in one step, or nothing
-/// if what the code was linked to is not there any more. So nobody has seen an address of a unit that has to be linked again.
+/// if what the code was linked to is not there any more. So no code has seen an address of a unit that has to be linked again.
 pub struct Complete<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,

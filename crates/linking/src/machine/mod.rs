@@ -38,12 +38,12 @@
 //! | `intake` | checks of names and identifiers from outside |
 //! | `undertaking` | work that the end of the session waits for |
 //! | `graph`, `forest` | the graph of waiting units |
-//! | `waits`, `circles` | cycles of waiting threads; cycles of waiting units |
+//! | `waits`, `cycles` | cycles of waiting threads; cycles of waiting units |
 //! | `check` | invariants |
 
 mod change;
 mod check;
-mod circles;
+mod cycles;
 mod define;
 mod duty;
 mod dylibs;
@@ -224,7 +224,7 @@ pub struct Effects<P: Parts> {
     /// Unreachable code, in the order in which it is to be freed.
     pub retired: Vec<P::Code>,
     /// Whether references to the retired code remain and must trap ([`Dependants::Tombstone`]).
-    pub entombs: bool,
+    pub marks_removed: bool,
     /// Ready code that refers to removed symbols: (user, removed symbol).
     pub orphaned: Vec<(Label, Label)>,
     /// Labels that had a definition before this step and have none after it.
@@ -263,7 +263,7 @@ impl<P: Parts> Default for Effects<P> {
             work: Vec::new(),
             dropped: Vec::new(),
             retired: Vec::new(),
-            entombs: false,
+            marks_removed: false,
             orphaned: Vec::new(),
             unnamed: Vec::new(),
             unheard: Vec::new(),
@@ -531,7 +531,7 @@ impl<P: Parts> Machine<P> {
                 }
             }
             // May answer lookups, and aliases wait for answers, hence the loop.
-            self.open_circles();
+            self.break_lookup_cycles();
             if self.todo.is_empty() {
                 break;
             }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | deny | the removal does not take place; the error names the users |
 //! | cascade | is removed too, and what uses that, and so on |
-//! | tombstone | stays, and is listed in the effects: whoever linked what is removed makes the references to it trap. Aliases go, too |
+//! | tombstone | stays, and is listed in the effects: the host makes references to the removed code trap. Aliases go, too |
 //! | keep | stays, and what it uses stays with it until nothing that has a name reaches it |
 //!
 //! Slots are not users: a slot that leads to something removed is armed again, and its next call asks the session.
@@ -34,8 +34,8 @@ pub enum Dependants {
     Deny,
     /// It is removed too.
     Cascade,
-    /// It stays, and what is removed goes: whoever calls that raises an error. The host leads the references there
-    /// ([`Host::entomb`](crate::Host::entomb)), and is told whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there for good: what
+    /// It stays, and the removed code goes: a call of it raises an error. The host leads the references there
+    /// ([`Host::mark_removed`](crate::Host::mark_removed)), and is told whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there for good: what
     /// is defined later under a name that was removed is found by those who are linked later.
     Tombstone,
     /// It stays, and what it uses with it.
@@ -305,7 +305,7 @@ impl<P: Parts> Machine<P> {
                 }
             }
             Dependants::Tombstone => {
-                self.effects.entombs = true;
+                self.effects.marks_removed = true;
                 for (user, version) in users {
                     if let (Some(user), Some(entry)) = (self.label_of(user), self.entries.get(version)) {
                         self.effects.orphaned.push((user, entry.label));
@@ -450,7 +450,7 @@ impl<P: Parts> Machine<P> {
         self.opened.remove(&id);
         self.trackers.remove(dylib.default_tracker);
         for (id, generator) in dylib.generators {
-            // Who waits for an answer continues as if the dylib were not there.
+            // Waiters for an answer continue as if the dylib were not there.
             self.drop_requests(id, &Ok(()));
             self.effects.garbage.push(Garbage::Generator(generator));
         }

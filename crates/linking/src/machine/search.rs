@@ -34,7 +34,7 @@ pub struct Lookup<P: Parts> {
     pub order: Vec<Link>,
     /// What; duplicates are merged.
     pub wants: Vec<Want>,
-    /// Who asks.
+    /// The origin of the lookup.
     pub kind: LookupKind,
     /// How far the symbols must have come.
     pub until: Until,
@@ -42,9 +42,9 @@ pub struct Lookup<P: Parts> {
     pub priority: Priority,
     /// Whom the answer goes to.
     pub ticket: P::Ticket,
-    /// Who does not continue without the answer, if that is something of the session's.
+    /// The doer that waits for the answer, if the session knows it.
     pub owner: Option<Doer>,
-    /// Who may continue in the answer, if that is not known.
+    /// The thread that may continue in the answer, if the doer is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
     /// Whether it belongs to what was begun before the session was stopped, or to its end. So does what has an owner.
     pub begun: bool,

@@ -19,7 +19,7 @@ use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{Label, Symbol};
 
 impl<P: Parts> Machine<P> {
-    /// Starts the unit of `version`, when nobody has.
+    /// Starts the unit of `version`, unless it has started.
     pub(super) fn start(&mut self, version: Version<P>, priority: Priority) {
         let Some(entry) = self.entries.get(version) else { return };
         // A unit starts with all its symbols, so the symbol says it, and the unit need not be looked at.
@@ -269,7 +269,7 @@ impl<P: Parts> Machine<P> {
         entries.into_iter().find(|entry| entry.unit == unit).map(|entry| entry.label.symbol)
     }
 
-    /// Gives the symbols of a failed unit back to a source, as if nobody had looked them up, if the cause `passes` and all of them have
+    /// Gives the symbols of a failed unit back to a source, as if they had never been looked up, if the cause `passes` and all of them have
     /// failed. One that stands for initialisers keeps its source otherwise, for the next opening.
     pub(super) fn promise_again(&mut self, unit: UnitId<P>, again: Source<P>, passes: bool) {
         let initializer = self.initializer_of(unit);

@@ -1,6 +1,6 @@
 //! Waits that could never end: who does what, and who waits for it.
 //!
-//! A *doer* is whoever brings something about: a unit that is being materialized, a generator that was asked, or a thread that opens or closes
+//! A *doer* is an actor that the tables know: a unit that is being materialized, a generator that was asked, or a thread that opens or closes
 //! dylibs. While a thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them continues until
 //! that is answered. The waits of a lookup are known in turn:
 //!
@@ -14,15 +14,15 @@
 //!
 //! A thread whose lookup needs a doer that the thread itself is in the middle of waits for itself, through whatever other
 //! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
-//! others do closes the circle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
+//! others do closes the cycle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
 //! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
 //! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may continue in
-//! the answer, but need not, so they make no circle.
+//! the answer, but need not, so they make no cycle.
 //!
 //! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
 //! which somebody comes to wait for more.
 //!
-//! Not seen here: circles in which no thread waits, only lookups with continuations (`circles.rs`). Not seen: a responsibility that a task gave away, or
+//! Not seen here: cycles in which no thread waits, only lookups with continuations (`cycles.rs`). Not seen: a responsibility that a task gave away, or
 //! split off, counts as the task's for as long as it runs, or not at all. Where all threads
 //! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
@@ -144,7 +144,7 @@ impl<P: Parts> Event<P> for Block<P> {
 
 /// A doer does not continue without the answer of a lookup from now on.
 pub struct Await<P: Parts> {
-    /// Who awaits it.
+    /// The doer that awaits it.
     pub doer: Doer,
     /// The lookup.
     pub query: QueryId<P>,
@@ -290,10 +290,10 @@ impl<P: Parts> Machine<P> {
         self.effects.waits_changed = true;
         self.blocked
             .retain(|blocked| !matches!(blocked.on, On::Lookup(query) if !self.queries.contains(query)));
-        // An answer breaks the circles through it: those that are looked at later are free of them. Who came last is told
+        // An answer breaks the cycles through it: those that are looked at later are free of them. The last one is told
         // first: it may lie on top of others that cannot continue before it does.
         for at in (0..self.blocked.len()).rev() {
-            // Who waits for another thread has been told when he came, or continues when the lookup of another one is answered.
+            // A waiter for another thread was told on entry, or continues when the lookup of another one is answered.
             let Some(&Blocked { on: On::Lookup(query), .. }) = self.blocked.get(at) else { continue };
             let needed = self.needed_by(On::Lookup(query), Certainty::Known);
             let doers = self.blocked.get(at).into_iter().flat_map(|blocked| &blocked.doers);

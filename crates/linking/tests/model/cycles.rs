@@ -1,4 +1,4 @@
-//! Threads that wait in the middle of tasks: circles are errors whoever runs the tasks, and what is no circle does not become
+//! Threads that wait in the middle of tasks: cycles are errors whoever runs the tasks, and what is no cycle does not become
 //! one by the order in which tasks run on top of each other.
 
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ fn dispatchers() -> Vec<(String, Arc<dyn Dispatcher>)> {
     all
 }
 
-/// A unit whose task waits for `needs`, one after the other, and does without what it cannot have because of a circle.
+/// A unit whose task waits for `needs`, one after the other, and does without what it cannot have because of a cycle.
 fn waits(
     main: &Dylib<Words>,
     symbol: Symbol,
@@ -77,14 +77,14 @@ fn who_waits_for_himself_is_told_and_everything_else_goes_on() {
         let found = main.lookup([c, b, a]).wait();
         assert!(found.is_ok(), "{name}: {found:?}");
         let told = cycles.lock().expect("cycles").len();
-        assert_eq!(told, 1, "{name}: one of them breaks the circle");
+        assert_eq!(told, 1, "{name}: one of them breaks the cycle");
         session.check().expect("invariants");
         session.end(|_| {});
     }
 }
 
 #[test]
-fn tasks_that_wait_for_each_other_in_no_circle_are_not_told_of_one() {
+fn tasks_that_wait_for_each_other_in_no_cycle_are_not_told_of_one() {
     for (name, dispatcher) in dispatchers() {
         let (session, main) = with(dispatcher);
         let cycles = Arc::default();
@@ -117,7 +117,7 @@ fn tasks_that_wait_for_each_other_in_no_circle_are_not_told_of_one() {
 }
 
 #[test]
-fn a_circle_that_others_close_ends_the_wait() {
+fn a_cycle_that_others_close_ends_the_wait() {
     for (name, dispatcher) in dispatchers() {
         for closed_by_emission in [true, false] {
             let (session, main) = with(dispatcher.clone());

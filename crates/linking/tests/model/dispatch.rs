@@ -77,8 +77,8 @@ fn t02_a_pool_that_is_shut_down_drops_tasks() {
 #[test]
 fn urgent_tasks_run_first() {
     let pool = Pool::new(1);
-    let (go, gate) = mpsc::channel::<()>();
-    pool.dispatch(Task::new(Priority::Normal, move || assert!(gate.recv().is_ok())));
+    let (go, hold) = mpsc::channel::<()>();
+    pool.dispatch(Task::new(Priority::Normal, move || assert!(hold.recv().is_ok())));
     let order = Arc::new(Mutex::new(Vec::new()));
     for priority in [Priority::Idle, Priority::Normal, Priority::Blocking, Priority::Idle] {
         let order = Arc::clone(&order);
@@ -381,10 +381,10 @@ fn a_storm_of_everything() {
 #[test]
 fn a_producer_is_held_back_by_the_limit() {
     let pool = Pool::with(PoolOptions { threads: 1, limit: Some(8), ..PoolOptions::default() });
-    let (go, gate) = mpsc::channel::<()>();
+    let (go, hold) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel::<()>();
     pool.dispatch(Task::new(Priority::Blocking, move || {
-        assert!(begin.send(()).is_ok() && gate.recv().is_ok());
+        assert!(begin.send(()).is_ok() && hold.recv().is_ok());
     }));
     begun.recv().expect("the worker has it");
     let ran = Arc::new(AtomicUsize::new(0));

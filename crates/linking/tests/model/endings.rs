@@ -250,7 +250,7 @@ fn what_a_generator_does_elsewhere_belongs_to_who_asks() {
 #[test]
 fn an_initialiser_that_needs_the_task_that_opens_is_told_so() {
     for (is_made, comes_late) in [(false, false), (false, true), (true, false), (true, true)] {
-        let (by_task, by_thread) = in_time(move || opens_in_a_circle(is_made, comes_late));
+        let (by_task, by_thread) = in_time(move || opens_in_a_cycle(is_made, comes_late));
         let told = [&by_task, &by_thread].map(|opened| match opened {
             Ok(()) => false,
             Err(Error::Failed(failure)) => failure.root().to_string().starts_with("needed while"),
@@ -262,7 +262,7 @@ fn an_initialiser_that_needs_the_task_that_opens_is_told_so() {
 }
 
 /// The outcomes of the task's opening and of the other thread's.
-fn opens_in_a_circle(is_made: bool, comes_late: bool) -> (Result<(), Error>, Result<(), Error>) {
+fn opens_in_a_cycle(is_made: bool, comes_late: bool) -> (Result<(), Error>, Result<(), Error>) {
     let (session, main) = in_place();
     let library = session.create_dylib("library").expect("a dylib");
     library.add_links(vec![main.exported()]).expect("open");

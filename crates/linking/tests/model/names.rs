@@ -43,7 +43,7 @@ fn a_million_fresh_names_leave_nothing() {
     session.check().expect("invariants");
 }
 
-/// Whatever is in the tables holds the names that it needs, and lets go of them.
+/// Entries of the tables hold the names that they need, and release them.
 #[test]
 fn names_live_as_long_as_what_they_name() {
     let (session, main) = in_place();

@@ -70,7 +70,7 @@ fn ask(session: &Session<Words>, main: &Dylib<Words>, symbol: Symbol) -> mpsc::R
         Priority::Normal,
         move |answer| {
             let address = answer.ok().and_then(|found| found.first()?.address);
-            // Who has stopped waiting hears nothing.
+            // A thread that stopped waiting hears nothing.
             let _ = send.send(address.unwrap_or_default());
         },
     );
@@ -123,7 +123,7 @@ fn a_lookup_that_nobody_awaits_yet_holds_nothing_up() {
     let base = session.intern("base");
     let later = duty.lookup([session.intern("top")], Until::Ready).expect("in force");
     let_them_wait();
-    // It does without: `top` is no part of a circle.
+    // It does without: `top` is no part of a cycle.
     duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
     assert_eq!(answer.recv_timeout(NEVER), Ok(2));
     assert_eq!(later.wait_one().expect("ready").address, Some(2));

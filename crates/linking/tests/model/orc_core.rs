@@ -220,12 +220,12 @@ fn c14_chains_of_aliases_end() {
 }
 
 #[test]
-fn c14_aliases_in_a_circle_are_an_error() {
+fn c14_aliases_in_a_cycle_are_an_error() {
     let (session, main) = in_place();
     let symbols: Vec<_> = (0..5).map(|i| session.intern(&i.to_string())).collect();
     for size in 1..=5 {
-        let circle = (0..size).map(|i| alias(symbols[i], E, main.all(), symbols[(i + 1) % size]));
-        main.alias(circle).expect("defined");
+        let cycle = (0..size).map(|i| alias(symbols[i], E, main.all(), symbols[(i + 1) % size]));
+        main.alias(cycle).expect("defined");
         for symbol in &symbols[..size] {
             let failure = failure(main.lookup([*symbol]).wait());
             assert!(

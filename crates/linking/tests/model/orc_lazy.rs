@@ -445,7 +445,7 @@ fn who_opens_what_is_being_deinitialised_waits_for_it() {
 }
 
 #[test]
-fn threads_that_open_in_a_circle_are_told_so() {
+fn threads_that_open_in_a_cycle_are_told_so() {
     let (session, a) = in_place();
     let b = session.create_dylib("b").expect("a dylib");
     initialised(&session, &a, "init.a");

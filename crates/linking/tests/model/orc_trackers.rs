@@ -250,7 +250,7 @@ fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
     type Told = Arc<Mutex<Vec<&'static str>>>;
     struct Telling(Told);
     impl Host<Words> for Telling {
-        fn entomb(&self, _: &Owned) {
+        fn mark_removed(&self, _: &Owned) {
             self.0.lock().expect("told").push("entombed");
         }
         fn retire(&self, code: Vec<Owned>) {
@@ -347,7 +347,7 @@ fn r10_keep_takes_the_name_and_keeps_the_code_for_its_users() {
 }
 
 #[test]
-fn r10_kept_code_in_a_circle_goes_together() {
+fn r10_kept_code_in_a_cycle_goes_together() {
     let (session, main) = in_place();
     let (foo, bar) = (session.intern("foo"), session.intern("bar"));
     let freed = Arc::new(AtomicUsize::new(0));
@@ -505,7 +505,7 @@ fn what_was_begun_before_the_end_is_finished() {
     let mut ended = 0;
     session.end(|_| {
         ended += 1;
-        // Who ends the session looks up what it needs for that; others do not.
+        // The thread that ends the session may still look up symbols; others may not.
         let other = std::thread::scope(|scope| scope.spawn(|| main.lookup([late]).wait()).join());
         assert!(matches!(other.expect("no panic"), Err(Error::SessionEnded)));
         assert_eq!(main.lookup([late]).wait_one().expect("found").address, Some(7));
@@ -664,7 +664,7 @@ fn a_failure_for_now_is_told_to_those_who_wait_and_to_no_others() {
     session.check().expect("invariants");
 }
 
-/// Who waits for `lib` when it fails for now: `app`, whose code is final, `late`, which is being made, and an alias of each.
+/// The waiters for `lib` when it fails for now: `app`, whose code is final, `late`, which is being made, and an alias of each.
 #[test]
 fn a_failure_for_now_is_none_for_ever_for_what_needs_it() {
     let (session, main) = in_place();

@@ -39,8 +39,8 @@ fn order(count: u64, weight: u32, priority: Priority, urgent: bool) -> Vec<(char
     for (&symbol, number) in symbols.iter().zip(0..) {
         main.define(in_parts(symbol, number, weight, &log)).expect("defined");
     }
-    let (go, gate) = mpsc::channel::<()>();
-    pool.dispatch(Task::new(Priority::Blocking, move || assert!(gate.recv().is_ok())));
+    let (go, hold) = mpsc::channel::<()>();
+    pool.dispatch(Task::new(Priority::Blocking, move || assert!(hold.recv().is_ok())));
     let (wants, kind) = (required(symbols), LookupKind::Static);
     let lookup = session.lookup_with(vec![main.all()], wants, Until::Ready, kind, priority);
     if urgent {

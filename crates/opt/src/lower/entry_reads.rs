@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A vector in an immutable struct may be undefined, and each read of the field asks. So nothing shows in front of a loop that the vector is
-//! there, and its header would be read again behind the question in each round. Where that is reached, the field has a value and `%d` is it;
+//! there, and its header would be read again behind the question in each iteration. Where that is reached, the field has a value and `%d` is it;
 //! in front of the loop `%d` is an array in any case, if only another one.
 //!
 //! **E1.** Only addresses of loads from headers are replaced: these run where the reference is not null, because they would fail else.

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! This is what a dynamic operator leaves behind once `union-split` has tested for the usual types: the ways of these make numbers, the
-//! way of the call an object, and the next operator asks for the type again. So a sum that goes round in a loop, a condition, and a value between two operators have no box
+//! way of the call an object, and the next operator asks for the type again. So a sum that a loop carries, a condition, and a value between two operators have no box
 //! as long as the types are the usual ones; any other value goes through the same code as the object that it is.
 //!
 //! **Web.** φs that are operands of each other have one form, so values pass from one to the other by moves. Its *members* are the types of the numbers among the operands, at most

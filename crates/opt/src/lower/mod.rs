@@ -20,7 +20,7 @@
 //!
 //! **Asserted types are tested**: a row may declare a narrower result type than its operation has, and an operand of an `invoke` may
 //! have a wider type than the parameter. No test is emitted if operand types or dominating tests prove the assertion
-//! (`crate::claims`).
+//! (`crate::asserted`).
 //!
 //! **Safepoints.** One at every loop header (the target of a retreating edge, so every cycle has one) and one at the entry of
 //! every function that calls compiled code, so that recursion has one. A function without loops and calls has none.
@@ -86,7 +86,7 @@ pub use call::is_julia_function;
 pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
-use crate::claims::Tests;
+use crate::asserted::Tests;
 use crate::options::OptLevel;
 use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};

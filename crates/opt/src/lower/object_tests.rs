@@ -158,8 +158,8 @@ fn a_call_by_dispatch_and_the_entry_that_it_reaches() {
     assert!(shown.contains("brolga_tuple(") && shown.contains("alloc(Float64)"), "{shown}");
 }
 
-/// A loop whose value goes round as a number from one way and as an object from the other, with these rows behind it.
-fn round(behind: &str) -> String {
+/// A loop that carries its value as a number from one way and as an object from the other, with these rows behind it.
+fn iteration(behind: &str) -> String {
     text_of(&format!(
         "function f(x::Any, g::Any)::Any
 1 ─      goto #2
@@ -183,7 +183,7 @@ end
 
 #[test]
 fn a_number_on_one_way_into_a_phi_has_no_box_there() {
-    let shown = round("$(Expr(:code_coverage_effect))");
+    let shown = iteration("$(Expr(:code_coverage_effect))");
     // One box for the call, and one for the result.
     assert_eq!(shown.matches("alloc(Float64)").count(), 2, "{shown}");
     assert!(shown.contains("::f64") && shown.contains("eq_int("), "{shown}");
@@ -194,7 +194,7 @@ fn a_number_on_one_way_into_a_phi_has_no_box_there() {
 
 #[test]
 fn a_phi_that_others_want_as_an_object_is_one() {
-    let twice = round(
+    let twice = iteration(
         "Base.donotdelete(%6)::Nothing\n│   Base.donotdelete(%6)::Nothing\n│   Base.donotdelete(%6)::Nothing",
     );
     assert_eq!(twice.matches("alloc(Float64)").count(), 1, "{twice}");

@@ -13,7 +13,7 @@
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Options, Reported, Step};
-use crate::claims::Tests;
+use crate::asserted::Tests;
 use crate::loop_note::low_note;
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::constant::Address;

@@ -1,4 +1,4 @@
-//! Objects that nobody outside of the function can see become values: no allocation, no stores, no loads.
+//! Objects that do not escape the function become values: no allocation, no stores, no loads.
 //!
 //! ```text
 //! %1 = new(RefValue{Int64}, 0)                      s' = φ (entry => 0, b => s'')
@@ -17,7 +17,7 @@
 //! put into a tuple, compared. Where a φ takes a node, the node must not be used afterwards under its own name, so that each
 //! object has one name at a time (invariant I1); liveness answers that.
 //!
-//! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If nobody reads the object here,
+//! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If the object is not read here,
 //! and the call returns, its result is not used and all that it changes are such objects, then the call goes with them:
 //!
 //! ```text
@@ -29,14 +29,14 @@
 //! **Undefined fields.** A pointer field without a value throws when it is read. `defined` computes where a field surely has one; a
 //! group with a read elsewhere stays. `isdefined` becomes a variable of its own.
 //!
-//! **Handlers.** What a handler sees has come through no edge that carries values. Objects made or used in a block that can be
+//! **Handlers.** Values that a handler sees came through no edge that carries values. Objects made or used in a block that can be
 //! reached from a handler stay.
 //!
-//! Phases of a round: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block keeps what its variables hold; a read
+//! Phases of an iteration: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block keeps what its variables hold; a read
 //! that finds nothing reads a φ at the head of its block; the edges of all φ are found by `ssa_repair`. A value that is an
-//! object itself may be free when the object that held it is gone, which is what further rounds are for.
+//! object itself may be free when the object that held it is gone, which is what further iterations are for.
 //!
-//! Cost: linear in instructions for each of `MAX_ROUNDS` rounds, plus, for each variable that is read, the blocks between its
+//! Cost: linear in instructions for each of `MAX_ITERATIONS` iterations, plus, for each variable that is read, the blocks between its
 //! writes and its reads; `MAX_FIELDS` and `MAX_VARIABLES` bound these. Needs the graph; breaks the uses. Not done: arrays and
 //! `Memory` that are read; objects that get out on some paths only; a φ with something beside objects (`Union{Nothing, T}`).
 
@@ -59,14 +59,14 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// Objects that hold objects that hold objects: each level needs a round. Deeper nests are rare, and the next run of the pass
+/// Objects that hold objects that hold objects: each level needs an iteration. Deeper nests are rare, and the next run of the pass
 /// continues.
-const MAX_ROUNDS: usize = 4;
+const MAX_ITERATIONS: usize = 4;
 
 /// An object with more fields stays: each that is read costs φ.
 const MAX_FIELDS: usize = 32;
 
-/// Fields of nodes that may become variables in one round: each may put a φ into every block between its writes and reads.
+/// Fields of nodes that may become variables in one iteration: each may put a φ into every block between its writes and reads.
 const MAX_VARIABLES: usize = 512;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -81,7 +81,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if !objects && !memories {
         return Changed::No;
     }
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..MAX_ITERATIONS {
         let before = cx.rewrites();
         if objects {
             let mut nodes = nodes::find(func, cx);

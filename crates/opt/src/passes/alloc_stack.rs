@@ -17,7 +17,7 @@
 //! C keeps is kept alive by the program, or its address is worth nothing; the object on the stack is there as long as `gc_preserve` can hold.
 //! A name that is stored, returned, thrown or passed otherwise lets the object out.
 //!
-//! **Rounds of a loop.** One place serves all objects of an `alloc`. That is right if no name of the one before is needed when the next is made,
+//! **Iterations of a loop.** One place serves all objects of an `alloc`. That is right if no name of the one before is needed when the next is made,
 //! which liveness answers. Only a φ can carry a name there: everything else is dominated by the `alloc`. A value that a handler needs is needed throughout
 //! its region, so no φ among the names may be needed at the head of one.
 //!

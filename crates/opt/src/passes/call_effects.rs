@@ -8,7 +8,7 @@
 //!
 //! The summaries come from the module ([`summary`](crate::summary)); a callee without one may do anything. Callees that are the
 //! same method for the same types become one, so that their calls compare equal. Neither changes what the function means or
-//! how it prints, so no fuel is spent. Who relies on a summary depends on the callee's body like one who copied it, which the report
+//! how it prints, so no fuel is spent. A caller that relies on a summary depends on the callee's body as if it had copied it, which the report
 //! says.
 //!
 //! Cost: one look-up for each callee and a visit to each instruction. Breaks nothing.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Which blocks these are says `likely.rs`. Of two ways that are both taken, code generation lets the likelier one follow
-//! without a jump; it reads the odds by itself.
+//! without a jump; it reads the branch weights by itself.
 //!
 //! It runs last: passes that look for cold blocks ask for the ways that lead there. A mark is a hint, and changes nothing that can
 //! be seen but the time.

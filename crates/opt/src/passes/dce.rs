@@ -1,4 +1,4 @@
-//! Removes instructions whose results nobody needs.
+//! Removes instructions whose results are not used.
 //!
 //! ```text
 //! %2 = add_int(%1, 1)     no use              ==>
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Everything is dead until proved needed. Instructions with effects are needed, and so are the operands of needed ones;
-//! `effects(inst).is_removable()` decides. Circles of φ that only feed themselves are therefore removed as well.
+//! `effects(inst).is_removable()` decides. Cycles of φ that only feed themselves are therefore removed as well.
 //!
-//! A ϒ is needed when a φᶜ that names it is: its effect is seen by nobody else.
+//! A ϒ is needed when a φᶜ that names it is: it has no other effect.
 //!
-//! Instructions go one after the other, users first, each for one unit of fuel; what is left then are circles, which go together.
+//! Instructions go one after the other, users first, each for one unit of fuel; what is left then are cycles, which go together.
 //!
 //! Cost: one visit to each instruction and operand. Breaks the uses; blocks and edges stay. Not done: stores
 //! (`dse`); branches that decide nothing.
@@ -54,8 +54,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         func.remove_inst(inst);
     }
-    // The rest use each other in circles: some alone would leave uses of nothing.
-    if left > 0 && cx.spend("removed circles") {
+    // The rest use each other in cycles: some alone would leave uses of nothing.
+    if left > 0 && cx.spend("removed cycles") {
         for inst in dead {
             if func.inst_block(inst).is_some() {
                 func.remove_inst(inst);

@@ -1,4 +1,4 @@
-//! Removes stores that nobody reads.
+//! Removes stores that are never read.
 //!
 //! ```text
 //!    store(p, x)     overwritten below       ==>
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Phase 1. An *own* object is a slot or new memory whose address stays in the function (`crate::alias`). If nothing in the function reads
-//! an own object, nothing that writes it is needed. Removing a copy may leave its source unread, so this runs [`MAX_ROUNDS`] times.
+//! an own object, nothing that writes it is needed. Removing a copy may leave its source unread, so this runs [`MAX_ITERATIONS`] times.
 //!
 //! Phase 2. Blocks are walked from their ends, successors first, with two facts about what comes later:
 //!
@@ -46,8 +46,8 @@ pub(crate) const PASS: Pass = Pass {
 /// Places that are known to be overwritten. Initialising an object stores to fewer in a row.
 const MAX_PLACES: usize = 16;
 
-/// Copies of copies of memory go one step a round.
-const MAX_ROUNDS: usize = 3;
+/// Copies of copies of memory go one step an iteration.
+const MAX_ITERATIONS: usize = 3;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let rpo = cx.facts.rpo();
@@ -57,7 +57,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let aliases = Aliases::of(func, cx.types(), rpo);
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..MAX_ITERATIONS {
         if !drop_unread_objects(func, cx, &aliases) {
             break;
         }
@@ -209,7 +209,7 @@ impl Later {
         }
         let made: SmallVec<[Value; 2]> = func.results(inst).collect();
         if !made.is_empty() {
-            // Further up the value is that of another round.
+            // Further up the value is that of another iteration.
             self.overwritten.retain(|at| !at.parts().any(|v| made.contains(&v)));
         }
     }

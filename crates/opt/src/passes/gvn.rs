@@ -26,7 +26,7 @@
 //!
 //! Cost: one look-up for each instruction; for each load at most [`memory::MAX_WAYS`] ways in and [`memory::MAX_ACCESSES`] accesses.
 //! Needs the dominator tree; breaks the graph only where a way in got a block. Not done: addresses that change at a φ (what
-//! was loaded for `i + 1` in the last round); values of another type or size; congruence of φ around loops.
+//! was loaded for `i + 1` in the last iteration); values of another type or size; congruence of φ around loops.
 
 mod access;
 mod memory;

@@ -130,7 +130,7 @@ impl Choice {
         let end = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
         let &[yes, no] = func.inst_blocks(end) else { return None };
         // A branch that nearly always goes one way is predicted, and then costs less than what is computed in vain.
-        if yes == no || func.odds(end).is_some_and(|odds| odds.is_biased(MAX_BIAS)) {
+        if yes == no || func.branch_weights(end).is_some_and(|weights| weights.is_biased(MAX_BIAS)) {
             return None;
         }
         let side = |b: Block| join_of_side(func, graph, b).map(|join| (b, join));

@@ -14,12 +14,12 @@
 //! |---|---|
 //! | a latch that only computes joins the block with the test in front of it | what it computes may be computed in vain |
 //! | a test of the counter for equality, made before the step, looks at the value after it | the step is made in front of the test |
-//! | counters that differ by a constant in every round are one counter and sums | `indvars/shift.rs` |
+//! | counters that differ by a constant in every iteration are one counter and sums | `indvars/shift.rs` |
 //! | a test for order, made before the step, gets a counter that is one step behind; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
 //! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
 //!
 //! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
-//! number of rounds is; if the loop is left when the counter is equal to a bound; or if it counts by one up or down to a bound
+//! number of iterations is; if the loop is left when the counter is equal to a bound; or if it counts by one up or down to a bound
 //! that the start is known not to be beyond, because it then meets the bound exactly. With a bound at the end of the range of the type
 //! the last two may never be left, and then nothing behind them is executed either.
 //!
@@ -60,7 +60,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
-    let (mut shapes, mut counted_anew) = (Vec::new(), false);
+    let (mut shapes, mut recounted) = (Vec::new(), false);
     for l in loops.iter() {
         let Some(mut shape) = Shape::of(cfg, loops, l) else { continue };
         if let Some(before) = joined_to(func, cx.types(), cfg, loops, &undefined, &shape) {
@@ -74,18 +74,18 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 return cx.changed();
             }
             shift::merge(func, cx.types(), cx.context(), &shape, &other);
-            counted_anew = true;
+            recounted = true;
         }
         if let Some(found) = shift::find(func, loops, &shape, &undefined) {
             if !cx.spend("shifted counters") {
                 return cx.changed();
             }
             shift::apply(func, cx.types(), cx.context(), &shape, &found);
-            counted_anew = true;
+            recounted = true;
         }
         shapes.push(shape);
     }
-    let own = counted_anew.then(|| Uses::compute(func));
+    let own = recounted.then(|| Uses::compute(func));
     let uses = own.as_ref().unwrap_or(uses);
     for shape in shapes {
         let l = shape.l;
@@ -227,7 +227,7 @@ impl LastValues<'_> {
     /// Replaces what is used behind the loop. False if there was no fuel left.
     fn replace(&self, func: &mut Func, cx: &mut PassCx<'_>, undefined: &MaybeUndefined) -> bool {
         let Counted { shape, test } = self.counted;
-        let rounds = self.counted.rounds(func);
+        let iterations = self.counted.iterations(func);
         let all: Vec<_> = recurrences(func, self.loops, &shape).collect();
         for recurrence in all {
             if undefined.has(func, recurrence.start) || undefined.has(func, test.bound) {
@@ -239,8 +239,8 @@ impl LastValues<'_> {
                     continue;
                 }
                 let step = recurrence.const_step(func);
-                let (from, steps) = match (rounds, step, self.met()) {
-                    (Some(rounds), Some(_), _) => (recurrence.start, i128::from(rounds) - steps_back),
+                let (from, steps) = match (iterations, step, self.met()) {
+                    (Some(iterations), Some(_), _) => (recurrence.start, i128::from(iterations) - steps_back),
                     (None, Some(_), Some(beyond)) if recurrence.value == test.counter.value => {
                         (test.bound, beyond - steps_back)
                     }

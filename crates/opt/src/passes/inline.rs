@@ -5,7 +5,7 @@
 //! ```
 //!
 //! **Which.** An `invoke` whose method has a body in the module, if that body costs at most the threshold of Julia's model
-//! (`inline/cost.rs`; a fifth of it where the call is hardly ever reached by the odds of branches), has no handlers of its own, and takes exactly what the call gives. A body that costs too much may be cheap for the
+//! (`inline/cost.rs`; a fifth of it where the call is hardly ever reached by the branch weights), has no handlers of its own, and takes exactly what the call gives. A body that costs too much may be cheap for the
 //! constants of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
@@ -16,17 +16,17 @@
 //! | `noinline` | stays where it is: it is not copied, and not specialised for constants |
 //! | `inline` | comes in whatever it costs and however rarely the call is reached; all other rules here hold for it |
 //!
-//! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
+//! **How far.** Calls that come in with a body are looked at again in the next iteration, `MAX_DEPTH` iterations deep. A function is never
 //! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. The growth
 //! in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
 //!
-//! Bodies are taken as the module has them. Who optimises a module callees first ([`bottom_up`](crate::callgraph)) gets
+//! Bodies are taken as the module has them. Optimising a module callees first ([`bottom_up`](crate::callgraph)) gives
 //! optimised bodies, and each is then small and looked at once.
 //!
-//! Phases of a round. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep
+//! Phases of an iteration. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep
 //! for the results of calls and for φ that name a block whose end has moved.
 //!
-//! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: cold places inside of what has just
+//! Cost: linear in what is added plus the function, for each iteration. Breaks every fact. Not done: cold places inside of what has just
 //! come in.
 
 pub(crate) mod copy;
@@ -43,7 +43,7 @@ use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
-use brolga_ir::odds::Inlining;
+use brolga_ir::hints::Inlining;
 use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -115,7 +115,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let size: usize = func.blocks().map(|b| func.block_insts(b).count()).sum();
     let cfg = Cfg::compute(func);
     let mut inliner = Inliner {
-        cold: ColdBlocks::by_odds(func, &cfg, &Rpo::compute(&cfg)),
+        cold: ColdBlocks::by_weights(func, &cfg, &Rpo::compute(&cfg)),
         links: Vec::new(),
         specials: Specials::default(),
         bodies: FxHashMap::default(),
@@ -126,7 +126,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let link = own_id(cx.module, func).map(|id| inliner.link(id, None));
     let mut calls: Vec<Call> = calls.into_iter().map(|inst| Call { inst, link }).collect();
     for _ in 0..MAX_DEPTH {
-        calls = inliner.round(func, cx, &calls);
+        calls = inliner.iteration(func, cx, &calls);
         if calls.is_empty() {
             break;
         }
@@ -155,7 +155,7 @@ impl Inliner {
     }
 
     /// Inlines what it can of `calls` and gives the calls that came in.
-    fn round(&mut self, func: &mut Func, cx: &mut PassCx<'_>, calls: &[Call]) -> Vec<Call> {
+    fn iteration(&mut self, func: &mut Func, cx: &mut PassCx<'_>, calls: &[Call]) -> Vec<Call> {
         let mut new_calls = Vec::new();
         let mut results = Replacements::default();
         let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();

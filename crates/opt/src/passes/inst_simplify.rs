@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Blocks are visited in reverse postorder, so operands are simplified before what uses them; only a φ of a loop is met before
-//! its operands, and for its sake there is a second round if they changed. Every rule is tried on an
+//! its operands, and for its sake there is a second iteration if they changed. Every rule is tried on an
 //! instruction again after one has applied, at most `MAX_STEPS` times.
 //!
 //! Nothing is inserted, so the function never grows. An operand that loses its last use stays, for `dce`.
@@ -16,7 +16,7 @@
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::refit::claim;
+use crate::refit::assert_type;
 use crate::replace::Replacements;
 use crate::rules::{Rewrite, Site, simplify};
 use brolga_ir::{Const, Func, Inst, Level, Op, Type};
@@ -30,16 +30,16 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// The first round sees all operands but those that come to a φ from behind; the second sees those.
-const MAX_ROUNDS: usize = 2;
+/// The first iteration sees all operands but those that come to a φ from behind; the second sees those.
+const MAX_ITERATIONS: usize = 2;
 
 /// Rules get simpler with every step, so they end on their own; chains longer than this do not occur.
 const MAX_STEPS: usize = 8;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..MAX_ITERATIONS {
         let mut values = Replacements::default();
-        let done = round(func, cx, &mut values);
+        let done = iteration(func, cx, &mut values);
         // Instructions that were met after their operands have new ones already, so this finds the operands that come from behind.
         let from_behind = values.apply(func, cx.context());
         if done == Fuel::Empty || !from_behind {
@@ -56,7 +56,7 @@ enum Fuel {
     Empty,
 }
 
-fn round(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) -> Fuel {
+fn iteration(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) -> Fuel {
     let facts = cx.facts;
     for &block in facts.rpo().blocks() {
         let mut next = func.first_inst(block);
@@ -79,7 +79,7 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
         let Some((family, rewrite)) = simplify(&mut site) else { break };
         let rewrite = match rewrite {
             Rewrite::Value(value) if !cx.types().is_subtype(func.ty(value), ty) => {
-                // A result may be claimed to be narrower than what the operation gives. The claim stays.
+                // A result may be asserted to be narrower than what the operation gives. The assertion stays.
                 if func.level == Level::Low {
                     break;
                 }
@@ -92,7 +92,7 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
         }
         let found: [Option<_>; 2] = match rewrite {
             Rewrite::Op(Op::Pi, args) => {
-                let (op, args) = claim(func, cx.types(), args[0], ty);
+                let (op, args) = assert_type(func, cx.types(), args[0], ty);
                 func.set_inst_blocks(inst, &[]);
                 func.set_op(inst, op, &args);
                 continue;

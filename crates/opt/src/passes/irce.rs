@@ -1,29 +1,29 @@
 //! Takes range checks out of loops that count (inductive range check elimination).
 //!
 //! ```text
-//! p: …                                    p: %m = min(n, len - a)     the rounds that every check lets pass
+//! p: …                                    p: %m = min(n, len - a)     the iterations that every check lets pass
 //! h: %i = φ (p => s, l => %n)             h': as h … l', without the checks, while %n < %m
-//!    %x = add_int(%i, a)           ==>       then, if any round is left:
+//!    %x = add_int(%i, a)           ==>       then, if any iteration is left:
 //!    goto t if not ult_int(%x, len)       h:  as before, with the checks
 //!    …
 //! l: goto h if slt_int(%n, n) …           t: the check fails
 //! ```
 //!
 //! A check is a branch out of the loop by a comparison of the counter plus a constant with a value that does not change.
-//! Nothing is hoisted: a check that would fail fails in the same round as before, after the same effects, because the rounds from
+//! Nothing is hoisted: a check that would fail fails in the same iteration as before, after the same effects, because the iterations from
 //! the first one that might fail belong to the rest. The head of `loop_copy` says why the order is kept.
 //!
 //! | check passes while | holds in the main loop because |
 //! |---|---|
-//! | `i + a <u len` | `-a <= s <= i`, and `i < len - a`; if `len` is so large that it is negative when read as signed, or `len - a` goes round, then either no round is less or the check holds anyway |
-//! | `i + a <s len` | `i < len - a`, which is known not to have gone round, nor has `s + a` |
-//! | `i + t + a <u len`, `t` a sum of other values | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not go round before it is `len` |
+//! | `i + a <u len` | `-a <= s <= i`, and `i < len - a`; if `len` is so large that it is negative when read as signed, or `len - a` wraps, then either no iteration is less or the check holds anyway |
+//! | `i + a <s len` | `i < len - a`, which is known not to have wrapped, nor has `s + a` |
+//! | `i + t + a <u len`, `t` a sum of other values | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not wrap before it is `len` |
 //! | `k <=s i + a` | `k - a <= s <= i`, constants |
 //!
-//! Checks with one `len` and one `t` are asked for together: the first round by the least and the greatest `a`, all others by the greatest.
+//! Checks with one `len` and one `t` are tested together: the first iteration by the least and the greatest `a`, all others by the greatest.
 //!
 //! The value `s` is constant or is tested before the main loop. With `len` the bound itself and a start that
-//! is known, checks hold in every round: then no copy is made and they are removed where they stand.
+//! is known, checks hold in every iteration: then no copy is made and they are removed where they stand.
 //!
 //! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, [`COPIED_FOR_CHECK`] more for each check, at most
 //! [`MAX_GROWTH`] in a function. Breaks
@@ -60,7 +60,7 @@ const COPIED_FOR_CHECK: usize = 12;
 const MAX_GROWTH: usize = 2000;
 /// Checks that are looked at in a loop.
 const MAX_CHECKS: usize = 32;
-/// Checks that differ in more than a constant: each costs a minimum before the loop, and a loop that runs few rounds pays for it each time.
+/// Checks that differ in more than a constant: each costs a minimum before the loop, and a loop that runs few iterations pays for it each time.
 const MAX_KINDS: usize = 8;
 /// How many additions and subtractions are looked through.
 const MAX_ADDED: usize = 8;
@@ -111,10 +111,10 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let Limits { limit, enter } = limits(func, cx.types(), &counted, &others);
         let split = split_at(func, loops, &counted, limit, enter, 1);
         for check in &others {
-            let main = &split.rounds[0];
+            let main = &split.iterations[0];
             check.remove(func, main.block(check.block), main.block(check.stays), check.fails);
         }
-        escapes.repair(&split.rounds, &mut repair);
+        escapes.repair(&split.iterations, &mut repair);
     }
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);
@@ -238,7 +238,7 @@ fn distance(func: &Func, from: Value, to: Value, fixed: impl Fn(Value) -> bool) 
 }
 
 impl Check {
-    /// Whether the check holds in every round, whatever the length of the loop.
+    /// Whether the check holds in every iteration, whatever the length of the loop.
     fn always_holds(&self, func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
         if !self.terms.is_empty() {
             return false;
@@ -246,11 +246,11 @@ impl Check {
         let test = &counted.test;
         let starts_from =
             |least: i128| signed(func, test.counter.start).is_some_and(|s| s + self.added >= least);
-        // Rounds have start <= i < bound: each followed one whose next value passed, the first is guarded, and a sequence by
+        // Iterations have start <= i < bound: each followed one whose next value passed, the first is guarded, and a sequence by
         // one does not jump over the bound.
         let up = test.counter.const_step(func) == Some(1) && counted.is_guarded(func, cfg, loops);
-        // How far below the bound the counter of every round is at least. Up to the largest integer every number is, also after
-        // the counter has gone round.
+        // How far below the bound the counter of every iteration is at least. Up to the largest integer every number is, also after
+        // the counter has wrapped.
         let below_bound = match test.relation {
             Relation::Less(Signed::Yes) => Some(1),
             Relation::AtMost(Signed::Yes) if is_bounded_length(func, test.bound) => Some(0),
@@ -338,8 +338,8 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
 }
 
 impl Limits {
-    /// For `i + terms + a <u len` with the `a` of all these checks, where nothing is known of the terms. The least `a` passes in the first round, the
-    /// greatest does in all: what lies between them passes then, too, because the sums lie between two that did not go round.
+    /// For `i + terms + a <u len` with the `a` of all these checks, where nothing is known of the terms. The least `a` passes in the first iteration, the
+    /// greatest does in all: what lies between them passes then, too, because the sums lie between two that did not wrap.
     fn below_with<'c>(
         &mut self,
         func: &mut Func,

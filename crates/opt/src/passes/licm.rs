@@ -1,4 +1,4 @@
-//! Moves what is the same in every round of a loop in front of it.
+//! Moves what is the same in every iteration of a loop in front of it.
 //!
 //! ```text
 //! p: …                              p: …  %3 = mul_int(n, 8)
@@ -14,10 +14,10 @@
 //! | its operands are made outside of the loop | |
 //! | nothing in the loop writes memory that it may read (`alias`), and nothing is a fence | it would read something else |
 //! | it is no atomic load | a loop may wait for another thread to write there |
-//! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no round, and a branch may guard an address |
+//! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no iteration, and a branch may guard an address |
 //! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
 //!
-//! A block is certain if the first round always gets there: it lies on the straight line that starts at the head, with nothing
+//! A block is certain if the first iteration always gets there: it lies on the straight line that starts at the head, with nothing
 //! in front of it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
 //!
 //! A tracked value is a proven `Array` if it was allocated as one, or where something that is executed before the preheader's end loads from its header,
@@ -100,7 +100,7 @@ struct Site {
     inst: Inst,
     effects: Effects,
     innermost: Loop,
-    /// The outermost loop whose first round always executes it.
+    /// The outermost loop whose first iteration always executes it.
     certain: Option<Loop>,
 }
 
@@ -114,7 +114,7 @@ struct LoopFacts {
     aliases: Aliases,
     /// The writers of memory in a loop and those inside it; `None` if there are too many to look at each.
     writers: PrimaryMap<Loop, Option<Vec<Inst>>>,
-    /// By block: the outermost loop whose first round always gets to its start.
+    /// By block: the outermost loop whose first iteration always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
     undefined: MaybeUndefined,
     /// By object and kind: the blocks that load from its header.
@@ -229,8 +229,8 @@ impl LoopFacts {
         proofs.is_some_and(|blocks| blocks.iter().any(|&proof| tree.dominates(proof, block)))
     }
 
-    /// Whether a loop may write where a load reads that would be the same in every round. The address does not change in the loop, so what is
-    /// apart from it in one round is so in all.
+    /// Whether a loop may write where a load reads that would be the same in every iteration. The address does not change in the loop, so what is
+    /// apart from it in one iteration is so in all.
     fn may_write(&self, func: &Func, types: &Types, l: Loop, load: Inst) -> bool {
         let Some(at) = self.aliases.access(func, types, load) else { return true };
         let Some(writers) = &self.writers[l] else { return true };
@@ -250,7 +250,7 @@ impl LoopFacts {
         site: &Site,
     ) -> Option<(Loop, Block)> {
         let &Site { inst, ref effects, innermost, certain } = site;
-        // An allocation gives another object in each round.
+        // An allocation gives another object in each iteration.
         let movable = effects.is_removable() && !effects.pinned && !effects.fence && !effects.may_safepoint;
         let stays = matches!(func.op(inst), Op::Copy | Op::AtomicLoad(_));
         if !movable || stays || func.results(inst).len() == 0 {

@@ -1,4 +1,4 @@
-//! Turns a throw into a jump where the handler is in the same function and nobody can see the exception.
+//! Turns a throw into a jump where the handler is in the same function and no other code can see the exception.
 //!
 //! ```text
 //! 1: %1 = enter 2, 5                               1: %1 = enter 2, 5
@@ -32,17 +32,17 @@
 //! **Other exceptions.** A `pop_exception` also ends what came onto the stack since its `enter`: the exceptions of regions inside this one of which the
 //! handling has not ended. A jump would leave them there, so no throw behind such a handler and in front of its `pop_exception` becomes one.
 //!
-//! **φᶜ.** What it would read is what the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
+//! **φᶜ.** It would read the value that the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
 //! and if no ϒ of it stands in a region inside this one (I2), from which an exception would bring it on a way that is no edge.
 //!
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
 //! throws by functions of Base; regions in which nothing is left that throws.
 
-use crate::claims::{Tests, may_fail};
+use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::refit::claim;
+use crate::refit::assert_type;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Rpo};
@@ -363,7 +363,7 @@ fn rewrite(
 ) {
     let rest = split(func, heads, jumps);
     let mut copier = Copier { cx, stand_ins: Vec::new(), names: Vec::new() };
-    // The replacements for the values of heads, by the block in which they stand. Ways through one handler share values.
+    // The replacements for the values of heads, by the block in which they stand. Paths through one handler share values.
     let mut values: Vec<Value> = Vec::new();
     let mut copies: FxHashMap<Value, Vec<(Block, Value)>> = FxHashMap::default();
     for (site, at) in jumps {
@@ -508,13 +508,13 @@ impl Copier<'_> {
                 }
             };
             let value = value.unwrap_or(result);
-            // Claims about the exception stay.
+            // Assertions about the exception stay.
             let value = match self.cx.types.is_subtype(func.ty(value), ty) {
                 true => value,
                 false => {
-                    let (op, args) = claim(func, &self.cx.types, value, ty);
-                    let claimed = append(func, op, &args, &[], &[ty]);
-                    func.result(claimed).unwrap_or(value)
+                    let (op, args) = assert_type(func, &self.cx.types, value, ty);
+                    let asserted = append(func, op, &args, &[], &[ty]);
+                    func.result(asserted).unwrap_or(value)
                 }
             };
             made.push((result, value));

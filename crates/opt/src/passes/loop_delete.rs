@@ -10,13 +10,13 @@
 //!
 //! | condition | because |
 //! |---|---|
-//! | nothing in it has an effect, throws or may not end; safepoints do not count | nobody can tell that it ran |
-//! | there is one edge out, and its block is reached by every round | what comes behind is known |
+//! | nothing in it has an effect, throws or may not end; safepoints do not count | it leaves no observable trace |
+//! | there is one edge out, and its block is reached by every iteration | what comes behind is known |
 //! | nothing that it computes is used behind it | `indvars` has replaced what it can |
 //! | it ends | a loop that never ends keeps what is behind it from happening |
 //!
-//! A loop ends if its number of rounds is known, or if its latch counts by one and tests for equality or for "less" ("greater" where it counts
-//! down): all values are passed at the latest when the counter has gone round. "At most" never fails if the bound is the largest
+//! A loop ends if its number of iterations is known, or if its latch counts by one and tests for equality or for "less" ("greater" where it counts
+//! down): all values are passed at the latest when the counter has wrapped. "At most" never fails if the bound is the largest
 //! integer, so then the bound must be another constant.
 //!
 //! Inner loops come first, but an outer one goes only when the pass runs again. Cost: each block of innermost loops. Breaks the graph.
@@ -77,7 +77,7 @@ fn ends(func: &Func, counted: &Counted) -> bool {
     let step = test.counter.const_step(func);
     let largest = int_width(func, test.bound).map(|width| (1i128 << (width - 1)) - 1);
     let bound = signed(func, test.bound);
-    counted.rounds(func).is_some()
+    counted.iterations(func).is_some()
         || match (test.relation, step) {
             (Relation::Differs, Some(1 | -1))
             | (Relation::Less(_), Some(1))

@@ -1,7 +1,7 @@
 //! Replaces loops that fill or copy memory by calls of `memset`, `memmove` or memory copies.
 //!
 //! ```text
-//! h: %i = φ (p => s, l => %n)              c: %a = φ (p => b + w·s, t => a + k)     %r = φ (p => w·rounds, t => r - k)
+//! h: %i = φ (p => s, l => %n)              c: %a = φ (p => b + w·s, t => a + k)     %r = φ (p => w·iterations, t => r - k)
 //!    store(b + w·%i, v)             ==>       k = min(r, CHUNK)    memset(%a, v, k)
 //! l: %n = add_int(%i, 1)                      goto x if k == r, else t
 //!    goto h if %n < end, else x            t: safepoint()          goto c
@@ -93,7 +93,7 @@ struct Stores {
     to: Walk,
     inst: Inst,
     /// The number of iterations, if known.
-    rounds: Option<u64>,
+    iterations: Option<u64>,
 }
 
 /// The pattern that a loop writes.
@@ -192,8 +192,8 @@ impl Stores {
             && test.counter.const_step(func) == Some(step)
             && func.ty(test.counter.value) == Type::I64
             && counted.is_guarded(func, cfg, loops);
-        let rounds = counted.rounds(func);
-        if !counts || rounds.is_some_and(|n| n < MIN_ITERATIONS) || loops.exits(cfg, l).count() != 1 {
+        let iterations = counted.iterations(func);
+        if !counts || iterations.is_some_and(|n| n < MIN_ITERATIONS) || loops.exits(cfg, l).count() != 1 {
             return None;
         }
         let (mut store, mut poll) = (None, None);
@@ -220,7 +220,7 @@ impl Stores {
         let size = i64::from(func.ty(*func.args(inst).get(1)?).as_low()?.bytes());
         let addresses = Addresses::of(func, loops, undefined, counted.shape);
         let to = Walk::of(func, &addresses, &counted, inst, access, size)?;
-        Some(Stores { counted, poll, to, inst, rounds })
+        Some(Stores { counted, poll, to, inst, iterations })
     }
 
     /// The byte that fills the memory, if all stored bytes are equal and C functions may access the region.
@@ -239,7 +239,7 @@ impl Stores {
 
     /// Whether the number of bytes is known to be at most [`CHUNK`].
     fn is_short(&self) -> bool {
-        self.rounds.is_some_and(|n| i128::from(n) * i128::from(self.to.size) <= CHUNK)
+        self.iterations.is_some_and(|n| i128::from(n) * i128::from(self.to.size) <= CHUNK)
     }
 
     /// Computes the number of bytes at the end of the preheader.
@@ -251,12 +251,12 @@ impl Stores {
             Relation::Greater(_) | Relation::AtLeast(_) => [test.counter.start, test.bound],
             _ => [test.bound, test.counter.start],
         };
-        let mut rounds = at.ins_value(Op::Intrinsic(Intrinsic::SubInt), &ends, Type::I64);
+        let mut iterations = at.ins_value(Op::Intrinsic(Intrinsic::SubInt), &ends, Type::I64);
         if matches!(test.relation, Relation::AtMost(_) | Relation::AtLeast(_)) {
             let one = at.int(types, Type::I64, 1);
-            rounds = at.ins_value(Op::Intrinsic(Intrinsic::AddInt), &[rounds, one], Type::I64);
+            iterations = at.ins_value(Op::Intrinsic(Intrinsic::AddInt), &[iterations, one], Type::I64);
         }
-        times(&mut at, types, rounds, self.to.size)
+        times(&mut at, types, iterations, self.to.size)
     }
 
     /// Emits the calls before the exit of the loop. Removes the loop, or keeps it for the cases that a test at run time

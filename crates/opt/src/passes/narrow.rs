@@ -14,8 +14,8 @@
 //! made exactly when the block is entered. Some value is of the type anyway. Values that are not are asserted at the end of the
 //! block that they come from, which has to lead nowhere else, and there are at most `MAX_TESTS` of them.
 //!
-//! **Circles.** An assertion that was put at the end of a block may be one of a φ of that block, and is looked at in turn. A φ that is
-//! narrowed once is known by its type, and what flows back into a circle is the narrowed φ, so each pair of a φ and a type is met
+//! **Cycles.** An assertion that was put at the end of a block may be one of a φ of that block, and is looked at in turn. A φ that is
+//! narrowed once is known by its type, and what flows back into a cycle is the narrowed φ, so each pair of a φ and a type is met
 //! once.
 //!
 //! The old φ keeps its other uses, and goes with the next `dce` if it has none.
@@ -23,7 +23,7 @@
 //! Cost: a visit to each instruction, and the edges and the block of each φ that is asserted; nothing where there are no assertions.
 //! Needs nothing; breaks the uses. Not done: `isa` of a φ; assertions behind other blocks.
 
-use crate::claims::{Tests, may_fail};
+use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
@@ -108,7 +108,7 @@ fn find(
     let &[object, wanted] = func.args(assert) else { return None };
     let &Const::Type(ty) = func.as_const(wanted)? else { return None };
     let phi = func.def_inst(values.resolve(object)).filter(|&def| func.op(def) == Op::Phi)?;
-    // The result may be claimed to be narrower than what is asserted. Such a claim is not moved.
+    // The result may be asserted to be narrower than what is asserted. Such an assertion is not moved.
     if func.result(assert).is_none_or(|v| func.ty(v) != ty) || ty == Type::BOTTOM {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Polls less often: loops that end soon need no safepoint, and loops that count look at theirs once for many rounds.
+//! Polls less often: loops that end soon need no safepoint, and loops that count look at theirs once for many iterations.
 //!
 //! ```text
 //! p: goto h                               p: goto o
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A poll is a load, a test and a branch in every iteration: in the smallest loops, as much as everything else. Its purpose
-//! is that a thread that is asked to stop does so soon.
+//! is that a thread stops soon after a request.
 //!
 //! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
 //! counts as [`CALL`] and has polls of its own if it loops or recurs. Loops in a row add up, so the time between two polls of a
@@ -18,24 +18,24 @@
 //!
 //! | loop | polls |
 //! |---|---|
-//! | at most so many rounds, known, that all work is within the bound | none |
-//! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up, or may | once for K rounds, in `s` |
-//! | each round calls this function itself, which polls where it starts | none |
+//! | at most so many iterations, known, that all work is within the bound | none |
+//! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up, or may | once for K iterations, in `s` |
+//! | each iteration calls this function itself, which polls where it starts | none |
 //! | any other | as it was |
 //!
-//! In the second case a round continues without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
-//! holds as well, whatever went round where. So the order and number of rounds stay. If the test is that the counter differs from a bound,
-//! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right. Where K rounds would go beyond
-//! all numbers, `lim` is the least number and every round goes through `s`, so that a counter that wraps is polled. A step that is not known is looked at in front of
-//! the loop: where it goes down, or so far up that K steps might not be counted, `lim` is the least number, and every round goes through `s`, too.
+//! In the second case an iteration continues without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
+//! holds as well, whichever of them wrapped. So the order and number of iterations stay. If the test is that the counter differs from a bound,
+//! `end` is the bound, and with a counter that starts above it every iteration goes through `s`: slow, and right. Where K iterations would go beyond
+//! all numbers, `lim` is the least number and every iteration goes through `s`, so that a counter that wraps is polled. A step that is not known is looked at in front of
+//! the loop: where it goes down, or so far up that K steps might not be counted, `lim` is the least number, and every iteration goes through `s`, too.
 //!
 //! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Loops behind a split (`irce`,
-//! `unroll`) are recognised by their two ways in and left alone: few rounds are left for them.
+//! `unroll`) are recognised by their two ways in and left alone: few iterations are left for them.
 //!
 //! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
-//! inner loop of few but unknown rounds into the outer one.
+//! inner loop of few but unknown iterations into the outer one.
 
-use crate::counted::{Counted, Recurrence, Relation, Signed, Test, Tested, most_rounds};
+use crate::counted::{Counted, Recurrence, Relation, Signed, Test, Tested, most_iterations};
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step};
@@ -65,14 +65,14 @@ const MAX_WORK: u64 = 16_384;
 const CALL: u64 = 256;
 /// Larger loops are not looked at: of loops in loops each block would be counted once for each.
 const MAX_BLOCKS: usize = 64;
-/// With fewer rounds for a poll nothing is saved.
-const MIN_ROUNDS: u64 = 16;
-/// Steps that are not known are at most this: as many of them as there are rounds for a poll make a number of 64 bits.
+/// With fewer iterations for a poll nothing is saved.
+const MIN_ITERATIONS: u64 = 16;
+/// Steps that are not known are at most this: as many of them as there are iterations for a poll make a number of 64 bits.
 const MAX_STEP: u64 = 1 << 40;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, tree, loops) = (cx.facts.cfg(), cx.facts.domtree(), cx.facts.loops());
-    // A cycle that is no loop goes round as often as it likes.
+    // A cycle that is no loop has any number of iterations.
     if loops.is_empty() || !loops.irreducible_edges().is_empty() {
         return Changed::No;
     }
@@ -81,44 +81,45 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut work: PrimaryMap<Loop, Option<u64>> = loops.iter().map(|_| None).collect();
     // A loop comes before those inside it.
     for l in loops.iter().rev().filter(|&l| loops.blocks(l).len() <= MAX_BLOCKS) {
-        let round = Round::of(func, cx.types(), loops, &work, l);
-        let rounds = if round.work.is_some() { most_rounds(func, cfg, tree, loops, l) } else { None };
-        let all = round.work.zip(rounds).map(|(work, rounds)| work.saturating_mul(rounds));
+        let iteration = Iteration::of(func, cx.types(), loops, &work, l);
+        let iterations =
+            if iteration.work.is_some() { most_iterations(func, cfg, tree, loops, l) } else { None };
+        let all = iteration.work.zip(iterations).map(|(work, iterations)| work.saturating_mul(iterations));
         if let Some(all) = all.filter(|&all| all <= MAX_WORK) {
-            if !round.polls.is_empty() {
+            if !iteration.polls.is_empty() {
                 if !cx.spend("loops without polls") {
                     break;
                 }
-                round.polls.iter().for_each(|&poll| func.remove_inst(poll));
+                iteration.polls.iter().for_each(|&poll| func.remove_inst(poll));
             }
             work[l] = Some(all);
             continue;
         }
-        if !round.polls.is_empty() && recurs_each_round(func, cfg, tree, loops, l) {
+        if !iteration.polls.is_empty() && recurs_each_iteration(func, cfg, tree, loops, l) {
             if !cx.spend("loops that recur") {
                 break;
             }
-            round.polls.iter().for_each(|&poll| func.remove_inst(poll));
+            iteration.polls.iter().for_each(|&poll| func.remove_inst(poll));
             continue;
         }
         if func.is_cold(loops.header(l)) {
             continue;
         }
-        let Some(counted) = strippable(func, cfg, loops, &undefined, l, &round) else { continue };
-        let rounds = MAX_WORK / round.work.unwrap_or(MAX_WORK).max(1);
-        if rounds >= MIN_ROUNDS {
+        let Some(counted) = strippable(func, cfg, loops, &undefined, l, &iteration) else { continue };
+        let iterations = MAX_WORK / iteration.work.unwrap_or(MAX_WORK).max(1);
+        if iterations >= MIN_ITERATIONS {
             if !cx.spend("loops that poll rarely") {
                 break;
             }
             let is_guarded = counted.is_guarded(func, cfg, loops);
-            strip(func, cx.types(), &counted, is_guarded, &round.polls, rounds);
+            strip(func, cx.types(), &counted, is_guarded, &iteration.polls, iterations);
         }
     }
     cx.changed()
 }
 
-/// Whether no round goes by without a call of the function itself, and so without the poll at its start.
-fn recurs_each_round(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> bool {
+/// Whether no iteration goes by without a call of the function itself, and so without the poll at its start.
+fn recurs_each_iteration(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> bool {
     let polls = |block: Block| func.block_insts(block).any(|i| func.op(i) == Op::Safepoint);
     let recurs = |block: Block| {
         func.block_insts(block).any(|i| match func.op(i) {
@@ -128,12 +129,13 @@ fn recurs_each_round(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: L
             _ => false,
         })
     };
-    let each_round = |&block: &Block| loops.latches(cfg, l).all(|latch| tree.dominates(block, latch));
-    func.entry().is_some_and(polls) && loops.blocks(l).iter().filter(|b| each_round(b)).any(|&b| recurs(b))
+    let each_iteration = |&block: &Block| loops.latches(cfg, l).all(|latch| tree.dominates(block, latch));
+    func.entry().is_some_and(polls)
+        && loops.blocks(l).iter().filter(|b| each_iteration(b)).any(|&b| recurs(b))
 }
 
-/// One round of a loop.
-struct Round {
+/// One iteration of a loop.
+struct Iteration {
     /// The polls of the loop itself.
     polls: Vec<Inst>,
     /// How many instructions are executed, if that is bounded without polls.
@@ -141,29 +143,35 @@ struct Round {
     calls: bool,
 }
 
-impl Round {
-    fn of(func: &Func, types: &Types, loops: &Loops, work: &PrimaryMap<Loop, Option<u64>>, l: Loop) -> Round {
-        let mut round = Round { polls: Vec::new(), work: Some(0), calls: false };
+impl Iteration {
+    fn of(
+        func: &Func,
+        types: &Types,
+        loops: &Loops,
+        work: &PrimaryMap<Loop, Option<u64>>,
+        l: Loop,
+    ) -> Iteration {
+        let mut iteration = Iteration { polls: Vec::new(), work: Some(0), calls: false };
         for &block in loops.blocks(l) {
             let inner = loops.loop_of(block).filter(|&inner| inner != l);
             if let Some(inner) = inner {
                 let counts = loops.header(inner) == block && loops.parent(inner) == Some(l);
                 let add = if counts { work[inner] } else { Some(0) };
-                round.work = round.work.zip(add).map(|(sum, add)| sum.saturating_add(add));
+                iteration.work = iteration.work.zip(add).map(|(sum, add)| sum.saturating_add(add));
                 continue;
             }
             for inst in func.block_insts(block) {
                 let is_poll = func.op(inst) == Op::Safepoint;
                 if is_poll {
-                    round.polls.push(inst);
+                    iteration.polls.push(inst);
                 }
                 let effects = effects(func, types, inst);
                 let calls = !is_poll && (effects.may_safepoint || !effects.terminates);
-                round.calls |= calls;
-                round.work = round.work.map(|sum| sum.saturating_add(if calls { CALL } else { 1 }));
+                iteration.calls |= calls;
+                iteration.work = iteration.work.map(|sum| sum.saturating_add(if calls { CALL } else { 1 }));
             }
         }
-        round
+        iteration
     }
 }
 
@@ -174,11 +182,11 @@ fn strippable(
     loops: &Loops,
     undefined: &WhenAsked<'_>,
     l: Loop,
-    round: &Round,
+    iteration: &Iteration,
 ) -> Option<Counted> {
     let counted = Counted::of(func, cfg, loops, l)?;
     let test = &counted.test;
-    let simple = loops.is_innermost(l) && !round.calls && !round.polls.is_empty();
+    let simple = loops.is_innermost(l) && !iteration.calls && !iteration.polls.is_empty();
     let entered_once = cfg.preds(counted.shape.preheader).len() <= 1;
     let counts = splittable_step(func, &counted).is_some() || counts_by_unknown(func, test);
     let counts = counts && test.tested == Tested::Next;
@@ -194,7 +202,7 @@ fn counts_by_unknown(func: &Func, test: &Test) -> bool {
 }
 
 /// `first` plus the lesser of the distance and of what is left to `end`, made at the end of a block. The test of the loop holds for `first`, so the
-/// rounds that are left are the difference, as an unsigned integer.
+/// iterations that are left are the difference, as an unsigned integer.
 fn nearer_end(func: &mut Func, block: Block, [first, distance, end]: [Value; 3]) -> Value {
     let left = ins(func, block, Intrinsic::SubInt, &[end, first], Type::I64);
     let few = ins(func, block, Intrinsic::UltInt, &[left, distance], Type::I8);
@@ -202,7 +210,7 @@ fn nearer_end(func: &mut Func, block: Block, [first, distance, end]: [Value; 3])
     ins(func, block, Intrinsic::AddInt, &[first, part], Type::I64)
 }
 
-/// `first` plus the distance or `end` if that is less; `beyond` if the sum goes round.
+/// `first` plus the distance or `end` if that is less; `beyond` if the sum wraps.
 fn limit_in_range(func: &mut Func, block: Block, [first, distance, end, beyond]: [Value; 4]) -> Value {
     let far = ins(func, block, Intrinsic::AddInt, &[first, distance], Type::I64);
     let in_range = ins(func, block, Intrinsic::SltInt, &[first, far], Type::I8);
@@ -217,20 +225,27 @@ fn choose(func: &mut Func, block: Block, choice: [Value; 3]) -> Value {
     Cursor::new(func).before_terminator(block).ins_value(op, &choice, Type::I64)
 }
 
-fn strip(func: &mut Func, types: &Types, counted: &Counted, is_guarded: bool, polls: &[Inst], rounds: u64) {
+fn strip(
+    func: &mut Func,
+    types: &Types,
+    counted: &Counted,
+    is_guarded: bool,
+    polls: &[Inst],
+    iterations: u64,
+) {
     let Counted { shape, test } = *counted;
     let end = end_of(func, types, counted);
-    // How far so many rounds get. Where that is beyond all numbers, the least number is the limit: the counter may wrap, and be below `end` for ages.
+    // How far so many iterations get. Where that is beyond all numbers, the least number is the limit: the counter may wrap, and be below `end` for ages.
     let beyond = func.bits(types, Type::I64, i64::MIN as u64 as u128);
     let distance = match splittable_step(func, counted) {
-        Some(step) => func.bits(types, Type::I64, (i128::from(rounds) * step) as u128),
+        Some(step) => func.bits(types, Type::I64, (i128::from(iterations) * step) as u128),
         None => {
             let (step, at) = (test.counter.step, shape.preheader);
-            let [one, most, rounds, none] =
-                [1, MAX_STEP, rounds, 0].map(|n| func.bits(types, Type::I64, n.into()));
+            let [one, most, iterations, none] =
+                [1, MAX_STEP, iterations, 0].map(|n| func.bits(types, Type::I64, n.into()));
             let before = ins(func, at, Intrinsic::SubInt, &[step, one], Type::I64);
             let is_fit = ins(func, at, Intrinsic::UltInt, &[before, most], Type::I8);
-            let all = ins(func, at, Intrinsic::MulInt, &[step, rounds], Type::I64);
+            let all = ins(func, at, Intrinsic::MulInt, &[step, iterations], Type::I64);
             choose(func, at, [is_fit, all, none])
         }
     };
@@ -263,7 +278,7 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, is_guarded: bool, po
         }
     }
 
-    // A longer step could go beyond the end and round, where the rounds to the limit are many.
+    // A longer step could go beyond the end and wrap, where the iterations to the limit are many.
     let limit = if is_guarded && splittable_step(func, counted) == Some(1) {
         nearer_end(func, outer, [first, distance, end])
     } else {

@@ -1,4 +1,4 @@
-//! Computes sums, products and bit operations in an order in which constants meet and what is the same in every round is put together first.
+//! Computes sums, products and bit operations in an order in which constants meet and what is the same in every iteration is put together first.
 //!
 //! ```text
 //! %2 = add_int(%1, a)                              %2 = add_int(a, b)            licm moves it in front of the loop
@@ -20,7 +20,7 @@
 //!
 //! All of them may be computed in any order, integers because they are taken modulo 2ⁿ and floats because `_fast` says so; strict floats have no
 //! family. A leaf has a *level*: the depth of the innermost loop around the chain in which it is made, and above the others of that loop
-//! the value that the chain itself carries from round to round, so that a round waits for one operation only. Leaves are joined from the lowest level on. Constants
+//! the value that the chain itself carries from iteration to iteration, so that an iteration waits for one operation only. Leaves are joined from the lowest level on. Constants
 //! become one, which comes last in 64-bit sums and products, where an access takes it up, and first among what does not change elsewhere.
 //!
 //! A chain is made again only if constants or leaves went away or the sum of the levels of its operations falls, so what is in order stays as it is.
@@ -87,7 +87,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Who uses a value, if there is one user.
+/// The user of a value, if there is exactly one.
 struct Users(SecondaryMap<Value, User>);
 
 #[derive(Clone, Copy, Default)]
@@ -399,7 +399,7 @@ fn level_of(func: &Func, loops: &Loops, block: Block, value: Value) -> u32 {
     0
 }
 
-/// Whether a value is what the last operation of a chain gave in the round before.
+/// Whether a value is what the last operation of a chain gave in the iteration before.
 fn carried_by(func: &Func, loops: &Loops, block: Block, root: Inst, value: Value) -> bool {
     let Some((l, def)) = loops.loop_of(block).zip(func.def_inst(value)) else { return false };
     func.op(def) == Op::Phi

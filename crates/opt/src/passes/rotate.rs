@@ -1,7 +1,7 @@
-//! Tests a loop's condition where a round ends instead of where it begins.
+//! Tests a loop's condition where an iteration ends instead of where it begins.
 //!
 //! ```text
-//!     p                          p: h' ──────┐          h' is a copy of h, for the first round
+//!     p                          p: h' ──────┐          h' is a copy of h, for the first iteration
 //!     │                          │           │
 //!     h <───┐                    q           │          q, the new preheader
 //!    / \    │       ==>          │           │
@@ -12,7 +12,7 @@
 //!                                └──> e <────┘
 //! ```
 //!
-//! A round then takes one jump instead of two, and what stands in `n` is executed whenever the preheader is, so that later
+//! An iteration then takes one jump instead of two, and what stands in `n` is executed whenever the preheader is, so that later
 //! passes may move it there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
@@ -20,10 +20,10 @@
 //! at most [`MAX_COPIED`] instructions, none of them with a fixed place (what a `gc_preserve_begin` begins, ends once), and at most
 //! [`MAX_HEIGHT`] levels of loops are inside. Values
 //! of the head exist twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
-//! copied; it moves to the new head, through which every further round comes: between a body and its test it would keep
+//! copied; it moves to the new head, through which every further iteration comes: between a body and its test it would keep
 //! Cranelift from joining what is computed in the one with its use in the other.
 //!
-//! Before that, loads that a round makes for the next one go to the round that uses them (`rotate/carried_loads.rs`). The latch of such a
+//! Before that, loads that an iteration makes for the next one go to the iteration that uses them (`rotate/carried_loads.rs`). The latch of such a
 //! loop is left with the step of a counter as a rule; then the loop stays as it is, and `indvars` puts the step in front of the test.
 //!
 //! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
@@ -65,14 +65,14 @@ const MAX_COPIED: usize = 16;
 const MAX_STEPS: usize = 8;
 
 /// A loop with more levels of loops inside stays: what its head computes is used all over the body, and every block between has to be
-/// looked at for every such value. The jump that would be saved is nothing beside the rounds inside.
+/// looked at for every such value. The jump that would be saved is nothing beside the iterations inside.
 const MAX_HEIGHT: u32 = 8;
 
 /// A loop that can be rotated.
 struct Rotation {
     preheader: Block,
     header: Block,
-    /// Where the next round continues.
+    /// Where the next iteration continues.
     inside: Block,
     /// Where the loop is left.
     exit: Block,
@@ -143,7 +143,7 @@ fn only_steps(func: &Func, types: &Types, block: Block) -> bool {
     func.block_insts(block).take(MAX_STEPS + 1).count() <= MAX_STEPS && func.block_insts(block).all(steps)
 }
 
-/// Whether the first round needs its own copy of an instruction of the head.
+/// Whether the first iteration needs its own copy of an instruction of the head.
 fn is_copied(func: &Func, inst: Inst) -> bool {
     let op = func.op(inst);
     !op.is_terminator() && !matches!(op, Op::Phi | Op::Safepoint)
@@ -196,7 +196,7 @@ fn rotate(func: &mut Func, cfg: &Cfg, rotation: &Rotation, repair: &mut Repair) 
 }
 
 /// Copies what the head computes to before `jump`, the end of the preheader. Also gives the copies that stand for what φ of
-/// the head are in the first round: these values may be variables of the repair themselves, and it mends operands only.
+/// the head are in the first iteration: these values may be variables of the repair themselves, and it mends operands only.
 fn copy_head(
     func: &mut Func,
     preheader: Block,
@@ -209,7 +209,7 @@ fn copy_head(
         let Some(result) = func.result(phi) else { continue };
         let ty = func.ty(result);
         let start = func.phi_edges(phi).find(|&(block, _)| block == preheader).map(|(_, v)| v);
-        // Without an edge the value is undefined in the first round.
+        // Without an edge the value is undefined in the first iteration.
         let start = start.unwrap_or_else(|| func.constant(Const::Undef(ty)));
         let copy = func.make_inst(Op::Copy, &[start], &[], &[ty]);
         func.set_place(copy, func.place(phi));

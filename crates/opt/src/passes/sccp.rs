@@ -147,7 +147,7 @@ impl Solver<'_> {
             (old, new) if old == new => return,
             _ => State::Varies,
         };
-        // A result may be claimed to be narrower than the constant: then nothing ever comes here.
+        // A result may be asserted to be narrower than the constant: then nothing ever comes here.
         let fits = |c: Value| self.types.is_subtype(func.ty(c), func.ty(value));
         let new = match new {
             State::Const(c) if !fits(c) => State::Varies,

@@ -9,11 +9,11 @@
 //!
 //! The mark says that the author does not mind the order in which a *reduction* puts values together: the chain of one operation, `+`
 //! or `*` of floats, from a φ of the head back to it, whose parts the loop uses for nothing else. Nothing else becomes fast, so that
-//! what a round computes stays as it is (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
+//! what an iteration computes stays as it is (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
 //! too and `x + 0.0` is `x` for -0.0, which is more than another order. `vectorize` and `reassociate` make use of it.
 //!
 //! The mark stands in a block of the loop that it is for, the innermost one there. The note `julia.ivdep`, which promises
-//! that rounds do not depend on each other through memory, is not needed: `vectorize` asks.
+//! that iterations do not depend on each other through memory, is not needed: `vectorize` asks.
 //!
 //! Cost: one look at each instruction; the φ of marked loops and the chains behind them, each of at most [`MAX_CHAIN`] operations.
 
@@ -78,7 +78,7 @@ fn marked(func: &Func, types: &Types, loops: &Loops) -> Vec<Loop> {
     marked.filter(|&l| seen.insert(l)).collect()
 }
 
-/// The operations from the end of a round back to the φ, and what they are to become.
+/// The operations from the end of an iteration back to the φ, and what they are to become.
 fn chain(
     func: &Func,
     types: &Types,

@@ -13,7 +13,7 @@
 //! there, and all its uses lie behind it. Loads move if nothing behind them in the block may write what they read. Instructions are visited from the end of
 //! the block, so that what they are computed from follows.
 //!
-//! **Objects** move into any way that alone needs them, cold or not, with the stores that fill them: until it is passed on nobody can see an object.
+//! **Objects** move into any way that alone needs them, cold or not, with the stores that fill them: until it is passed on no other code sees an object.
 //! They do not move over barriers of memory and handlers, nor into a block with a `write_barrier`, which a collection must not separate from its store.
 //!
 //! ```text

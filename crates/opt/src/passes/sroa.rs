@@ -63,7 +63,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
             let value = split.value(func, cx.types(), found);
             let Some(result) = func.result(inst) else { continue };
-            // The read may be claimed to give a narrower type than was put in.
+            // The read may be asserted to give a narrower type than was put in.
             if give(func, cx.types(), inst, value) {
                 values.set(result, value);
                 func.remove_inst(inst);

@@ -30,15 +30,15 @@
 //! Cost: linear; a block is scanned back to its last call. Breaks every fact. Not done: calls whose result is taken apart or
 //! put into an object first; accumulators over `and_int` and the like.
 
+use crate::asserted::{Tests, may_fail};
 use crate::callgraph::SelfCallees;
-use crate::claims::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::passes::inline::takes;
 use brolga_ir::effects::{Regions, effects};
+use brolga_ir::hints::Inlining;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::odds::Inlining;
 use brolga_ir::types::PrimitiveRepr;
 use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntitySet;
@@ -55,7 +55,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// Sums and products after a call; longer ones are left alone, as each is an instruction in every round.
+/// Sums and products after a call; longer ones are left alone, as each is an instruction in every iteration.
 const MAX_CHAIN: usize = 8;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -140,7 +140,7 @@ fn tail_call(func: &Func, cx: &PassCx<'_>, selves: &SelfCallees, block: Block) -
         return None;
     }
     let mut last = func.result(call)?;
-    // A claim of the row beyond the function's result is tested behind the call.
+    // An asserted type of the row beyond the function's result is tested behind the call.
     let &[given] = func.sig.results.as_slice() else { return None };
     if !cx.types().is_subtype(given, func.ty(last)) {
         return None;
@@ -190,7 +190,7 @@ fn returned_by(func: &Func, block: Block) -> Option<Value> {
     }
 }
 
-/// The values that go round the loop.
+/// The values that the loop carries.
 struct Head {
     /// The φ by the position of the parameter.
     params: Vec<(usize, Inst)>,

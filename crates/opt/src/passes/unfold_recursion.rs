@@ -26,7 +26,7 @@ use crate::passes::inline::copy::copy_body;
 use crate::passes::inline::{asked, cost, takes};
 use crate::replace::Replacements;
 use brolga_ir::constant::Const;
-use brolga_ir::odds::Inlining;
+use brolga_ir::hints::Inlining;
 use brolga_ir::{Block, Func, Inst, Op, Type};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;

@@ -1,8 +1,8 @@
 //! Turns calls that dispatch at run time into calls of the methods that they can reach.
 //!
 //! ```text
-//! area(s::Union{Circle, Square})               b: isa(s, Circle) ? c : q
-//!                                              c: %1 = invoke area(π(s, Circle));  goto t
+//! area(s::Union{Cycle, Square})               b: isa(s, Cycle) ? c : q
+//!                                              c: %1 = invoke area(π(s, Cycle));  goto t
 //! b: %1 = call area(s)                  ==>    q: %2 = invoke area(π(s, Square));  goto t
 //!    …                                         t: %3 = φ (c => %1, q => %2)
 //!                                                 …
@@ -16,7 +16,7 @@
 //! is left out where the tests before it leave only what the last method takes.
 //!
 //! **Which types.** A call that may reach more methods than that has a *hint* perhaps: types with which it was made so far
-//! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others continue to the
+//! (`brolga_ir::hints`). Then these are tested for, the most frequent first, each leads to its method, and all others continue to the
 //! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
 //! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), where they have methods for these and nothing more frequent was seen. The form in which the results are
 //! carried is decided by `lower/mixed.rs`.
@@ -42,8 +42,8 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
 use brolga_ir::function_name::BASE;
+use brolga_ir::hints::Hint;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::odds::Hint;
 use brolga_ir::scalar::Numbers;
 use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, TypeKind, Types, Value};
 use cranelift_entity::SecondaryMap;
@@ -93,8 +93,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 guessed
             }
         };
-        let claimed = func.result(call).map_or(Type::ANY, |v| func.ty(v));
-        if !choices.iter().all(|choice| may_give(cx, choice.method, claimed)) {
+        let asserted = func.result(call).map_or(Type::ANY, |v| func.ty(v));
+        if !choices.iter().all(|choice| may_give(cx, choice.method, asserted)) {
             continue;
         }
         if !cx.spend("calls") {
@@ -123,11 +123,11 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Whether what a method gives may be what a call is claimed to give. A call of which that is not true stays: it says so when it is
+/// Whether what a method gives may be the asserted type of a call. A call of which that is not true stays: it says so when it is
 /// run.
-fn may_give(cx: &PassCx<'_>, method: FuncId, claimed: Type) -> bool {
+fn may_give(cx: &PassCx<'_>, method: FuncId, asserted: Type) -> bool {
     let declared = cx.module[method].sig.results.first();
-    declared.is_none_or(|&ty| ty == Type::BOTTOM || !cx.types().is_disjoint(ty, claimed))
+    declared.is_none_or(|&ty| ty == Type::BOTTOM || !cx.types().is_disjoint(ty, asserted))
 }
 
 /// A method, what has to be tested before it is called, and with which types.
@@ -303,7 +303,7 @@ struct Split<'a> {
 }
 
 impl Split<'_> {
-    fn claimed(&self, func: &Func) -> Type {
+    fn asserted(&self, func: &Func) -> Type {
         func.result(self.call).map_or(Type::ANY, |v| func.ty(v))
     }
 
@@ -318,11 +318,11 @@ impl Split<'_> {
     }
 
     fn make_invoke(&self, func: &mut Func, cx: &PassCx<'_>, choice: &Choice, operands: &[Value]) -> Inst {
-        let claimed = self.claimed(func);
-        let declared = cx.module[choice.method].sig.results.first().copied().unwrap_or(claimed);
+        let asserted = self.asserted(func);
+        let declared = cx.module[choice.method].sig.results.first().copied().unwrap_or(asserted);
         // A result of no type at all would have to end the block.
-        let narrows = declared != Type::BOTTOM && self.types.is_subtype(declared, claimed);
-        let result = if narrows { declared } else { claimed };
+        let narrows = declared != Type::BOTTOM && self.types.is_subtype(declared, asserted);
+        let result = if narrows { declared } else { asserted };
         let (function, args) = (choice.args[0], choice.args[1..].into());
         let callee = func.add_callee(CalleeData::Method { function, args, result });
         let invoke = func.make_inst(Op::Invoke(callee), operands, &[], &[result]);
@@ -345,7 +345,7 @@ impl Split<'_> {
         let tail = func.make_block();
         func.insert_block_after(tail, home);
         func.split_block(next, tail);
-        let claimed = self.claimed(func);
+        let asserted = self.asserted(func);
         let old = func.result(self.call);
         let put = |func: &mut Func, block: Block, op: Op, args: &[Value], to: &[Block], ty: Option<Type>| {
             let inst = func.make_inst(op, args, to, ty.as_slice());
@@ -356,7 +356,7 @@ impl Split<'_> {
         let (mut at, mut last) = (home, home);
         let mut edges: Vec<(Block, Value)> = Vec::new();
         let mut complete = false;
-        // It is counted, but nobody guesses twice.
+        // It is counted, but not guessed twice.
         let left = Hint { seen: Vec::new(), ..func.hint(self.call).cloned().unwrap_or_default() };
         func.remove_inst(self.call);
         for choice in choices {
@@ -394,7 +394,7 @@ impl Split<'_> {
             put(func, block, Op::Goto, &[], &[tail], None);
         }
         if !complete {
-            let value = put(func, at, Op::Call, &self.operands, &[], Some(claimed));
+            let value = put(func, at, Op::Call, &self.operands, &[], Some(asserted));
             if let Some(call) = func.last_inst(at) {
                 func.set_hint(call, left);
             }
@@ -402,7 +402,7 @@ impl Split<'_> {
             put(func, at, Op::Goto, &[], &[tail], None);
         }
         let (blocks, values): (Vec<Block>, Vec<Value>) = edges.into_iter().unzip();
-        let phi = func.make_inst(Op::Phi, &values, &blocks, &[claimed]);
+        let phi = func.make_inst(Op::Phi, &values, &blocks, &[asserted]);
         func.set_place(phi, place);
         func.prepend_inst(phi, tail);
         if let (Some(old), Some(new)) = (old, func.result(phi)) {

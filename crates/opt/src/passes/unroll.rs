@@ -1,7 +1,7 @@
-//! Executes several rounds of a small loop between two tests.
+//! Executes several iterations of a small loop between two tests.
 //!
 //! ```text
-//! h: … goto h if next < n        ==>     m: … … … …  goto m if next < n - 3     four rounds
+//! h: … goto h if next < n        ==>     m: … … … …  goto m if next < n - 3     four iterations
 //!                                        h: … goto h if next < n                the last ones, fewer than four
 //! ```
 //!
@@ -9,14 +9,14 @@
 //! The rest is the loop as it was; `loop_copy` says why the order stays.
 //!
 //! Loops without a loop inside are unrolled that count upwards, whose test is the only way out, and that call nothing. How often
-//! depends on the size of the body, so that the main loop has at most [`MAX_SIZE`] instructions: rounds follow each other and
+//! depends on the size of the body, so that the main loop has at most [`MAX_SIZE`] instructions: iterations follow each other and
 //! reuse registers, but what Cranelift joins of them lives longer. A loop with another way out either has checks left, and is then
 //! the rare rest behind `irce`, or leaves too early for the work before it to pay.
 //!
 //! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function; the tests before the loop, for each time it is entered. Breaks the graph.
 //!
-//! The author of a loop may say how many rounds there are to be between two tests, or that nothing is to be copied (`loop_note.rs`). A
-//! loop that is hardly ever entered stays, and so does one whose test by its odds ends it within two trips.
+//! The author of a loop may say how many iterations there are to be between two tests, or that nothing is to be copied (`loop_note.rs`). A
+//! loop that is hardly ever entered stays, and so does one whose test by its branch weights ends it within two trips.
 //!
 //! Not done: breaking up the chain of a reduction.
 
@@ -44,8 +44,8 @@ pub(crate) const PASS: Pass = Pass {
 
 /// How many instructions the main loop may have.
 const MAX_SIZE: usize = 64;
-/// More rounds make what is left between two tests too small to notice.
-const MAX_ROUNDS: usize = 8;
+/// More iterations make what is left between two tests too small to notice.
+const MAX_ITERATIONS: usize = 8;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 2000;
 
@@ -62,21 +62,21 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if cold.has(loops.header(l)) {
             continue;
         }
-        let Some((counted, rounds, size)) = candidate(func, cx.types(), cfg, loops, l) else { continue };
+        let Some((counted, iterations, size)) = candidate(func, cx.types(), cfg, loops, l) else { continue };
         let known = [counted.test.bound, counted.test.counter.start];
-        if known.iter().any(|&v| undefined.has(func, v)) || growth + size * rounds > MAX_GROWTH {
+        if known.iter().any(|&v| undefined.has(func, v)) || growth + size * iterations > MAX_GROWTH {
             continue;
         }
         if !cx.spend("unrolled loops") {
             break;
         }
-        growth += size * rounds;
-        cx.count("rounds", rounds as u64);
+        growth += size * iterations;
+        cx.count("iterations", iterations as u64);
         let escapes = Escapes::of(func, loops, uses, l);
-        let (limit, enter) = trip_limit(func, cx.types(), &counted, rounds);
-        let split = split_at(func, loops, &counted, limit, enter, rounds);
+        let (limit, enter) = trip_limit(func, cx.types(), &counted, iterations);
+        let split = split_at(func, loops, &counted, limit, enter, iterations);
         func.set_loop_note(loops.header(l), None);
-        escapes.repair(&split.rounds, &mut repair);
+        escapes.repair(&split.iterations, &mut repair);
     }
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);
@@ -85,7 +85,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// A loop to be unrolled, how many rounds at a time, and its size.
+/// A loop to be unrolled, how many iterations at a time, and its size.
 fn candidate(
     func: &Func,
     types: &Types,
@@ -96,10 +96,10 @@ fn candidate(
     let counted = Counted::of(func, cfg, loops, l)?;
     splittable_step(func, &counted)?;
     let size = is_copyable(func, types, loops, l)?;
-    let rounds = match LoopNote::of(func, types, loops.header(l)).unroll {
+    let iterations = match LoopNote::of(func, types, loops.header(l)).unroll {
         Unrolling::Never => return None,
-        Unrolling::Rounds(wanted) => Some(wanted).filter(|n| n.saturating_mul(size) <= MAX_GROWTH)?,
-        Unrolling::Any | Unrolling::Full => [MAX_ROUNDS, 4, 2]
+        Unrolling::Iterations(wanted) => Some(wanted).filter(|n| n.saturating_mul(size) <= MAX_GROWTH)?,
+        Unrolling::Any | Unrolling::Full => [MAX_ITERATIONS, 4, 2]
             .into_iter()
             .find(|n| n * size <= MAX_SIZE && !counted.is_short(func, 2 * *n))?,
     };
@@ -110,15 +110,20 @@ fn candidate(
         }
     };
     let works = loops.blocks(l).iter().flat_map(|&b| func.block_insts(b)).all(|inst| !calls(inst));
-    let few = counted.rounds(func).is_some_and(|n| n < 2 * rounds as u64);
-    (works && !few && loops.exits(cfg, l).count() == 1).then_some((counted, rounds, size))
+    let few = counted.iterations(func).is_some_and(|n| n < 2 * iterations as u64);
+    (works && !few && loops.exits(cfg, l).count() == 1).then_some((counted, iterations, size))
 }
 
-/// Up to where a trip of so many rounds may start, and whether the first one may: the value before which it ends may have gone round.
-pub(super) fn trip_limit(func: &mut Func, types: &Types, counted: &Counted, rounds: usize) -> (Value, Enter) {
+/// Up to where a trip of so many iterations may start, and whether the first one may: the value before which it ends may have wrapped.
+pub(super) fn trip_limit(
+    func: &mut Func,
+    types: &Types,
+    counted: &Counted,
+    iterations: usize,
+) -> (Value, Enter) {
     let pre = counted.shape.preheader;
     let step = splittable_step(func, counted).unwrap_or(1);
-    let further = step * (rounds as i128 - 1);
+    let further = step * (iterations as i128 - 1);
     let end = end_in_range(func, types, counted);
     let minus = func.bits(types, Type::I64, -further as u128);
     let limit = ins(func, pre, Intrinsic::AddInt, &[end, minus], Type::I64);

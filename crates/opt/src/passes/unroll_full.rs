@@ -2,24 +2,24 @@
 //!
 //! ```text
 //! p ─> h … l ─┬─> x                  p ─> h … l ─> h' … l' ─> h'' … l'' ─> x
-//!      ^──────┘       3 rounds  ==>
+//!      ^──────┘       3 iterations  ==>
 //! ```
 //!
-//! The tests of the counter go, the counter becomes a constant in each round, and with it addresses and conditions. Other
-//! ways out of the loop stay in each round. Safepoints go: so little work needs none, and what it calls has its own.
+//! The tests of the counter go, the counter becomes a constant in each iteration, and with it addresses and conditions. Other
+//! ways out of the loop stay in each iteration. Safepoints go: so little work needs none, and what it calls has its own.
 //!
-//! A loop is written out if it has no loop inside and the rounds together have at most [`MAX_SIZE`] instructions. Loops around
+//! A loop is written out if it has no loop inside and the iterations together have at most [`MAX_SIZE`] instructions. Loops around
 //! it are looked at when the pass runs again: what became straight is then their body. The author of a loop may want it written out
 //! whatever its size, or not at all (`loop_note.rs`).
 //!
-//! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function. Breaks the graph. Not done: taking off single rounds of a loop
+//! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function. Breaks the graph. Not done: taking off single iterations of a loop
 //! that stays.
 
 use crate::counted::{Counted, Shape};
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::loop_copy::{
-    Copied, Escapes, Polls, carried, chain, copy_blocks, drop_pred, is_copyable, join_rounds, make_jump,
+    Copied, Escapes, Polls, carried, chain, copy_blocks, drop_pred, is_copyable, join_iterations, make_jump,
     retarget, split_edge,
 };
 use crate::loop_note::{LoopNote, Unrolling};
@@ -39,8 +39,8 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Twice what a small function has; the first level of the instruction cache holds a hundred such loops.
 const MAX_SIZE: u64 = 128;
-/// A round that only counts would be written out often for nothing: a cheap loop is predicted well.
-const MAX_ROUNDS: u64 = 16;
+/// An iteration that only counts would be written out often for nothing: a cheap loop is predicted well.
+const MAX_ITERATIONS: u64 = 16;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: u64 = 2000;
 
@@ -52,24 +52,24 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
         let (most, size_limit) = match LoopNote::of(func, cx.types(), loops.header(l)).unroll {
             Unrolling::Never => continue,
-            Unrolling::Any => (MAX_ROUNDS, MAX_SIZE),
+            Unrolling::Any => (MAX_ITERATIONS, MAX_SIZE),
             Unrolling::Full => (MAX_GROWTH, MAX_GROWTH),
-            Unrolling::Rounds(count) => (count as u64, MAX_GROWTH),
+            Unrolling::Iterations(count) => (count as u64, MAX_GROWTH),
         };
-        let Some(rounds) = counted.rounds(func).filter(|&n| n <= most) else { continue };
+        let Some(iterations) = counted.iterations(func).filter(|&n| n <= most) else { continue };
         let Some(size) = is_copyable(func, cx.types(), loops, l) else { continue };
         let size = size as u64;
-        if size * rounds > size_limit || growth + size * (rounds - 1) > MAX_GROWTH {
+        if size * iterations > size_limit || growth + size * (iterations - 1) > MAX_GROWTH {
             continue;
         }
         if !cx.spend("loops written out") {
             break;
         }
-        growth += size * (rounds - 1);
-        cx.count("rounds", rounds);
+        growth += size * (iterations - 1);
+        cx.count("iterations", iterations);
         let escapes = Escapes::of(func, loops, uses, l);
-        let rounds = write_out(func, loops.blocks(l), &counted, rounds as usize);
-        escapes.repair(&rounds, &mut repair);
+        let iterations = write_out(func, loops.blocks(l), &counted, iterations as usize);
+        escapes.repair(&iterations, &mut repair);
     }
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);
@@ -78,8 +78,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Puts copies for all rounds but the last in front of the loop, which becomes the last round.
-fn write_out(func: &mut Func, blocks: &[Block], counted: &Counted, rounds: usize) -> Vec<Copied> {
+/// Puts copies for all iterations but the last in front of the loop, which becomes the last iteration.
+fn write_out(func: &mut Func, blocks: &[Block], counted: &Counted, iterations: usize) -> Vec<Copied> {
     let Counted { shape, test } = *counted;
     let exit = split_edge(func, shape.latch, test.exit);
     for &block in blocks {
@@ -87,11 +87,11 @@ fn write_out(func: &mut Func, blocks: &[Block], counted: &Counted, rounds: usize
         polls.into_iter().for_each(|poll| func.remove_inst(poll));
     }
     let mut copies = Vec::new();
-    if let Some(further) = rounds.checked_sub(2) {
+    if let Some(further) = iterations.checked_sub(2) {
         let start = carried(func, &shape, shape.preheader, |v| v);
         let first = copy_blocks(func, blocks, shape.preheader, start, Polls::Left);
         copies = chain(func, blocks, &shape, first, further);
-        join_rounds(func, &shape, &copies);
+        join_iterations(func, &shape, &copies);
     }
     match copies.last() {
         Some(last) => enter_behind(func, &shape, copies[0].block(shape.header), last),

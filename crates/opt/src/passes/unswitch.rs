@@ -1,4 +1,4 @@
-//! Decides in front of a loop what is decided the same way in every round.
+//! Decides in front of a loop what is decided the same way in every iteration.
 //!
 //! ```text
 //! p: goto h                                p: goto a if c, else b
@@ -7,13 +7,13 @@
 //! ```
 //!
 //! The loop is copied; in each copy the branch is a jump. Branches out of the loop are decided together: if all of them stay inside, a copy without
-//! them runs, else the loop as it was, which is cold if each round asks. So the tests of a round whether its arrays are there cost nothing, and what stood behind them stands at
+//! them runs, else the loop as it was, which is cold if each iteration asks. So the tests of an iteration whether its arrays are there cost nothing, and what stood behind them stands at
 //! the head. Of a conjunction of which one part does not change, the other part is left in the copy: so the test of both indices of a matrix becomes one of
 //! the index that changes. Only loops without a loop inside are looked at: a branch in an outer
-//! loop is taken once for many rounds of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
+//! loop is taken once for many iterations of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
 //! branch in reverse postorder, which decides most.
 //!
-//! The condition must be defined: where the program branches on it, it is; in front of the loop nobody has asked yet.
+//! The condition must be defined: where the program branches on it, it is; in front of the loop it was not tested yet.
 //!
 //! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function. Breaks the graph. Not done: disjunctions.
 
@@ -93,7 +93,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 func.copy_hint(branch, jump);
             }
         }
-        // A round that asks everything leaves the loop as it was.
+        // An iteration that asks everything leaves the loop as it was.
         if !exits.is_empty() && exits.iter().all(|exit| tree.dominates(exit.block, shape.latch)) {
             func.set_cold(no);
             blocks.iter().for_each(|&block| func.set_cold(block));

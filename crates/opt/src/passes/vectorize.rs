@@ -1,31 +1,31 @@
-//! Executes several rounds of a loop at once, one in each lane of a vector.
+//! Executes several iterations of a loop at once, one in each lane of a vector.
 //!
 //! ```text
-//! h: %x = load(a + 8·i)                    m: %v = load(a + 8·i)::v128                   rounds i and i+1
+//! h: %x = load(a + 8·i)                    m: %v = load(a + 8·i)::v128                   iterations i and i+1
 //!    %y = mul_float(%x, k)          ==>       %w = lanes(mul_float, f64x2, %v, {k, k})
 //!    store(b + 8·i, %y)                       store(b + 8·i, %w)
 //!    goto h if i+1 < n                        goto m if i+2 < n - 1
-//!                                          h: as before, for the rounds that are left
+//!                                          h: as before, for the iterations that are left
 //! ```
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `plan` | which instructions become vectors, and why they may |
-//! | `overlap` | accesses that must not overlap: what is known, and what is asked before the loop |
+//! | `overlap` | accesses that must not overlap: proofs, and tests before the loop |
 //! | `emit` | the vectors |
 //!
 //! **Which loops.** One block, one way out, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
-//! `irce` and `simplify-cfg` leave them. Every load and store walks over memory one element in each round, and what is computed from them exists
-//! lane by lane (`brolga_ir::lanes`). Nothing may throw or call. A trip has as many rounds as the widest elements have lanes; narrower ones
-//! fill the low lanes of their vectors, from loads of fewer bytes, and conversions lead from one width to another. A counter may be a value: in lanes it is its first one and the distances of the rounds.
+//! `irce` and `simplify-cfg` leave them. Every load and store walks over memory one element in each iteration, and what is computed from them exists
+//! lane by lane (`brolga_ir::lanes`). Nothing may throw or call. A trip has as many iterations as the widest elements have lanes; narrower ones
+//! fill the low lanes of their vectors, from loads of fewer bytes, and conversions lead from one width to another. A counter may be a value: in lanes it is its first one and the distances of the iterations.
 //!
-//! **Why the result is the same.** Lanes compute what rounds compute. Loads and stores keep their order within a trip; between the
-//! rounds of a trip, an access of a later round moves before one of an earlier round only if both are known not to overlap. Where
+//! **Why the result is the same.** Lanes compute what iterations compute. Loads and stores keep their order within a trip; between the
+//! iterations of a trip, an access of a later iteration moves before one of an earlier iteration only if both are known not to overlap. Where
 //! that is not known, the addresses are compared before the loop, and the loop as it was runs if they may overlap. Sums
-//! and products that run through all rounds (*reductions*) are taken lane by lane and put together behind the loop, which is another
+//! and products that run through all iterations (*reductions*) are taken lane by lane and put together behind the loop, which is another
 //! order: integers do not mind, and floats do unless the operation is one of the `_fast` ones.
 //!
-//! The rest of the rounds is the loop as it was; `loop_copy` says why the order stays.
+//! The rest of the iterations is the loop as it was; `loop_copy` says why the order stays.
 //!
 //! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
 //! done: conditions that are branches, elements that are not neighbours, what is computed from counters alone.
@@ -56,7 +56,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 4000;
-/// A loop that ends sooner by its odds pays for the questions in front of it, and hardly gets into the lanes.
+/// A loop that ends sooner by its branch weights pays for the questions in front of it, and hardly gets into the lanes.
 const SHORTEST: usize = 4;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {

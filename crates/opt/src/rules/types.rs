@@ -67,7 +67,7 @@ fn egal(site: &mut Site<'_>) -> Option<Rewrite> {
     if a == b && site.types.is_singleton(a) {
         return site.truth(true);
     }
-    // x === y  →  eq_int(x, y)   for integers of one type. Floats stay: `fpiseq` takes all NaNs for one. Less may be claimed of
+    // x === y  →  eq_int(x, y)   for integers of one type. Floats stay: `fpiseq` takes all NaNs for one. Less may be asserted of
     // the result than that it is a truth value.
     if a == b && site.ty == Type::BOOL && site.types.primitive_low(a).is_some() {
         return match site.types.primitive(a)?.1 {

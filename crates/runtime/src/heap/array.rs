@@ -296,7 +296,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
         debug_assert_eq!(length, elements.len());
         let bytes = length.min(elements.len()) * T::SIZE;
-        // SAFETY: the vector has as many elements, and nobody else knows it.
+        // SAFETY: the vector has as many elements, and no other code knows it.
         unsafe { first.copy_from_nonoverlapping(NonNull::from(elements).cast(), bytes) };
         Ok(vector)
     }
@@ -391,7 +391,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         // Memory that moves is elsewhere now.
         let elements = of.get(self).elements()?.part(start, count)?;
         let from = MEMORY_ELEMENTS + elements.start;
-        // SAFETY: `part` has checked the range against the `Memory`; the string has room for `count` bytes and is known to nobody else.
+        // SAFETY: `part` has checked the range against the `Memory`; the string has room for `count` bytes and is not shared yet.
         unsafe { text.get(self).object.copy_to_new(STRING_BYTES, elements.memory, from, count) };
         Ok(text)
     }
@@ -409,7 +409,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         };
         let memory = self.memory(ty, length)?;
         let (new, text) = (memory.get(self).object, text.get(self).object);
-        // SAFETY: a string has as many bytes as its length says, and the new `Memory`, known to nobody else, has room for them.
+        // SAFETY: a string has as many bytes as its length says, and the new `Memory`, not shared yet, has room for them.
         unsafe { new.copy_to_new(MEMORY_ELEMENTS, text, STRING_BYTES, length) };
         Ok(memory)
     }
@@ -472,7 +472,7 @@ fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize)
     let count = old.length.min(old.capacity.saturating_sub(old.start)).min(capacity - start);
     let stride = old.stride();
     let at = |position: usize| MEMORY_ELEMENTS + position * stride;
-    // SAFETY: both ranges lie inside their objects: `count` is cut to what both have; the new one is known to nobody else.
+    // SAFETY: both ranges lie inside their objects: `count` is cut to what both have; the new one is not shared yet.
     unsafe { new.copy_to_new(at(start), old.memory, at(old.start), count * stride) };
     if old.is_union() {
         // SAFETY: as above, for the selectors, which lie behind all elements.

@@ -30,12 +30,12 @@
 //! ([`Runtime::free_unused_types`](crate::Runtime::free_unused_types)). Caches of `isa` are emptied when the number
 //! of sweeps has changed.
 //!
-//! Why counts can be trusted: the world is stopped and the table locked, so nobody gets a reference from an object or from the table. A thread outside
+//! Why counts can be trusted: the world is stopped and the table locked, so no code gets a reference from an object or from the table. A thread outside
 //! of the heap can make one from one that it has, and that one was counted.
 //!
 //! Cost: nothing while it is not asked for; in a collection with a census one look into a hash table for each object.
 //!
-//! Not done: mmtk's heap keeps all types. A context that somebody holds keeps all its types.
+//! Not done: mmtk's heap keeps all types. A context with a holder keeps all its types.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

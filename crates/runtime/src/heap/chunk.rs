@@ -97,7 +97,7 @@ impl UnitPtr {
     ///
     /// # Safety
     ///
-    /// So many bytes are mapped, and nobody uses what is in them.
+    /// So many bytes are mapped, and no code uses their content.
     pub(crate) unsafe fn fill(self, bytes: usize, byte: u8) {
         // SAFETY: by the contract.
         unsafe { self.0.write_bytes(byte, bytes) }
@@ -192,7 +192,7 @@ impl BlockPtr {
     ///
     /// # Safety
     ///
-    /// The range is mapped, and nobody uses what is in it.
+    /// The range is mapped, and no code uses its content.
     pub(crate) unsafe fn fill(self, offset: usize, bytes: usize, byte: u8) {
         // SAFETY: by the contract.
         unsafe { self.0.add(offset).write_bytes(byte, bytes) }
@@ -267,7 +267,7 @@ mod tests {
             let cells = class.cells();
             let marked = |p: usize| p % 7 == 3 || p.is_multiple_of(5) || p == cells - 1;
             for position in (0..cells).filter(|&p| marked(p)) {
-                // SAFETY: a cell of a mapped chunk that nobody else knows.
+                // SAFETY: a cell of a mapped chunk that no other code knows.
                 unsafe {
                     let object = Object::from_pointer(block.cell(class, position).add(TAG_BYTES));
                     assert!(MarkBit::of(object).set());

@@ -8,7 +8,7 @@
 //! | [`Finalizer::Visit`](super::Finalizer::Visit) | no | the object comes back for one call, which may keep it |
 //! | [`Finalizer::Release`](super::Finalizer::Release) | no | the closure runs; it never sees the object |
 //!
-//! An object dies, for all four, when nothing reaches it; weak references are cleared before finalizers run, so nobody finds an
+//! An object dies, for all four, when nothing reaches it; weak references are cleared before finalizers run, so no code finds an
 //! object that is being finalized. Finalizers of objects that die in the same collection run in the reverse order of
 //! registration, after the collection, on the thread that made it. When the heap is dropped, `Release` runs for every
 //! object that is left, and `Visit` does not, because there is no heap any more to visit.
@@ -21,7 +21,7 @@
 //! | C2  | load from a cell | Acquire | C1 | as C1, from the other side |
 //!
 //! **Failures.** Nobody is there to handle what a finalizer throws or panics with, and the program continues. It is counted, and what was
-//! said is kept for whoever asks ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
+//! said is kept until it is taken ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
 //! most. The message of a closure that panics when the heap is dropped is lost.
 //!
 //! Cost: a collection looks at every handle and finalizer once.
@@ -182,7 +182,7 @@ pub(crate) struct Handles {
     failures: Mutex<VecDeque<String>>,
 }
 
-/// How many failures of finalizers are kept: enough to see what goes wrong, and bounded if nobody asks.
+/// The most failures of finalizers that are kept: enough for a diagnosis.
 const MAX_FAILURES: usize = 64;
 
 #[derive(Default, Debug)]

@@ -149,7 +149,7 @@ mod tests {
     fn the_chunk_of_a_dead_object_serves_the_next_and_is_clear() {
         let mut huge = HugeObjects::default();
         let first = huge.take(CHUNK).unwrap();
-        // SAFETY: nobody else knows the objects; each has the bytes that are requested.
+        // SAFETY: no other code knows the objects; each has the bytes that are requested.
         unsafe {
             MarkBit::of(first).set();
             assert_eq!(huge.sweep(None).live_bytes, CHUNK);
@@ -171,7 +171,7 @@ mod tests {
         for chunks in [3, 1, 2] {
             huge.take(chunks * CHUNK).unwrap();
         }
-        // SAFETY: nobody knows the objects.
+        // SAFETY: no other code knows the objects.
         unsafe { huge.sweep(None) };
         huge.drop_spare(4 * CHUNK);
         assert!((3 * CHUNK..4 * CHUNK).contains(&huge.spare_bytes()));

@@ -1,4 +1,4 @@
-//! How much memory a heap may take when nobody says.
+//! How much memory a heap may take by default.
 //!
 //! ```text
 //!   limit = min(3/4 · memory of the machine,

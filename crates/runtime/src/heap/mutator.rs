@@ -190,7 +190,7 @@ impl Mutator {
             return None;
         }
         run.cursor.set(end);
-        // SAFETY: cells between cursor and limit lie in a block that this mutator owns, and nobody else knows them.
+        // SAFETY: cells between cursor and limit lie in a block that this mutator owns, and no other code knows them.
         let object = unsafe {
             let start = cell.add(TAG_BYTES);
             start.write_bytes(0, class.cell_bytes() - TAG_BYTES);

@@ -240,7 +240,7 @@ impl Object {
         }
     }
 
-    /// The bytes of an object that nobody writes any more.
+    /// The bytes of an object that no code writes any more.
     ///
     /// # Safety
     ///
@@ -250,7 +250,7 @@ impl Object {
         unsafe { std::slice::from_raw_parts(self.0.add(offset).as_ptr(), length) }
     }
 
-    /// Fills an object that nobody else knows yet.
+    /// Fills an object that no other code knows yet.
     ///
     /// # Safety
     ///
@@ -260,7 +260,7 @@ impl Object {
         unsafe { self.0.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
-    /// Copies bytes of one object into another that nobody else knows yet.
+    /// Copies bytes of one object into another that no other code knows yet.
     ///
     /// # Safety
     ///

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn minor_collections_that_cost_more_than_full_ones_are_given_up_for_a_while() {
+    fn minor_collections_that_cost_more_than_full_ones_stop_for_a_while() {
         let options =
             HeapOptions { generations: Generations::Adaptive, initial: 1 << 20, ..HeapOptions::default() };
         let mut policy = Policy::new(&options);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minor_collection_is_given_up_when_it_visits_more_than_a_full_one() {
+    fn a_minor_collection_is_abandoned_when_it_visits_more_than_a_full_one() {
         let options =
             HeapOptions { generations: Generations::Adaptive, initial: 1 << 20, ..HeapOptions::default() };
         let mut policy = Policy::new(&options);

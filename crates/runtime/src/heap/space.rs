@@ -242,7 +242,7 @@ impl Space {
             Ok(short) if units <= MAX_LARGE_UNITS => {
                 let (unit, zeroed) = self.take_units(short)?;
                 if !zeroed {
-                    // SAFETY: the units were free, so nobody uses them.
+                    // SAFETY: the units were free, so no code uses them.
                     unsafe { unit.fill(bytes, 0) };
                 }
                 // SAFETY: the memory is new; the caller makes it an object before anybody can reach it.
@@ -424,7 +424,7 @@ unsafe fn poison_free_cells(block: BlockPtr, class: SizeClass) {
     // SAFETY: by the contract.
     while let Some((start, end)) = unsafe { block.next_run(class, from, BLOCK) } {
         let bytes = class.cell_bytes();
-        // SAFETY: the cells of the run are in the block, and by the contract nobody uses them.
+        // SAFETY: the cells of the run are in the block, and by the contract no code uses them.
         unsafe { block.fill(FIRST_CELL + start * bytes, (end - start) * bytes, POISON) };
         from = end;
     }
@@ -441,13 +441,13 @@ mod tests {
         let first: Vec<_> = std::iter::from_fn(|| space.take_cells(class).ok()).collect();
         assert_eq!(first.len(), 10);
         assert_eq!(space.take_large(100_000), Err(Shortage::Limit));
-        // SAFETY: nobody else knows the space, and nothing in it is reachable.
+        // SAFETY: no other code knows the space, and nothing in it is reachable.
         let live = unsafe { space.sweep(true) };
         assert_eq!((live.objects, space.used()), (0, 0));
         let large = space.take_large(10 * BLOCK - LARGE_OBJECT).unwrap();
         assert!(space.is_place_of_object(large.address()));
         assert!(!space.is_place_of_object(large.address() + 8));
-        // SAFETY: the object has that many bytes, and nobody writes it.
+        // SAFETY: the object has that many bytes, and no code writes it.
         let bytes = unsafe { large.bytes(0, 10 * BLOCK - LARGE_OBJECT) };
         assert!(bytes.iter().all(|&byte| byte == 0), "poison is gone");
     }
@@ -457,7 +457,7 @@ mod tests {
         let mut space = Space::new(Some(90 * UNIT));
         let objects: Vec<_> = std::iter::from_fn(|| space.take_large(17_000).ok()).collect();
         assert_eq!((objects.len(), space.used()), (10, 90 * UNIT), "9 units each");
-        // SAFETY: nobody else knows the space, and every other object is forgotten.
+        // SAFETY: no other code knows the space, and every other object is forgotten.
         unsafe {
             objects.iter().step_by(2).for_each(|&object| assert!(MarkBit::of(object).set()));
             assert_eq!(space.sweep(false).bytes, 45 * UNIT);
@@ -527,7 +527,7 @@ mod tests {
         let object = space.take_large(3 * CHUNK).unwrap();
         assert!(space.is_place_of_object(object.address()));
         assert!(space.mapped() >= 3 * CHUNK);
-        // SAFETY: nobody else knows the space.
+        // SAFETY: no other code knows the space.
         unsafe {
             MarkBit::of(object).set();
             assert_eq!(space.sweep(false).objects, 1);
@@ -548,7 +548,7 @@ mod tests {
             space.take_cells(SizeClass::of(1000, 8).unwrap()).unwrap();
         }
         assert_eq!(space.mapped(), 4 * CHUNK);
-        // SAFETY: nobody else knows the space.
+        // SAFETY: no other code knows the space.
         unsafe { space.sweep(false) };
         space.trim(CHUNK);
         assert_eq!(space.mapped(), 2 * CHUNK);

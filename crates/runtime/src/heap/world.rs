@@ -163,7 +163,7 @@ impl World {
         }
     }
 
-    /// Stops all others; `None` when somebody else collected meanwhile.
+    /// Stops all others; `None` when another thread collected meanwhile.
     pub(crate) fn stop(&self, mutator: &Mutator) -> Option<Stopped<'_>> {
         let state = self.lock();
         if state.collecting {
@@ -224,7 +224,7 @@ impl World {
 }
 
 /// For a collector with threads of its own, which are no mutators. The world stays stopped without the lock being held, because
-/// nobody enters, comes or goes while `collecting` is set.
+/// no mutator enters, is added or removed while `collecting` is set.
 #[cfg(feature = "heap-mmtk")]
 impl World {
     /// Stops everybody.
@@ -253,7 +253,7 @@ impl World {
 
     /// All mutators, for what may be asked of one that runs.
     pub(crate) fn each_member(&self, visit: &mut dyn FnMut(&Mutator)) {
-        // SAFETY: members are alive (M1). Only a cell is read that is written by threads that run and while none is asked for.
+        // SAFETY: members are alive (M1). Only a cell is read that running threads write while no stop is requested.
         self.lock().members.iter().for_each(|member| visit(unsafe { member.mutator() }));
     }
 

@@ -113,7 +113,7 @@ macro_rules! arities {
                         // SAFETY: by the contract; the thread is as inside a scope.
                         apart(&[$(unsafe { $ty::shown($arg) }),*])?;
                     }
-                    // SAFETY: by the contract. The thread is asked for below; collections wait for it, and where there are views no code
+                    // SAFETY: by the contract. The thread is looked up below; collections wait for it, and where there are views no code
                     // runs on it. Of views that overlap none may change what it shows.
                     $(let $arg = unsafe { $ty::look($arg, _thread) }?;)*
                     (state.body)($($arg),*).outcome()

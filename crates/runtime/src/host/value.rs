@@ -51,7 +51,7 @@ pub trait HostArg: sealed::Sealed {
     /// Whether it shows memory of the heap.
     #[doc(hidden)]
     const IS_VIEW: bool = false;
-    /// Whether the running thread is asked for.
+    /// Whether the running thread is an argument.
     #[doc(hidden)]
     const NEEDS_THREAD: bool = false;
 

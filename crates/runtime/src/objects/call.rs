@@ -11,7 +11,7 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! Builtins that do no more than call something else go round a loop here, so that a chain of them uses no stack. Those that
+//! Builtins that do no more than call something else run in a loop here, so that a chain of them uses no stack. Those that
 //! change the world change it until the call returns.
 //!
 //! A function of the host leaves the stack of exceptions as it found it, or with the one that it throws; a panic in it is an
@@ -75,7 +75,7 @@ pub(crate) unsafe fn call_code(
     count: usize,
 ) -> *mut u8 {
     let activation = thread.begin();
-    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
+    // SAFETY: the creator of the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
     // `Object` is laid out as the pointer that it is. The thread is the running one.
     let result =
         unsafe { (entry.call)(entry.address, std::ptr::from_ref(thread).cast(), args.cast(), count as i64) };

@@ -1,6 +1,6 @@
 //! Reading a place, writing to it, and putting a value in the place of another that was seen there.
 //!
-//! For an `@atomic` field each of these is one step, whoever does it: compiled code in place, or code here because the types of a
+//! For an `@atomic` field each of these is one step: compiled code in place, or code here because the types of a
 //! program say little.
 //!
 //! | what an atomic field holds | how |
@@ -144,7 +144,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let _held = loop {
             match lock.try_lock() {
                 Ok(held) => break held,
-                // Who panicked under it left every place as it was, or changed.
+                // A thread that panicked under it left every place either unchanged or changed.
                 Err(TryLockError::Poisoned(held)) => break held.into_inner(),
                 Err(TryLockError::WouldBlock) => self.scope.blocking(thread::yield_now),
             }

@@ -78,7 +78,7 @@ impl Line {
 
 /// The part that compiled code reads. The thread structure has its address.
 #[repr(C, align(64))]
-pub(crate) struct Lines {
+pub(crate) struct InlineCache {
     stamp: Cell<u64>,
     /// [`Table::identity`] of the table in use; 0 outside of all worlds.
     table: Cell<usize>,
@@ -86,15 +86,15 @@ pub(crate) struct Lines {
 }
 
 /// Offsets that machine code contains.
-pub struct LinesLayout;
+pub struct InlineCacheLayout;
 
-impl LinesLayout {
+impl InlineCacheLayout {
     /// The stamp.
-    pub const STAMP: usize = offset_of!(Lines, stamp);
+    pub const STAMP: usize = offset_of!(InlineCache, stamp);
     /// The identity of the table in use.
-    pub const TABLE: usize = offset_of!(Lines, table);
+    pub const TABLE: usize = offset_of!(InlineCache, table);
     /// The first line.
-    pub const FIRST: usize = offset_of!(Lines, lines);
+    pub const FIRST: usize = offset_of!(InlineCache, lines);
     /// The address of the entry, in a line.
     pub const ADDRESS: usize = offset_of!(Line, address);
     /// The tags, in a line.
@@ -121,7 +121,7 @@ const DECLARED: u64 = STAMP_STEP - 1;
 
 /// A thread's state for dynamic dispatch.
 pub(crate) struct Dispatch {
-    lines: Box<Lines>,
+    cache: Box<InlineCache>,
     /// 0 outside of all worlds.
     world: Cell<u64>,
     /// The range of worlds of the entries on the stack, shared with the mutator. It decides which retired code can be freed.
@@ -148,8 +148,8 @@ pub struct InWorld<'t> {
 impl Drop for InWorld<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.dispatch.lines.stamp.set(self.stamp);
-        self.dispatch.lines.table.set(self.identity);
+        self.dispatch.cache.stamp.set(self.stamp);
+        self.dispatch.cache.table.set(self.identity);
         self.dispatch.world.set(self.world);
         self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
@@ -165,7 +165,7 @@ impl Dispatch {
     /// The state of a thread outside of all worlds.
     pub(crate) fn new(table: Arc<Table>, span: Arc<Span>) -> Dispatch {
         Dispatch {
-            lines: Box::new(Lines {
+            cache: Box::new(InlineCache {
                 stamp: Cell::new(0),
                 table: Cell::new(0),
                 lines: [const { Cell::new(Line::EMPTY) }; LINES],
@@ -179,8 +179,8 @@ impl Dispatch {
     }
 
     /// The part that compiled code reads. Its address is fixed while `self` exists.
-    pub(crate) fn lines(&self) -> *const Lines {
-        &raw const *self.lines
+    pub(crate) fn inline_cache(&self) -> *const InlineCache {
+        &raw const *self.cache
     }
 
     /// Whether the thread is outside of all worlds, and the table in use is this one, as far as the last stamp says.
@@ -196,9 +196,9 @@ impl Dispatch {
         let world = table.shared.worlds.newest();
         let (of, last_world, last) = self.last.get();
         let stamp = if world == last_world { last } else { self.next_stamp(of, world) };
-        let lines: &Lines = &self.lines;
-        lines.table.set(Table::identity(&table.shared));
-        lines.stamp.set(stamp);
+        let cache: &InlineCache = &self.cache;
+        cache.table.set(Table::identity(&table.shared));
+        cache.stamp.set(stamp);
         self.world.set(world);
         self.span.begin(world);
     }
@@ -206,9 +206,9 @@ impl Dispatch {
     /// Leaves all worlds.
     #[inline(always)]
     pub(crate) fn end(&self) {
-        let lines: &Lines = &self.lines;
-        lines.stamp.set(0);
-        lines.table.set(0);
+        let cache: &InlineCache = &self.cache;
+        cache.stamp.set(0);
+        cache.table.set(0);
         self.world.set(0);
         self.span.end();
     }
@@ -238,7 +238,7 @@ impl Dispatch {
             let current = self.table.borrow();
             (Arc::ptr_eq(&current, &table.shared), Table::identity(&table.shared))
         };
-        let (stamp, identity) = (self.lines.stamp.get(), self.lines.table.get());
+        let (stamp, identity) = (self.cache.stamp.get(), self.cache.table.get());
         let (world, span) = (self.world.get(), self.span.get());
         let other = if same { None } else { self.change_table(table) };
         if is_outermost || !same || world == 0 {
@@ -279,7 +279,7 @@ impl Dispatch {
         if world >= newest {
             self.set(newest);
         } else {
-            self.lines.stamp.set(0);
+            self.cache.stamp.set(0);
             self.be_in(world.max(1));
         }
         before
@@ -289,8 +289,8 @@ impl Dispatch {
     fn before(&self) -> InWorld<'_> {
         InWorld {
             dispatch: self,
-            stamp: self.lines.stamp.get(),
-            identity: self.lines.table.get(),
+            stamp: self.cache.stamp.get(),
+            identity: self.cache.table.get(),
             world: self.world.get(),
             span: self.span.get(),
             table: None,
@@ -300,7 +300,7 @@ impl Dispatch {
     /// Sets the current world, and includes it in the span.
     #[inline(always)]
     fn be_in(&self, world: u64) {
-        self.lines.table.set(Table::identity(&self.table.borrow()));
+        self.cache.table.set(Table::identity(&self.table.borrow()));
         self.world.set(world);
         self.span.include(world);
     }
@@ -337,7 +337,7 @@ impl Dispatch {
     fn set_of(&self, identity: usize, world: u64) {
         let stamp = self.stamp_of(identity, world);
         self.be_in(world);
-        self.lines.stamp.set(stamp);
+        self.cache.stamp.set(stamp);
     }
 
     /// The method of a call, from the cache or the table.
@@ -348,7 +348,7 @@ impl Dispatch {
         objects: &[Object],
     ) -> Result<Option<Arc<Method>>, Ambiguous> {
         let Some((&callee, args)) = objects.split_first() else { return Ok(None) };
-        let stamp = self.lines.stamp.get();
+        let stamp = self.cache.stamp.get();
         let mut keys = [0; MAX_KEYS + 1];
         let is_cached = match keys.get_mut(..=objects.len()) {
             Some([first, keys @ ..]) if stamp != 0 => {
@@ -389,7 +389,7 @@ impl Dispatch {
 
     /// The operator that a call without a method falls back to, if that is cached.
     pub(crate) fn operator(&self, objects: &[Object]) -> Option<Operator> {
-        let stamp = self.lines.stamp.get();
+        let stamp = self.cache.stamp.get();
         let &[callee, a, b] = objects else { return None };
         if stamp == 0 {
             return None;
@@ -410,7 +410,7 @@ impl Dispatch {
 
     /// The keys of an `invoke` with a signature, given by the tag of its tuple type; `None` where nothing is cached.
     fn declared_keys(&self, callee: Object, signature: u64) -> Option<[u64; 3]> {
-        let stamp = self.lines.stamp.get();
+        let stamp = self.cache.stamp.get();
         (stamp != 0).then(|| [stamp + DECLARED, key(callee), signature])
     }
 
@@ -444,7 +444,7 @@ impl Dispatch {
         // Tags are even. Odd keys stand for types as operands, whose tags are all equal.
         if keys.iter().all(|key| key % 2 == 0) {
             slots.copy_from_slice(keys);
-            self.lines.lines[Dispatch::line_of(keys)].set(line);
+            self.cache.lines[Dispatch::line_of(keys)].set(line);
         }
     }
 
@@ -457,8 +457,8 @@ impl Dispatch {
     #[cfg(test)]
     pub(crate) fn has_line(&self, objects: &[Object]) -> bool {
         let keys: Vec<u64> = objects.iter().map(|&object| key(object)).collect();
-        let line = self.lines.lines[Dispatch::line_of(&keys)].get();
-        let stamp = self.lines.stamp.get();
+        let line = self.cache.lines[Dispatch::line_of(&keys)].get();
+        let stamp = self.cache.stamp.get();
         stamp != 0 && line.stamp == stamp + keys.len() as u64 && line.keys[..keys.len()] == keys
     }
 }

@@ -36,7 +36,7 @@
 //! objects of its signature are made when a call of that callee first looks at it. A session registers each method of each program; most are never
 //! called by dispatch, and these cost a row and nothing on the heap.
 //!
-//! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; what the variables ask beyond that is asked
+//! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; the further conditions of the variables are checked
 //! behind them, in searches and of specificity alike (`variables.rs`).
 //!
 //! Not done: methods for all functions below an abstract type.
@@ -54,7 +54,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
-use crate::retired::{Graveyard, Retired, RetiredCode, free};
+use crate::retired::{RetireList, Retired, RetiredCode, free};
 
 use super::deferred::{DeferredEntry, EntrySource};
 use super::entry::CodeEntry;
@@ -245,7 +245,7 @@ pub struct Ambiguous {
 pub(crate) struct Worlds {
     newest: AtomicU64,
     changing: Mutex<Changes>,
-    graveyard: Graveyard,
+    retire_list: RetireList,
 }
 
 /// The state that only a change of methods touches.
@@ -256,8 +256,8 @@ struct Changes {
 }
 
 impl Worlds {
-    pub(crate) fn new(graveyard: Graveyard) -> Arc<Worlds> {
-        Arc::new(Worlds { newest: AtomicU64::new(1), changing: Mutex::default(), graveyard })
+    pub(crate) fn new(retire_list: RetireList) -> Arc<Worlds> {
+        Arc::new(Worlds { newest: AtomicU64::new(1), changing: Mutex::default(), retire_list })
     }
 
     /// The newest world.
@@ -363,8 +363,8 @@ impl Drop for Methods {
         let buried = self.rows.drain(..).map(|(head, method)| {
             Box::new(Buried { table: self.table.clone(), head, method: Some(method) }) as Retired
         });
-        worlds.graveyard.retire_all(buried);
-        free(worlds.graveyard.collect());
+        worlds.retire_list.retire_all(buried);
+        free(worlds.retire_list.collect());
     }
 }
 
@@ -609,7 +609,7 @@ impl Method {
         self.first_world <= world && world <= self.last_world.load(Ordering::Relaxed) // D3
     }
 
-    /// The signature as type objects, which are made here if nobody has looked before.
+    /// The signature as type objects, which are made here if this is the first request.
     fn signed(&self, heap: &Heap) -> Option<&Signed> {
         self.signed.get_or_init(|| Signed::new(heap, &self.cx, &self.row).ok()).as_ref()
     }

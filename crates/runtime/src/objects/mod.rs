@@ -45,13 +45,15 @@ mod values;
 mod variables;
 
 pub use deferred::{DeferredEntry, Elsewhere, EntrySource, error_in_words};
-pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
+pub use dispatch::{
+    InWorld, InlineCacheLayout, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT,
+};
 pub use entry::{CodeEntry, CodeOwner, EntryCaller, ThreadPointer};
 pub use methods::{Ambiguous, HostFn, MethodEntry, MethodRow, MethodTable, Methods, NewMethods};
 pub use throw::Raised;
 pub use values::CopyError;
 
 pub(crate) use call::Ops;
-pub(crate) use dispatch::{Dispatch, Lines};
+pub(crate) use dispatch::{Dispatch, InlineCache};
 pub(crate) use methods::{Table, Worlds};
 pub(crate) use relations::IsaCache;

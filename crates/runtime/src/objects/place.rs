@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   At     a value of a known concrete type, at an offset of an object: a boxed value is at 0, an inline field further in
-//!   Place  a field or element: how it is stored is known, what it holds is asked
+//!   Place  a field or element: its layout is known, its contents are read
 //!
 //!   Place ── held ──► Held ─┬─ Undefined      a null reference, or the first one of an inline value that is a place of its own
 //!                           ├─ Object         a reference

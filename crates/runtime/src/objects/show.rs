@@ -254,7 +254,7 @@ pub(crate) fn print_made(heap: &Heap, made: &Made) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The text of an exception that nobody caught.
+/// The text of an exception that no handler caught.
 pub(crate) fn show_exception(heap: &Heap, pending: Pending) -> String {
     let node = match pending {
         Pending::Object(object) => Node::Object(object),

@@ -18,7 +18,7 @@ use crate::pending::{Detail, ExceptionKind, Pending};
 
 use super::show::Made;
 
-/// An exception is on the stack of the thread. Code that gets it goes back to whoever called it.
+/// An exception is on the stack of the thread. Code that gets it returns to its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "an exception is pending"]
 pub struct Raised(());
@@ -143,7 +143,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.add_root(self.heap().symbols().symbol(name).object())
     }
 
-    /// The innermost exception as an object, which is made now if nobody has asked for it before. `None` if none is being
+    /// The innermost exception as an object, which is made now if this is the first request. `None` if none is being
     /// handled.
     pub fn current_exception(&mut self) -> Option<Root<'f, 'h>> {
         let pending = self.mutator().exceptions.last()?;

@@ -13,7 +13,7 @@
 //! **Exceptions** do not leave through frames of C, which nobody has asked. One that comes out of the function is *carried* (`carried.rs`):
 //! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros
 //! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception continues from there. Code
-//! that does not ask, because its program gives no function to C, loses it to whoever called it.
+//! that does not ask, because its program gives no function to C, loses it to its caller.
 //!
 //! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that would
 //! have to be dropped.

@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(runtime.routine("brolga_none"), None);
     }
 
-    /// Writes when somebody says so.
+    /// Writes on request.
     struct Waits {
         begun: Sender<()>,
         goes_on: Receiver<()>,

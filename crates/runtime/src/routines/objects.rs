@@ -89,7 +89,7 @@ fn in_scope(
         })
     });
     done.unwrap_or_else(|| {
-        // Compiled code runs while a scope is in use on the same thread, whose references nobody would keep.
+        // Compiled code runs while a scope is in use on the same thread, whose references no root would keep.
         thread.throw(ExceptionKind::ConcurrencyViolationError, Detail::None);
         std::ptr::null_mut()
     })
@@ -264,7 +264,7 @@ pub(crate) extern "C" fn brolga_refuel(thread: &Thread) -> *mut u8 {
 fn throw_message(thread: &Thread, kind: ExceptionKind, message: NonNull<u8>) {
     let message = object(message);
     if let Some(constant) = StringRef::of(message) {
-        // Of a constant nothing has to be made before somebody asks.
+        // Of a constant nothing has to be made before the first request.
         thread.throw(kind, Detail::Message(constant));
         return;
     }

@@ -1,4 +1,4 @@
-//! The slow side of a safepoint: what compiled code calls when somebody wants its thread.
+//! The slow side of a safepoint: what compiled code calls when its thread is requested.
 //!
 //! `brolga_safepoint` keeps every register, so that a loop which polls keeps its values where it would without the poll: a
 //! call by the C convention would force everything that is alive, and every float, through memory in the loop, which costs

@@ -155,7 +155,7 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
     // `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
     // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it, unless `body` calls
-    // `exit`; then frames of compiled code keep it, and nobody returns here). The
+    // `exit`; then frames of compiled code keep it, and no thread returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
     Ok(body(unsafe { &*LAST.get().1 }))
 }

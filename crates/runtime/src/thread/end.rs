@@ -11,7 +11,7 @@
 //! may run deeper on the stack than the frames lay.
 //!
 //! **Invariant.** Frames that are taken to stand do stand, so a collection may read them to the end of the process. Frames that are
-//! taken to be abandoned are not read; if they stand all the same, because C without unwind tables lies between, nobody returns to them.
+//! taken to be abandoned are not read; if they stand all the same, because C without unwind tables lies between, no thread returns to them.
 //!
 //! Cost: a walk over the stack, once for each thread that ends in compiled code.
 
@@ -28,7 +28,7 @@ pub(super) enum FramesAtEnd {
     None,
     /// They stay on the stack until the process is gone.
     Standing,
-    /// They are gone, or nobody returns to them.
+    /// They are gone, or no thread returns to them.
     Abandoned,
 }
 

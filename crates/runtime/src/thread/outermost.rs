@@ -344,7 +344,7 @@ mod tests {
         let freed = Arc::new(AtomicUsize::new(0));
         outermost(&runtime, |entry| {
             let code: crate::retired::Retired = Box::new(Counted(freed.clone()));
-            runtime.graveyard().retire_all([code]);
+            runtime.retire_list().retire_all([code]);
             runtime.collect_retired();
             assert_eq!(freed.load(Ordering::SeqCst), 0);
             entry.unwrap().leave();

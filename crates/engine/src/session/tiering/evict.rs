@@ -10,7 +10,7 @@
 //! was compiled from. Evicted is the code behind cells. Not evicted: code of eager functions, functions of promised programs and those
 //! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room ends in an error.
 //!
-//! **Who goes first.** What was given rest when memory was short the last time, and has not been called since; then what was made, or
+//! **Order.** First code that was put at rest when memory was short the last time, and has not been called since; then code that was made, or
 //! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
 //! call by the stub after each shortage.
 //!

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   0 interpreted ── half of its calls, or long loops ──► 1 baseline ── calls ──► 2 optimised
-//!        ▲                                                  │ rounds of a loop ──► continuation, optimised
+//!        ▲                                                  │ iterations of a loop ──► continuation, optimised
 //!        └────────────── code is evicted ◄──────────────────┴──────────────────────────┘
 //! ```
 //!
 //! | file | content |
 //! |---|---|
-//! | `policy.rs` | after how many calls and rounds; what is asked for by a definition |
+//! | `policy.rs` | after how many calls and iterations; the limits that a definition requests |
 //! | `interpreted.rs` | tier 0: bodies for the interpreter |
 //! | `profile.rs` | what tier 1 has counted, as advice for tier 2 |
 //! | `osr.rs` | continuations of loops that are left while they run |

@@ -1,7 +1,7 @@
 //! Loops that are left for better code while they run.
 //!
 //! ```text
-//!   f(Int64) in tier 1 ── at a loop's head: a question ── yes ──► f(Int64)#osr1(…), in tier 2
+//!   f(Int64) in tier 1 ── at a loop's head: a check    ── yes ──► f(Int64)#osr1(…), in tier 2
 //!                                              │ often asked
 //!                                              ▼
 //!                                       LoopBody::materialize: made from the form of f that tier 1 was compiled from
@@ -13,7 +13,7 @@
 //!
 //! The source holds the session weakly, as those of cells do. If the session has ended, loops continue as they are.
 //!
-//! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is requested.
+//! Cost: for tier 1 the checks; a loop's function costs a copy of its program's functions and one compile, once it is requested.
 
 use std::error::Error as AnyError;
 use std::sync::{Arc, Weak};
@@ -41,7 +41,7 @@ pub(crate) fn loop_entry(
     session: &linking::Session<Native>,
     dylib: DylibId,
     input: &Arc<CompilationInput>,
-    rounds: u32,
+    iterations: u32,
 ) -> LoopEntry {
     let source = LoopBody {
         shared: Arc::downgrade(shared),
@@ -52,8 +52,8 @@ pub(crate) fn loop_entry(
         exit: found.exit.clone(),
         ty: found.ty.clone(),
     };
-    let (ty, question) = (found.ty.clone(), found.question.clone());
-    LoopEntry { ty, question, source: Arc::new(source), rounds }
+    let (ty, check) = (found.ty.clone(), found.check.clone());
+    LoopEntry { ty, check, source: Arc::new(source), iterations }
 }
 
 /// The source of a continuation.

@@ -7,11 +7,11 @@
 //!
 //! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
 //! with the same functions, so a number means the same in both. Passes carry sites along, so a branch that was inlined somewhere,
-//! or copied, counts for the function that it was written in. Sites that somebody else gave are of other cells, and are taken away.
+//! or copied, counts for the function that it was written in. Sites from another source are of other cells, and are taken away.
 //!
 //! | counted | becomes | used by |
 //! |---|---|---|
-//! | which way a branch goes | odds | order of blocks, inlining, choices instead of branches, loops |
+//! | which way a branch goes | branch weights | order of blocks, inlining, choices instead of branches, loops |
 //! | types at a dynamic call | types that were seen | `union-split`: a test, and the method that it leads to |
 //!
 //! Nothing relies on a profile for what is right: counts may be lost, be few, or be of another time. A call of a method that was seen
@@ -21,11 +21,11 @@
 //! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
 //!
 //! Cost: the cells (`crates/jit/src/tiering/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
-//! interpreter of tier 0 sees; how often loops go round.
+//! interpreter of tier 0 sees; iteration counts of loops.
 
 use std::sync::Arc;
 
-use brolga_ir::odds::{Hint, Odds, Seen, Site};
+use brolga_ir::hints::{BranchWeights, Hint, Seen, Site};
 use brolga_ir::{Context, Func, Inst, Level, Module, Op, Type};
 use brolga_jit::Cells;
 use brolga_runtime::Runtime;
@@ -82,8 +82,11 @@ impl Profile {
                     if yes + no < FEWEST {
                         continue;
                     }
-                    let odds = Odds::of_counts(yes, no);
-                    Hint { odds: if swapped { odds.map(Odds::swapped) } else { odds }, ..hint }
+                    let weights = BranchWeights::of_counts(yes, no);
+                    Hint {
+                        weights: if swapped { weights.map(BranchWeights::swapped) } else { weights },
+                        ..hint
+                    }
                 }
                 Op::Call => Hint { seen: self.seen(cx, cell, func.args(inst).len()), ..hint },
                 _ => continue,

@@ -31,8 +31,8 @@ impl FuncText<'_> {
                 write!(w, "goto {} if not ", self.target(blocks.get(1).copied()))?;
                 self.operands(w, inst)?;
                 self.not_next(w, blocks.first().copied(), next)?;
-                return match self.func.odds(inst) {
-                    Some(odds) => write!(w, " odds {}:{}", odds.yes(), odds.no()),
+                return match self.func.branch_weights(inst) {
+                    Some(weights) => write!(w, " odds {}:{}", weights.yes(), weights.no()),
                     None => Ok(()),
                 };
             }

@@ -88,7 +88,7 @@ impl<'a> Body<'_, 'a> {
                 let block = self.block(*target)?;
                 self.jump(inst, Op::Goto, &[], &[block])
             }
-            Stmt::GotoIfNot { cond, target, otherwise, odds } => {
+            Stmt::GotoIfNot { cond, target, otherwise, weights } => {
                 let to_false = self.block(*target);
                 let to_true = match otherwise {
                     Some(target) => self.block(*target),
@@ -97,7 +97,7 @@ impl<'a> Body<'_, 'a> {
                 let cond = self.operand(cond)?;
                 let cond = self.condition(inst, cond)?;
                 self.jump(inst, Op::Branch, &[cond], &[to_true?, to_false?])?;
-                self.func.set_odds(inst, *odds);
+                self.func.set_branch_weights(inst, *weights);
                 Some(())
             }
             Stmt::Return(value) => {

@@ -36,7 +36,7 @@ pub enum ResolveError {
     UnknownPart {
         /// The label.
         row: u32,
-        /// The result that was asked for.
+        /// The expected result.
         part: u32,
         /// How many there are.
         results: usize,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The last `meta` counts, as it does in Julia; a signature counts more. A hint behind a statement that calls no function of the program
-//! is a fault: whoever wrote it expects something of it.
+//! is a fault: its author expects an effect.
 
 use super::super::ast::{ExprKind, Function, Row, Signature};
 use super::Resolver;
@@ -16,7 +16,7 @@ use super::body::Body;
 use super::error::ResolveError;
 use super::spelling::meta;
 use crate::entity::Inst;
-use crate::odds::Inlining;
+use crate::hints::Inlining;
 use crate::op::{Level, Op};
 
 impl<'a> Resolver<'a> {

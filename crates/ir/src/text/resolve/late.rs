@@ -50,7 +50,7 @@ impl Body<'_, '_> {
         Some(())
     }
 
-    /// Makes a row that reads a variable which nobody declares throw an `UndefVarError` when it is reached. A dump has the variables that its
+    /// Makes a row that reads an undeclared variable throw an `UndefVarError` when it is reached. A dump has the variables that its
     /// functions were seen to need; text that people write declares what it reads.
     pub(super) fn undefined_late(&mut self, inst: Inst, name: Name, results: &[Type]) -> bool {
         let &[result] = results else { return false };

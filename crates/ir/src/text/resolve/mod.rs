@@ -364,7 +364,7 @@ impl<'a> Resolver<'a> {
         {
             declared = Some(Type::DATATYPE);
         }
-        // An array has an identity: whoever names the constant means the one of the global variable.
+        // An array has an identity: naming the constant means the one of the global variable.
         let is_shared = self.is_shared(&term);
         if decl.is_const && !is_shared {
             self.consts.insert(text.clone(), term.clone());

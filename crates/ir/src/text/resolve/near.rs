@@ -11,7 +11,7 @@
 const MAX_LENGTH: usize = 40;
 /// More candidates than these explain nothing.
 const MAX_SHOWN: usize = 4;
-/// For so many unknown names of a source similar ones are looked for. Who reads more of them has another problem than a misspelt name.
+/// The number of unknown names of a source for which similar ones are suggested. More of them are not misspelt names.
 pub(super) const SEARCHES: usize = 8;
 
 /// The candidates nearest to `name`, in the order of the alphabet.

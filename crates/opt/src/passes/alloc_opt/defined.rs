@@ -1,7 +1,7 @@
 //! Where the fields that an object was made without surely have a value.
 //!
 //! One bit for each such field of each node of a group. Bits go forward; at a join a field is defined if it is on every edge,
-//! and the bit of a φ is that of its operand on the edge. Starting from "defined" everywhere, bits only fall, so rounds end.
+//! and the bit of a φ is that of its operand on the edge. Starting from "defined" everywhere, bits only fall, so iterations end.
 //! A group with a read that may find no value is skipped; so is one that would need more than `MAX_BITS`.
 
 use super::nodes::{Access, NodeId, Nodes, may_be_undefined};

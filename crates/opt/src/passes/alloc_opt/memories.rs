@@ -17,7 +17,7 @@
 //! Cost: the uses of each name, at most [`MAX_USES`] for each memory; the uses of all values once if there is a candidate. Not done: elements that are
 //! read as well; names that meet in a φ; memories in memories, of which the outer one goes first and the inner one in the next run.
 
-use crate::claims::{Tests, may_fail};
+use crate::asserted::{Tests, may_fail};
 use crate::pass::PassCx;
 use crate::refit::give;
 use crate::replace::Replacements;
@@ -72,7 +72,7 @@ fn length(func: &Func, types: &Types, inst: Inst) -> Option<Value> {
     (fits && !may_fail(func, types, &Tests::none(), inst)).then_some(length)
 }
 
-/// A memory that nobody reads.
+/// A memory that is never read.
 struct Unread {
     /// The instructions that go, with what stands for their results. Nobody asks for a name.
     dead: Vec<(Inst, Option<Value>)>,
@@ -185,7 +185,7 @@ fn position(func: &Func, types: &Types, names: [&str; 2], field: Value) -> Optio
     }
 }
 
-/// The size that an array was made with, which it keeps: nobody changes a field of it.
+/// The size that an array was made with, which it keeps: no code changes its fields.
 fn size_of(func: &Func, array: Value) -> Option<Value> {
     let def = func.def_inst(array)?;
     match (func.op(def), func.args(def)) {

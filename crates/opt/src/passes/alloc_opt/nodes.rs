@@ -194,7 +194,7 @@ fn access(func: &Func, types: &Types, inst: Inst, ty: Type) -> Option<Access> {
     }
 }
 
-/// Whether a call is as good as not made if nobody looks at the objects that it changes: it returns, its result is not used, and it keeps
+/// Whether a call is as good as not made if the objects that it changes are not read: it returns, its result is not used, and it keeps
 /// hold of no operand `n`.
 fn is_mere_pass(func: &Func, inst: Inst, n: usize, used: &EntitySet<Value>) -> bool {
     let Op::Invoke(callee) = func.op(inst) else { return false };

@@ -235,7 +235,7 @@ impl Rewriter<'_> {
         value
     }
 
-    /// `value` takes the place of what an instruction gives. It may be claimed to be narrower; the claim stays.
+    /// `value` takes the place of what an instruction gives. It may be asserted to be narrower; the assertion stays.
     fn replace(&mut self, func: &mut Func, cx: &PassCx<'_>, inst: Inst, value: Value) {
         if give(func, cx.types(), inst, value) {
             if let Some(result) = func.result(inst) {

@@ -4,7 +4,7 @@
 //! 1: sle_int(1, n)  ──yes──►  2: i = φ (1 => 1, 3 => i')              to prove in 2: i ≤ n
 //!                                … ult_int(i - 1, n) …                  from 1: 1 ≤ n          tested
 //!                             3: eq_int(i, n)  ──no──► i' = i + 1 ─┐     from 3: i' = i + 1 ≤ n  since i ≠ n, and i ≤ n
-//!                                  ▲                               │             is what is to be proved, one round earlier
+//!                                  ▲                               │             is what is to be proved, one iteration earlier
 //!                                  └───────────────────────────────┘
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! that the branch's way dominates, and on the way itself. The length of a new `Memory` is not negative behind the call that makes it, which would
 //! have thrown. A goal follows from its ranges, from a fact that leads to an easier
 //! goal, or from what computes one of its sides; the goal for a φ follows from the goals for all that comes in, where the goal itself
-//! may be used: it holds for the φ of the round before (the other side must be made outside of the loop, so that it is the same).
+//! may be used: it holds for the φ of the iteration before (the other side must be made outside of the loop, so that it is the same).
 //!
 //! Wrapping is on our side where it makes a sum smaller than an upper bound asks for, or larger than a lower one does; elsewhere it is
 //! shown not to happen. The method is that of Bodík, Gupta and Sarkar, "ABCD: eliminating array bounds checks on demand"
@@ -121,7 +121,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// Goes to the start of a block: the questions that follow are asked there.
+    /// Goes to the start of a block: later queries refer to it.
     pub(super) fn enter_block(&mut self) {
         self.here.clear();
     }

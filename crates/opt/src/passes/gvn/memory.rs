@@ -51,7 +51,7 @@ enum Out {
     Lost,
     /// It is this value.
     Value(Value),
-    /// Whatever it was when the block was entered.
+    /// Its value when the block was entered.
     Open,
     /// It is what the load in question gives.
     Own,
@@ -303,7 +303,7 @@ impl<'a> Memory<'a> {
         while let Some(&block) = self.open.get(next) {
             next += 1;
             // The value at the function's start is unknown. And before the block that defines a part of the address, that part
-            // is what it was in the round before.
+            // is what it was in the iteration before.
             if self.cfg.entry() == Some(block) || question.at.parts().any(|v| made_in(func, v, block)) {
                 self.seen[block].lacks = true;
                 continue;
@@ -458,7 +458,7 @@ impl<'a> Memory<'a> {
         self.blocks[from].push(Access { inst: load, effects, known: Some(known) });
     }
 
-    /// Removes the φ that turned out to merge one value with themselves: what a round brings was a load of its own when they
+    /// Removes the φ that turned out to merge one value with themselves: what an iteration brings was a load of its own when they
     /// were made, and has been forwarded since.
     pub(super) fn fold_phis(&self, func: &mut Func, values: &mut Replacements) {
         let mut open = self.merged.clone();
@@ -502,7 +502,7 @@ fn made_in(func: &Func, value: Value, block: Block) -> bool {
 
 /// The value that a load or a store leaves at its place.
 fn known(func: &Func, types: &Types, aliases: &Aliases, effects: &Effects, inst: Inst) -> Option<Known> {
-    // Memory that never changes is nobody's question here.
+    // Memory that never changes needs no analysis here.
     if effects.fence || (effects.reads | effects.writes).is_empty() {
         return None;
     }

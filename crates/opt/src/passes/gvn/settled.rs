@@ -6,7 +6,7 @@
 //! store(%4, n; offset = 16, region = header)         load(%4; offset = 16) is n wherever it stands behind this block
 //! ```
 //!
-//! Looking back over the ways to a load finds this too, but gives up where there are many, as in a function of several nested loops.
+//! Looking back over the ways to a load finds this too, but stops where there are many, as in a function of several nested loops.
 //!
 //! Cost: each store to a header in the block of its array is compared with the writers of headers, of which there are at most [`MAX_WRITERS`].
 //! Not done: fields of other objects.

@@ -11,7 +11,7 @@
 //! are the same ones, and nothing is assumed of ranges. If the test looks at the counter plus a constant, the new counter is
 //! that much ahead as well.
 //!
-//! Counters of one step that start with constants differ by a constant in every round: one of them stays, the one that is tested if there is one, and the others are
+//! Counters of one step that start with constants differ by a constant in every iteration: one of them stays, the one that is tested if there is one, and the others are
 //! sums.
 //!
 //! An unsigned "less" becomes a signed one if the counter starts at a constant that is not negative, goes up by one, and is compared with a

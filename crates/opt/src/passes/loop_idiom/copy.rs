@@ -4,16 +4,16 @@
 //! x = load(s + w·%i)    store(d + w·%i, x)
 //! ```
 //!
-//! A round reads what earlier rounds wrote if that lies where it reads. The routine reads all bytes as they were before, or as they come:
+//! An iteration reads what earlier iterations wrote if that lies where it reads. The routine reads all bytes as they were before, or as they come:
 //!
 //! | destination and source | routine | because |
 //! |---|---|---|
-//! | are never the same memory (`alias`), or a distance of all rounds or more apart | `mem_copy` | |
-//! | have one base, and the destination is not above, rounds go up | `memmove` | what a round writes, no later one reads, nor does a later chunk |
-//! | have one base, and the destination is above by some rounds | none | rounds repeat what they wrote |
+//! | are never the same memory (`alias`), or a distance of all iterations or more apart | `mem_copy` | |
+//! | have one base, and the destination is not above, iterations go up | `memmove` | what an iteration writes, no later one reads, nor does a later chunk |
+//! | have one base, and the destination is above by some iterations | none | iterations repeat what they wrote |
 //! | anything else | `mem_copy` if they are apart, asked before the loop; else the loop | |
 //!
-//! All rounds are executed, so first and last bytes are addresses and do not go round.
+//! All iterations are executed, so first and last bytes are addresses and do not wrap.
 //!
 //! Only bits are copied: a reference is more than that, for the collector. Nothing else needs what was loaded, or it would be an effect.
 
@@ -104,10 +104,11 @@ fn by_distance(func: &Func, stores: &Stores, from: &Walk) -> Option<Order> {
     }
     let distance = to.constant.wrapping_sub(from.constant);
     let up = stores.goes_up(func);
-    let apart =
-        |rounds: u64| u128::from(distance.unsigned_abs()) >= u128::from(rounds) * stores.to.size as u128;
-    match stores.rounds {
-        Some(rounds) if apart(rounds) => Some(Order::Apart),
+    let apart = |iterations: u64| {
+        u128::from(distance.unsigned_abs()) >= u128::from(iterations) * stores.to.size as u128
+    };
+    match stores.iterations {
+        Some(iterations) if apart(iterations) => Some(Order::Apart),
         _ if up && distance <= 0 => Some(Order::Down),
         None if apart(MIN_ITERATIONS) => Some(Order::Ask),
         _ => None,

@@ -1,4 +1,4 @@
-//! Loads what a round works on in that round, if the round before did it: `for x in v` as front ends print it.
+//! Loads what an iteration works on in that iteration, if the iteration before did it: `for x in v` as front ends print it.
 //!
 //! ```text
 //! p: %a = load(q + 0)                         p:
@@ -9,7 +9,7 @@
 //!    %n = add_int(%s, 1)   goto h                goto h
 //! ```
 //!
-//! Then nothing but counters goes from round to round. The address is the next round's: one step of its counter further, which is
+//! Then nothing but counters goes from iteration to iteration. The address is the next iteration's: one step of its counter further, which is
 //! where the load in front of the loop reads. Both loads stand as late as memory may not change before the head: nothing behind them
 //! writes there, and the ways to the head are straight. Each has no other use.
 //!
@@ -39,7 +39,7 @@ struct Carried {
     /// The object that keeps the memory alive.
     owner: Option<Value>,
     root: Value,
-    /// The counter of the round, and by how much a step of it moves the address.
+    /// The counter of the iteration, and by how much a step of it moves the address.
     counter: Value,
     factor: u64,
     access: Access,
@@ -63,7 +63,7 @@ pub(super) fn run(func: &mut Func, cx: &mut PassCx<'_>, cfg: &Cfg, rpo: &Rpo, lo
     let mut values = Replacements::default();
     let mut heads = Vec::new();
     for one in all {
-        if !cx.spend("loads moved to their round") {
+        if !cx.spend("loads moved to their iteration") {
             break;
         }
         rewrite(func, cx.types(), &mut values, &one);
@@ -127,7 +127,7 @@ fn carried(
     let r = Recurrence::of(func, loops, shape, def)?;
     let step = r.const_step(func)? as u64;
     let disp = next.disp.wrapping_sub(factor.wrapping_mul(step));
-    // Where the first round would read.
+    // Where the first iteration would read.
     let (index, start) = linear(func, r.start);
     let index = index.map(|(value, times)| (value, times.wrapping_mul(factor)));
     let meets = index == first.index && factor.wrapping_mul(start).wrapping_add(disp) == first.disp;

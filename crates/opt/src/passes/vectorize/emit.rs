@@ -1,4 +1,4 @@
-//! The loop in lanes: a copy of the loop whose trips are several rounds, made into vectors in place.
+//! The loop in lanes: a copy of the loop whose trips are several iterations, made into vectors in place.
 //!
 //! ```text
 //! p ─ enter? ─┬─> q ─> m … ─┬─> e ─ any left? ─> …      q  values in all lanes, what reductions start with
@@ -35,7 +35,7 @@ pub(super) fn emit(
     let mut body: Vec<Inst> = func.block_insts(shape.header).collect();
     // Of the end there is no copy in the main loop.
     body.pop();
-    let (limit, enter) = trip_limit(func, types, &counted, plan.rounds);
+    let (limit, enter) = trip_limit(func, types, &counted, plan.iterations);
     let enter = match apart(func, types, plan, checks) {
         None => enter,
         Some(apart) => {
@@ -50,7 +50,7 @@ pub(super) fn emit(
         }
     };
     let split = split_at(func, loops, &counted, limit, enter, 1);
-    let Some(copy) = split.rounds.first() else { return };
+    let Some(copy) = split.iterations.first() else { return };
     let main = copy.block(shape.header);
     let copies = body.into_iter().zip(func.block_insts(main)).collect();
     let before = plan.counters.iter().find_map(|r| {
@@ -80,10 +80,10 @@ fn apart(func: &mut Func, types: &Types, plan: &Plan, checks: &[(Walk, Walk)]) -
     }
     let (pre, counter) = (plan.counted.shape.preheader, plan.counted.test.counter);
     let end = end_of(func, types, &plan.counted);
-    let rounds = ins(func, pre, Intrinsic::SubInt, &[end, counter.start], Type::I64);
+    let iterations = ins(func, pre, Intrinsic::SubInt, &[end, counter.start], Type::I64);
     let mut all = None;
     for (a, b) in checks {
-        let [a, b] = [a, b].map(|walk| extent(func, types, pre, walk, rounds));
+        let [a, b] = [a, b].map(|walk| extent(func, types, pre, walk, iterations));
         let apart = ask_apart(func, pre, a, b);
         all = Some(match all {
             None => apart,
@@ -94,7 +94,7 @@ fn apart(func: &mut Func, types: &Types, plan: &Plan, checks: &[(Walk, Walk)]) -
 }
 
 /// The first byte that a walk touches, and the one behind the last.
-fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, rounds: Value) -> (Value, Value) {
+fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, iterations: Value) -> (Value, Value) {
     let mut low = walk.root;
     let size = func.bits(types, Type::I64, walk.size.into());
     if let Some(start) = walk.start {
@@ -105,7 +105,7 @@ fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, rounds: Value
         let disp = func.bits(types, Type::I64, walk.disp.into());
         low = ins(func, pre, Intrinsic::AddPtr, &[low, disp], Type::PTR);
     }
-    let bytes = ins(func, pre, Intrinsic::MulInt, &[rounds, size], Type::I64);
+    let bytes = ins(func, pre, Intrinsic::MulInt, &[iterations, size], Type::I64);
     (low, ins(func, pre, Intrinsic::AddPtr, &[low, bytes], Type::PTR))
 }
 
@@ -125,7 +125,7 @@ struct InLanes<'a> {
 }
 
 impl InLanes<'_> {
-    /// Counters go a trip further; addresses are those of the first round of the trip.
+    /// Counters go a trip further; addresses are those of the first iteration of the trip.
     fn counters(&mut self) {
         let test = self.plan.counted.test;
         let compare = self.func.args(test.branch).first().and_then(|&c| self.func.def_inst(c));
@@ -135,7 +135,7 @@ impl InLanes<'_> {
             let (op, ty) = (self.func.op(add), self.func.ty(next));
             let args = self.func.args(add).to_vec();
             let first = Cursor::new(self.func).before(add).ins_value(op, &args, ty);
-            let trip = step * self.plan.rounds as i128;
+            let trip = step * self.plan.iterations as i128;
             let trip = self.func.bits(self.types, self.func.ty(r.step), trip as u128);
             for arg in self.func.args_mut(add).iter_mut().filter(|arg| **arg == r.step) {
                 *arg = trip;
@@ -182,7 +182,7 @@ impl InLanes<'_> {
         self.func.bits(self.types, Type::V128, lanes.splat(bits))
     }
 
-    /// A value in lanes: a vector, or what is the same in all rounds in each of them.
+    /// A value in lanes: a vector, or what is the same in all iterations in each of them.
     fn operand(&mut self, value: Value, lanes: Lanes) -> Value {
         if let Some(&made) = self.made.get(&value) {
             return made;
@@ -203,7 +203,7 @@ impl InLanes<'_> {
         made
     }
 
-    /// A counter in lanes: what it is in each round of the trip.
+    /// A counter in lanes: what it is in each iteration of the trip.
     fn counter(&mut self, value: Value, lanes: Lanes) -> Option<Value> {
         let r = self.plan.counters.iter().find(|r| r.value == value || r.next == value)?;
         let step = r.const_step(self.func)?;
@@ -219,9 +219,9 @@ impl InLanes<'_> {
         Some(at.ins_value(Op::Lanes(Intrinsic::AddInt, lanes), &[all, distances], Type::V128))
     }
 
-    /// The lanes of all rounds of a trip as one integer, if they are a part of a vector only.
+    /// The lanes of all iterations of a trip as one integer, if they are a part of a vector only.
     fn part(&self, lanes: Lanes) -> Option<Lanes> {
-        match self.plan.rounds as u32 * lanes.element().bytes() {
+        match self.plan.iterations as u32 * lanes.element().bytes() {
             4 => Some(Lanes::I32x4),
             8 => Some(Lanes::I64x2),
             _ => None,
@@ -309,7 +309,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// Lanes of reductions are put together behind the loop, by the instruction that did it in each round.
+    /// Lanes of reductions are put together behind the loop, by the instruction that did it in each iteration.
     fn ends(&mut self) {
         for reduction in &self.plan.reductions {
             let (Some(&phi), Some(&next)) =
@@ -345,7 +345,7 @@ impl InLanes<'_> {
     }
 }
 
-/// The operation that puts what a reduction came to together with another value, as a round does.
+/// The operation that puts what a reduction came to together with another value, as an iteration does.
 fn put_together(
     at: &mut Cursor<'_>,
     reduction: &Reduction,

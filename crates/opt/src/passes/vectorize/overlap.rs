@@ -1,16 +1,16 @@
-//! Which accesses of a loop may overlap in different rounds of one trip.
+//! Which accesses of a loop may overlap in different iterations of one trip.
 //!
-//! An access that walks over memory touches, in the round whose counter is `start + k`, the bytes from `low + size·k` on. Two of
+//! An access that walks over memory touches, in the iteration whose counter is `start + k`, the bytes from `low + size·k` on. Two of
 //! which one writes are in order if
 //!
 //! | they | because |
 //! |---|---|
-//! | have the same root and counter, and equal displacements | they meet in the same round only, and keep their order there |
-//! | have the same root and counter, and displacements a trip or more apart | no two rounds of one trip meet |
+//! | have the same root and counter, and equal displacements | they meet in the same iteration only, and keep their order there |
+//! | have the same root and counter, and displacements a trip or more apart | no two iterations of one trip meet |
 //! | are never the same memory (`alias`) | |
-//! | are compared before the loop: `low + size·rounds` of one is at most `low` of the other | |
+//! | are compared before the loop: `low + size·iterations` of one is at most `low` of the other | |
 //!
-//! All accesses of the rounds in question are executed, so that these sums are addresses and do not go round.
+//! All accesses of the iterations in question are executed, so that these sums are addresses and do not wrap.
 
 use super::plan::{Plan, Vector};
 use crate::alias::{Alias, Aliases, Location, linear};
@@ -22,7 +22,7 @@ use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 /// More comparisons before a loop are not made.
 const MAX_CHECKS: usize = 8;
 
-/// Memory that an access walks over, one element in each round: from `root + size · start + disp` on.
+/// Memory that an access walks over, one element in each iteration: from `root + size · start + disp` on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Walk {
     pub(super) root: Value,
@@ -57,7 +57,7 @@ pub(super) fn checks(
             }
             if a.root == b.root && a.start == b.start && a.size == b.size {
                 let apart = a.disp.wrapping_sub(b.disp).cast_signed().unsigned_abs();
-                let trip = a.size * plan.rounds as u64;
+                let trip = a.size * plan.iterations as u64;
                 if apart == 0 || apart >= trip {
                     continue;
                 }
@@ -77,11 +77,11 @@ pub(super) fn checks(
     Some(found)
 }
 
-/// Whether what two accesses touch is never the same memory, in whichever rounds.
+/// Whether what two accesses touch is never the same memory, in whichever iterations.
 pub(crate) fn never_meet(func: &Func, aliases: &Aliases, a: &Location, b: &Location) -> bool {
-    // Of one root, `alias` compares what lies in the same round; of two, its answer holds for all rounds.
-    let rounds = a.address.root != b.address.root || !a.regions.overlaps(b.regions);
-    rounds && aliases.alias(func, a, b) == Alias::No
+    // Of one root, `alias` compares what lies in the same iteration; of two, its answer holds for all iterations.
+    let iterations = a.address.root != b.address.root || !a.regions.overlaps(b.regions);
+    iterations && aliases.alias(func, a, b) == Alias::No
 }
 
 /// Whether two pieces of memory have no byte in common, asked at the end of a block; each is given by its first byte and the one behind the
@@ -92,7 +92,7 @@ pub(crate) fn ask_apart(func: &mut Func, at: Block, a: (Value, Value), b: (Value
     ins(func, at, Intrinsic::OrInt, &[a_first, b_first], Type::I8)
 }
 
-/// An access as a walk: its address goes up by the size of the element in every round.
+/// An access as a walk: its address goes up by the size of the element in every iteration.
 fn walk(func: &Func, plan: &Plan, inst: Inst, at: &Location) -> Option<Walk> {
     let size = at.size?;
     let (Op::Load(access) | Op::Store(access)) = func.op(inst) else { return None };

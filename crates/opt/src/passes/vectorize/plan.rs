@@ -23,7 +23,7 @@ const MAX_BLOCK: usize = 200;
 /// Loops with more loads and stores are left alone: their pairs are looked at.
 pub(super) const MAX_ACCESSES: usize = 16;
 
-/// A value that all rounds put together by one operation.
+/// A value that all iterations put together by one operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduction {
     /// The φ of the head.
@@ -85,8 +85,8 @@ pub(super) enum Vector {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) counted: Counted,
-    /// How many rounds make a trip.
-    pub(super) rounds: usize,
+    /// How many iterations make a trip.
+    pub(super) iterations: usize,
     /// The instructions that become vectors, in their order, without the φ.
     pub(super) vectors: Vec<(Inst, Vector)>,
     pub(super) reductions: Vec<Reduction>,
@@ -133,19 +133,19 @@ impl Plan {
         let accesses = search.accesses;
         // A reduction that nothing was added to, or that something else reads, is no reduction.
         let settled = |r: &Reduction| found.contains(&(r.next, r.vector()));
-        // Lanes without a round would come into the result.
+        // Lanes without an iteration would come into the result.
         let whole = |r: &Reduction| r.lanes.element().bytes() == wide;
         let reduced = reductions.iter().all(|r| settled(r) && whole(r));
         if accesses == 0 || accesses > MAX_ACCESSES || !reduced {
             return None;
         }
-        let rounds = 16 / wide as usize;
-        // Widening takes one operation for each doubling, and pays if they are fewer than the rounds.
-        if (wide / narrow).ilog2() as usize >= rounds {
+        let iterations = 16 / wide as usize;
+        // Widening takes one operation for each doubling, and pays if they are fewer than the iterations.
+        if (wide / narrow).ilog2() as usize >= iterations {
             return None;
         }
-        let few = counted.rounds(func).is_some_and(|n| n < 2 * rounds as u64);
-        // Behind a trip only the counters' next values and the reductions are those of its last round.
+        let few = counted.iterations(func).is_some_and(|n| n < 2 * iterations as u64);
+        // Behind a trip only the counters' next values and the reductions are those of its last iteration.
         let stays = |inst: Inst| {
             let last =
                 |v: Value| counters.iter().any(|r| r.next == v) || reductions.iter().any(|r| r.next == inst);
@@ -153,7 +153,7 @@ impl Plan {
             func.results(inst).all(|v| last(v) || uses.of(v).iter().all(inside))
         };
         let usable = !few && func.block_insts(shape.header).all(stays);
-        usable.then_some(Plan { counted: *counted, rounds, vectors: found, reductions, counters })
+        usable.then_some(Plan { counted: *counted, iterations, vectors: found, reductions, counters })
     }
 }
 
@@ -217,7 +217,7 @@ impl Search<'_> {
         Some(lanes)
     }
 
-    /// Whether a value may be in lanes: it is a vector, a counter, or the same in all rounds.
+    /// Whether a value may be in lanes: it is a vector, a counter, or the same in all iterations.
     fn is_data(&self, value: Value) -> bool {
         !self.masks.contains(&value)
             && (self.vectors.contains_key(&value)

@@ -44,7 +44,7 @@ use super::{COLLECTIONS, EXTERNAL, HEAP, MMTK_HEAP, PAUSE_LAST, PAUSE_MAX, PAUSE
 /// Roots in one packet of work.
 const PACKET: usize = 4096;
 
-/// When the world was asked to stop.
+/// The time of the request to stop the world.
 static ASKED: Mutex<Option<Instant>> = Mutex::new(None);
 /// Whether the next call about weak references is the second one.
 static CLEARED: AtomicBool = AtomicBool::new(false);

@@ -10,7 +10,7 @@
 //! methods of that type and at those whose first parameter is abstract, is a `Type{T}`, or is not there. The index is made by the first search, which makes
 //! the type objects of all signatures anyway.
 //!
-//! A list does not own its methods: a method lives as long as who added it, or the graveyard, holds it. One that is gone leaves its place behind, and
+//! A list does not own its methods: a method lives as long as who added it, or the retire list, holds it. One that is gone leaves its place behind, and
 //! the list is made again when half of its places are empty. So removing n methods one after the other costs in proportion to n.
 //!
 //! | row | operation | order | pairs with | without it |

@@ -30,7 +30,7 @@ fn all_workers() -> Vec<(String, Box<dyn Fn() -> Workers>)> {
 }
 
 /// Defines functions, each in a program of its own and calling the next one, the last one the first.
-fn define_circle(main: &Dylib, names: &[&str]) {
+fn define_cycle(main: &Dylib, names: &[&str]) {
     for (at, name) in names.iter().enumerate().rev() {
         let next = names.get(at + 1).map(|next| counts_down(name, next, at as i64));
         define(main, &next.unwrap_or_else(|| adds(name, 1)));
@@ -45,7 +45,7 @@ fn functions_that_come_to_call_each_other_are_linked() {
         for names in [&["f", "g"][..], &["f", "g", "h", "i"]] {
             let session = session(make());
             let main = session.create_dylib("main").unwrap();
-            define_circle(&main, names);
+            define_cycle(&main, names);
             for (at, name) in names.iter().enumerate() {
                 let function =
                     main.func::<(i64,), i64>(name).unwrap_or_else(|error| panic!("{who}: {error}"));
@@ -61,7 +61,7 @@ fn functions_that_come_to_call_each_other_are_linked() {
 
 /// `f` calls `g` of its own program, which calls `h`, which comes to call `f`: nobody relies on what another was.
 #[test]
-fn a_circle_through_functions_of_one_program_is_linked() {
+fn a_cycle_through_functions_of_one_program_is_linked() {
     for (who, make) in all_workers() {
         // Without copies of old ones.
         let session =
@@ -79,11 +79,11 @@ fn a_circle_through_functions_of_one_program_is_linked() {
 }
 
 #[test]
-fn who_calls_a_circle_finds_what_takes_its_place() {
+fn who_calls_a_cycle_finds_what_takes_its_place() {
     for first in ["f", "g"] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
-        define_circle(&main, &["f", "g"]);
+        define_cycle(&main, &["f", "g"]);
         assert!(main.func::<(i64,), i64>(first).is_ok());
         define(&main, &counts_down("caller", "f", 7));
         let caller = main.func::<(i64,), i64>("caller").unwrap();
@@ -99,12 +99,12 @@ fn who_calls_a_circle_finds_what_takes_its_place() {
 }
 
 #[test]
-fn a_circle_goes_when_nobody_has_it() {
+fn a_cycle_goes_when_nobody_has_it() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let mut in_use = Vec::new();
     for _ in 0..8 {
-        define_circle(&main, &["f", "g", "h"]);
+        define_cycle(&main, &["f", "g", "h"]);
         let function = main.function("f").unwrap();
         let typed = function.typed::<(i64,), i64>().unwrap();
         main.clear(Dependants::Deny).unwrap();
@@ -123,10 +123,10 @@ fn a_circle_goes_when_nobody_has_it() {
 }
 
 #[test]
-fn handles_to_a_circle_outlive_the_session() {
+fn handles_to_a_cycle_outlive_the_session() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
-    define_circle(&main, &["f", "g", "h"]);
+    define_cycle(&main, &["f", "g", "h"]);
     let all = ["f", "g", "h"].map(|name| main.func::<(i64,), i64>(name).unwrap());
     session.end();
     for (at, function) in all.iter().enumerate() {
@@ -147,13 +147,13 @@ fn what_has_become_lazy_is_called_through_its_slot() {
     assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((5,)), Ok(6));
 }
 
-/// A circle of which one function cannot be compiled fails as a whole, with the reason, and can be mended.
+/// A cycle of which one function cannot be compiled fails as a whole, with the reason, and can be mended.
 #[test]
-fn a_circle_that_cannot_be_made_says_why() {
+fn a_cycle_that_cannot_be_made_says_why() {
     for (who, make) in all_workers() {
         let session = session(make());
         let main = session.create_dylib("main").unwrap();
-        define_circle(&main, &["f", "g", "h"]);
+        define_cycle(&main, &["f", "g", "h"]);
         let broken = "function g(x::Int64)::Int64\n\
             1 ─ %1 = $(Expr(:foreigncall, :(:brolga_is_nowhere), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
             │   %2 = invoke Main.h(%1::Int64)::Int64\n└──      return %2\nend\n";
@@ -187,7 +187,7 @@ impl CodeListener for WhenLoaded {
 /// `f` is removed while it is linked, and defined again: `g` calls the new one, through the slot that is there because both wait
 /// for each other's addresses.
 #[test]
-fn a_circle_is_not_led_to_what_was_removed_while_it_was_linked() {
+fn a_cycle_is_not_led_to_what_was_removed_while_it_was_linked() {
     extern "C" fn held() -> i64 {
         0
     }
@@ -261,7 +261,7 @@ fn looks_down(name: &str, other: &str, end: i64) -> String {
 
 /// Of two functions that call each other, one or both find the other only when they run.
 #[test]
-fn a_circle_of_calls_that_are_decided_at_run_time_is_linked() {
+fn a_cycle_of_calls_that_are_decided_at_run_time_is_linked() {
     type Make = fn(&str, &str, i64) -> String;
     let ways: [(Make, Make); 3] =
         [(counts_down, looks_down), (looks_down, counts_down), (looks_down, looks_down)];

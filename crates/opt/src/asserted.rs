@@ -3,11 +3,11 @@
 //! ```text
 //! 1: %2 = (%1 isa Node)           %1 is any object here
 //!    goto 3 if not %2
-//! 2: %4 = π (%1, Node)            only who passed the test gets here: %1 is a Node, and the claim needs no test of its own
+//! 2: %4 = π (%1, Node)            only who passed the test gets here: %1 is a Node, and the asserted type needs no test of its own
 //! 3: …                            %1 is no Node
 //! ```
 //!
-//! The type of a row may be narrower than what its operation gives: a *claim*. `lower` tests a claim unless it is proven, and
+//! The type of a row may be narrower than what its operation gives: an *asserted type*. `lower` tests it unless it is proven, and
 //! an unproven one may throw `TypeError`, which counts in a function's [summary](crate::summary). Both ask here, so both say the same.
 //!
 //! | test, if it was true | says of x |
@@ -19,7 +19,7 @@
 //!
 //! A test of a value counts for all that only passes it on (π and copies).
 //!
-//! Cost: a visit to each block once, if there are claims; for each question at most `MAX_TESTS` tests up the dominator tree. Not done:
+//! Cost: a visit to each block once, if there are asserted types; for each query at most `MAX_TESTS` tests up the dominator tree. Not done:
 //! what a `typeassert` in front said; tests that a φ carries on.
 
 use brolga_ir::analysis::{Cfg, DomTree};
@@ -32,10 +32,10 @@ use cranelift_entity::packed_option::PackedOption;
 
 use crate::rules::field_position;
 
-/// Tests that are looked at for one question.
+/// Tests that are looked at for one query.
 const MAX_TESTS: usize = 32;
 
-/// Blocks up the dominator tree that are looked at for one question.
+/// Blocks up the dominator tree that are looked at for one query.
 const MAX_BLOCKS: usize = 128;
 
 /// Copies and π that a value is followed through.
@@ -138,7 +138,7 @@ fn origin(func: &Func, mut value: Value) -> Value {
 struct Fact<'a> {
     func: &'a Func,
     types: &'a Types,
-    /// The value that is asked about.
+    /// The value of the query.
     value: Value,
 }
 
@@ -179,7 +179,7 @@ impl Fact<'_> {
         origin(self.func, value) == self.value
     }
 
-    /// Whether a value is the exact type of the one that is asked about.
+    /// Whether a value is the exact type of the value of the query.
     fn is_its_type(&self, value: Value) -> bool {
         let def = self.func.def_inst(origin(self.func, value));
         def.is_some_and(|def| match (self.func.op(def), self.func.args(def)) {
@@ -218,12 +218,12 @@ impl Fact<'_> {
     }
 }
 
-/// Whether a row may claim more than its operation gives, as far as types and tests in front say. Calls by dispatch may throw
+/// Whether a row may assert a narrower type than its operation gives, as far as types and tests in front say. Calls by dispatch may throw
 /// anyway, and are not asked about.
 pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) -> bool {
-    let Some(claimed) = func.result(inst).map(|result| func.ty(result)) else { return false };
-    if matches!(claimed, Type::ANY | Type::BOTTOM) {
-        return claimed == Type::BOTTOM;
+    let Some(asserted) = func.result(inst).map(|result| func.ty(result)) else { return false };
+    if matches!(asserted, Type::ANY | Type::BOTTOM) {
+        return asserted == Type::BOTTOM;
     }
     let arg_type = |n: usize| func.args(inst).get(n).map_or(Type::ANY, |&v| func.ty(v));
     let given = match func.op(inst) {
@@ -268,7 +268,7 @@ pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) ->
         },
         _ => return false,
     };
-    !types.is_subtype(given, claimed)
+    !types.is_subtype(given, asserted)
 }
 
 /// The type of a field's value.

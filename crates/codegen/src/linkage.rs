@@ -1,11 +1,11 @@
 //! How a compiled function reaches what is compiled apart from it.
 //!
-//! | route | code | who changes it later |
+//! | call kind | code | who changes it later |
 //! |---|---|---|
-//! | [`Route::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nobody: both are one link unit |
-//! | [`Route::Far`] | the address as a constant, then a call through the register | nobody: the callee's unit is held |
-//! | [`Route::Slot`] | the word's address by distance, a load, a call through the register | whoever owns the slot, by one store |
-//! | [`Route::Question`] | no call: counts down, and asks the run time when the count is below zero | nobody |
+//! | [`CallKind::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nobody: both are one link unit |
+//! | [`CallKind::Far`] | the address as a constant, then a call through the register | nobody: the callee's unit is held |
+//! | [`CallKind::Cell`] | the word's address by distance, a load, a call through the register | the owner of the cell, by one store |
+//! | [`CallKind::OsrCheck`] | no call: counts down, and asks the run time when the count is below zero | nobody |
 //!
 //! A *slot* is a word that always holds the address of code with the function's native signature. A caller names the word
 //! ([`Symbol::Slot`](crate::compiled::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
@@ -14,14 +14,14 @@
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
 //! `brolga_hot` with the word's address and continues. Threads that count at the same time may lose counts.
 //!
-//! A *question* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
+//! An *OSR check* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
 //! no for as long as the counter of its name is not below zero; then `brolga_loop` gives it.
 
 /// The routine that a function calls whose counter has gone below zero: with the counter's address. It is not a safepoint, and does
 /// not throw.
 pub const HOT: &str = "brolga_hot";
 
-/// The routine that answers a question whose counter has gone below zero, by 1 for yes: with the counter's address. It is not a
+/// The routine that answers an OSR check whose counter has gone below zero, by 1 for yes: with the counter's address. It is not a
 /// safepoint, and does not throw.
 pub const LOOP: &str = "brolga_loop";
 
@@ -37,35 +37,36 @@ pub const SAMPLES: u64 = 256;
 
 /// How a call of compiled code finds its callee.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Route {
+pub enum CallKind {
     /// At a distance that fits a direct call.
     Near,
     /// At any distance.
     Far,
-    /// Through the callee's slot.
-    Slot,
-    /// It is no callee, but a question.
-    Question,
+    /// Through the word of the callee's cell.
+    Cell,
+    /// An OSR check instead of a callee.
+    OsrCheck,
 }
 
 /// How a function is connected with what is compiled apart from it.
 #[derive(Clone, Copy)]
-pub struct Ways<'a> {
-    /// The route to another compiled function, by its name. A function that counts nothing reaches itself directly.
-    pub route: &'a dyn Fn(&str) -> Route,
+pub struct CallLinkage<'a> {
+    /// The kind of a call to another compiled function, by its name. A function that counts nothing reaches itself directly.
+    pub call_kind: &'a dyn Fn(&str) -> CallKind,
     /// The function whose counter this one counts down at its entry.
     pub counter: Option<&'a str>,
     /// Whether it counts what its branches and dynamic calls do, where they have sites (`translate/profile.rs`).
     pub is_profiled: bool,
 }
 
-impl Ways<'static> {
+impl CallLinkage<'static> {
     /// Every other function is far, and nothing is counted.
-    pub const FAR: Ways<'static> = Ways { route: &|_| Route::Far, counter: None, is_profiled: false };
+    pub const FAR: CallLinkage<'static> =
+        CallLinkage { call_kind: &|_| CallKind::Far, counter: None, is_profiled: false };
 }
 
-impl std::fmt::Debug for Ways<'_> {
+impl std::fmt::Debug for CallLinkage<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ways").field("counter", &self.counter).finish_non_exhaustive()
+        f.debug_struct("CallLinkage").field("counter", &self.counter).finish_non_exhaustive()
     }
 }

@@ -80,7 +80,7 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
     }
 }
 
-/// Who was linked to the removed one stays so, until it is redefined itself.
+/// A caller of the removed function stays linked to it, until it is redefined itself.
 #[test]
 fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
     let session = plain(crate::doors::open(Options::new()), Workers::Caller);
@@ -179,9 +179,9 @@ fn counts_down(name: &str, other: &str, end: i64) -> String {
     )
 }
 
-/// Functions that call each other are linked in a circle; each is removed alone or with the other.
+/// Functions that call each other are linked in a cycle; each is removed alone or with the other.
 #[test]
-fn functions_of_a_circle_lose_each_other() {
+fn functions_of_a_cycle_lose_each_other() {
     for gone in ["f", "g", "both"] {
         let session = plain(crate::doors::open(Options::new()), Workers::Caller);
         let main = session.create_dylib("main").unwrap();

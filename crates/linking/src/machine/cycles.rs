@@ -3,20 +3,20 @@
 //! ```text
 //!   f: lookup until `g` has an address ──► g: lookup until `h` has one ──► h: lookup until `f` has one
 //!   ▲                                                                              │
-//!   └──────────────────────────────── the circle ◄─────────────────────────────────┘
+//!   └──────────────────────────────── the cycle ◄─────────────────────────────────┘
 //! ```
 //!
-//! A lookup of a unit that is being made, for the unit to continue with, holds the unit up. When the last lookup of a circle comes to wait, none
+//! A lookup of a unit that is being made, for the unit to continue with, holds the unit up. When the last lookup of a cycle comes to wait, none
 //! of them would ever be answered. One is answered with [`Error::Cycle`] then: that of a thread that waits, if there is one. Units whose symbols have addresses
-//! before they look anything up, as stubs have, are in no circle.
+//! before they look anything up, as stubs have, are in no cycle.
 //!
-//! Aliases have lookups of their own, which hold up nobody but whoever waits for the alias: they are links of circles, and are told only
+//! Aliases have lookups of their own, which hold up only those that wait for the alias: they are links of cycles, and are told only
 //! if nobody else can be.
 //!
-//! Cost: a lookup with an owner whose symbols somebody waits for is followed once, when it comes to wait: along the lookups and units that wait
+//! Cost: a lookup with an owner with awaited symbols is followed once, when it comes to wait: along the lookups and units that wait
 //! below it, until its owner is found or nothing is left.
 //!
-//! Not seen: circles that an emission closes, of lookups until symbols are ready.
+//! Not seen: cycles that an emission closes, of lookups until symbols are ready.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -24,10 +24,10 @@ use smallvec::SmallVec;
 use super::{Doer, Machine, Parts, Purpose, QueryId, State, UnitId, Version};
 use crate::error::Error;
 
-/// A lookup of a circle.
+/// A lookup of a cycle.
 struct Step<P: Parts> {
     query: QueryId<P>,
-    /// Who waits for it.
+    /// The doer that waits for it.
     doer: Doer,
 }
 
@@ -35,31 +35,31 @@ struct Step<P: Parts> {
 type From<P> = (QueryId<P>, Doer);
 
 impl<P: Parts> Machine<P> {
-    /// Opens the circles that lookups have closed in this step.
-    pub(super) fn open_circles(&mut self) {
+    /// Breaks the cycles that lookups have closed in this step.
+    pub(super) fn break_lookup_cycles(&mut self) {
         while let Some(query) = self.lodged.pop() {
-            // One look-up may close several; each round opens one.
-            while let Some(circle) = self.circle(query) {
-                self.open_circle(&circle);
+            // One lookup may close several; each iteration breaks one.
+            while let Some(cycle) = self.cycle(query) {
+                self.break_lookup_cycle(&cycle);
             }
         }
     }
 
-    fn open_circle(&mut self, circle: &[Step<P>]) {
+    fn break_lookup_cycle(&mut self, cycle: &[Step<P>]) {
         let query = |step: &&Step<P>| self.queries.get(step.query);
         let is_blocked =
             |step: &&Step<P>| self.blocked.iter().any(|blocked| blocked.on.is_lookup(step.query));
         let is_asked =
             |step: &&Step<P>| query(step).is_some_and(|query| matches!(query.purpose, Purpose::Ticket(_)));
-        let told = circle.iter().find(is_blocked).or_else(|| circle.iter().find(is_asked));
-        if let Some(told) = told.or_else(|| circle.first()) {
+        let told = cycle.iter().find(is_blocked).or_else(|| cycle.iter().find(is_asked));
+        if let Some(told) = told.or_else(|| cycle.first()) {
             let symbols = self.made_by(told.doer);
             self.answer(told.query, Err(Error::Cycle { symbols }));
         }
     }
 
-    /// The circle that a lookup closes, from that one on; none if it closes none.
-    fn circle(&mut self, start: QueryId<P>) -> Option<Vec<Step<P>>> {
+    /// The cycle that a lookup closes, from that one on; none if it closes none.
+    fn cycle(&mut self, start: QueryId<P>) -> Option<Vec<Step<P>>> {
         let owner = self.queries.get(start)?.owner?;
         if !self.is_awaited(owner) {
             return None;
@@ -120,7 +120,7 @@ impl<P: Parts> Machine<P> {
         way
     }
 
-    /// Whether somebody waits for what a doer makes.
+    /// Whether a lookup waits for what a doer makes.
     fn is_awaited(&self, doer: Doer) -> bool {
         let unit: Option<UnitId<P>> = doer.as_unit();
         unit.is_none_or(|unit| {

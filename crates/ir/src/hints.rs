@@ -8,12 +8,12 @@
 //!
 //! | hint | says | text, binary |
 //! |---|---|---|
-//! | [`Odds`] of a branch | how often its condition held, and how often not | kept |
+//! | [`BranchWeights`] of a branch | how often its condition held, and how often not | kept |
 //! | [`Inlining`] of a call or a function | whether bodies take the place of calls | kept |
 //! | [`Site`] of a branch or dynamic call | in which cell of a profile a first tier counts it | left out |
 //! | [`Seen`] at a dynamic call | with operands of which types it was made, and how often | left out |
 //!
-//! Hints belong to an instruction. Who copies one copies them ([`Func::copy_hint`](crate::Func::copy_hint)); who turns a branch round
+//! Hints belong to an instruction. A copy of the instruction copies them ([`Func::copy_hint`](crate::Func::copy_hint)); inverting a branch
 //! swaps its targets and its hint in one step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another
 //! operation loses them. A dynamic call that becomes an `invoke`, or several, hands its inlining on; `lower` ends it, because calls of low
 //! IR are not inlined.
@@ -22,25 +22,25 @@ use crate::types::Type;
 
 /// How often the condition of a branch is true and false, as one is to the other. Not both are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Odds {
+pub struct BranchWeights {
     yes: u32,
     no: u32,
 }
 
-impl Odds {
+impl BranchWeights {
     /// An edge that is taken fewer times than one in as many is *rare*: then it pays to lay it out away from the rest.
     pub const RARE: u32 = 64;
 
     /// `None` if both are zero, which says nothing.
-    pub fn new(yes: u32, no: u32) -> Option<Odds> {
-        (yes > 0 || no > 0).then_some(Odds { yes, no })
+    pub fn new(yes: u32, no: u32) -> Option<BranchWeights> {
+        (yes > 0 || no > 0).then_some(BranchWeights { yes, no })
     }
 
     /// The same from counts of any size.
-    pub fn of_counts(yes: u64, no: u64) -> Option<Odds> {
+    pub fn of_counts(yes: u64, no: u64) -> Option<BranchWeights> {
         let shift = (u64::BITS - (yes | no).leading_zeros()).saturating_sub(u32::BITS);
         // Both fit after the shift.
-        Odds::new((yes >> shift) as u32, (no >> shift) as u32)
+        BranchWeights::new((yes >> shift) as u32, (no >> shift) as u32)
     }
 
     /// How often the condition is true.
@@ -53,15 +53,15 @@ impl Odds {
         self.no
     }
 
-    /// The odds of the opposite condition.
-    pub fn swapped(self) -> Odds {
-        Odds { yes: self.no, no: self.yes }
+    /// The branch weights of the opposite condition.
+    pub fn swapped(self) -> BranchWeights {
+        BranchWeights { yes: self.no, no: self.yes }
     }
 
     /// Whether the way for this truth is rare.
     pub fn is_rare(self, truth: bool) -> bool {
         let (way, other) = if truth { (self.yes, self.no) } else { (self.no, self.yes) };
-        u64::from(way) * u64::from(Odds::RARE) <= u64::from(other)
+        u64::from(way) * u64::from(BranchWeights::RARE) <= u64::from(other)
     }
 
     /// Whether one way is at least `factor` times as frequent as the other.
@@ -117,7 +117,7 @@ pub struct Seen {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hint {
     /// Of a branch.
-    pub odds: Option<Odds>,
+    pub weights: Option<BranchWeights>,
     /// Of an `invoke` or a dynamic call.
     pub inlining: Option<Inlining>,
     /// Of a branch or dynamic call.
@@ -130,7 +130,7 @@ impl Hint {
     /// The hint of a branch that is turned round.
     pub fn swapped(self) -> Hint {
         Hint {
-            odds: self.odds.map(Odds::swapped),
+            weights: self.weights.map(BranchWeights::swapped),
             site: self.site.map(|site| Site { swapped: !site.swapped, ..site }),
             ..self
         }
@@ -143,18 +143,18 @@ mod tests {
 
     #[test]
     fn odds_of_large_counts_keep_their_ratio() {
-        let odds = Odds::of_counts(3 << 40, 1 << 40).unwrap();
-        assert_eq!(odds.yes() / odds.no(), 3);
-        assert_eq!(Odds::of_counts(0, 0), None);
-        assert_eq!(Odds::of_counts(7, 2), Odds::new(7, 2));
+        let weights = BranchWeights::of_counts(3 << 40, 1 << 40).unwrap();
+        assert_eq!(weights.yes() / weights.no(), 3);
+        assert_eq!(BranchWeights::of_counts(0, 0), None);
+        assert_eq!(BranchWeights::of_counts(7, 2), BranchWeights::new(7, 2));
     }
 
     #[test]
     fn rare_is_one_in_sixty_four() {
-        let odds = Odds::new(1, 64).unwrap();
-        assert!(odds.is_rare(true) && !odds.is_rare(false));
-        assert!(!Odds::new(1, 63).unwrap().is_rare(true));
-        assert!(odds.swapped().is_rare(false));
-        assert!(odds.is_biased(64) && !odds.is_biased(65));
+        let weights = BranchWeights::new(1, 64).unwrap();
+        assert!(weights.is_rare(true) && !weights.is_rare(false));
+        assert!(!BranchWeights::new(1, 63).unwrap().is_rare(true));
+        assert!(weights.swapped().is_rare(false));
+        assert!(weights.is_biased(64) && !weights.is_biased(65));
     }
 }
