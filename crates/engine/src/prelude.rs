@@ -72,10 +72,9 @@ const fn writing(buffer: &'static Buffer) -> Part {
     Part { text: include_str!("prelude_buffer.jlir"), needs: &["GenericIOBuffer"], buffer: Some(buffer) }
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 9] = [
     part(include_str!("prelude.jlir"), &[]),
     part(include_str!("prelude_more.jlir"), &[]),
-    part(include_str!("prelude_general.jlir"), &[]),
     part(include_str!("prelude_strings.jlir"), &[]),
     part(include_str!("prelude_dict.jlir"), &["Dict"]),
     part(include_str!("prelude_io.jlir"), &["GenericIOBuffer"]),
