@@ -63,11 +63,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Binds the variables that `body` makes around the type that it reads. Outside of tests there are none.
-    pub(super) fn binding(
-        &mut self,
-        at: Span,
-        body: impl FnOnce(&mut Self) -> Option<Type>,
-    ) -> Option<Type> {
+    pub(super) fn binding(&mut self, at: Span, body: impl FnOnce(&mut Self) -> Option<Type>) -> Option<Type> {
         let around = self.exact.as_ref().map_or(0, Vec::len);
         let ty = body(self)?;
         let own = match self.exact.as_mut() {
@@ -84,9 +80,8 @@ impl<'a> Resolver<'a> {
         let numbers: Vec<Type> = (0..around + own.len()).map(number).collect();
         let renamed = |ty: Type| types.substitute(ty, &numbers);
         let bounds = own.iter().map(|&(lower, upper)| Ok((renamed(lower)?, renamed(upper)?)));
-        let bound = bounds
-            .collect::<Result<Vec<_>, _>>()
-            .and_then(|bounds| types.union_all(&bounds, renamed(ty)?));
+        let bound =
+            bounds.collect::<Result<Vec<_>, _>>().and_then(|bounds| types.union_all(&bounds, renamed(ty)?));
         self.made(bound, at)
     }
 

@@ -94,9 +94,7 @@ impl<'a> Resolver<'a> {
         match &expr.kind {
             ExprKind::Name(name) => self.named_type(std::slice::from_ref(name), expr.span),
             ExprKind::Path(parts) => self.named_type(parts, expr.span),
-            ExprKind::Curly(base, params) => {
-                self.binding(expr.span, |r| r.instance(base, params, expr.span))
-            }
+            ExprKind::Curly(base, params) => self.binding(expr.span, |r| r.instance(base, params, expr.span)),
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
             }
