@@ -154,6 +154,8 @@ runtime_fns! {
     ThrowTypeAssert "brolga_throw_type_assert" (PTR, PTR, TRACKED) Throws;
     /// Throws `BoundsError` for an array and an index.
     ThrowBoundsOf "brolga_throw_bounds_of" (TRACKED, I64) Throws;
+    /// Throws `BoundsError(of, (index,))`.
+    ThrowBoundsIn "brolga_throw_bounds_in" (TRACKED, I64) Throws;
     /// Throws the exception that is being handled once more.
     Rethrow "brolga_rethrow" () Throws;
     /// The exception that is being handled, as an object that the thread keeps alive.

@@ -215,6 +215,7 @@ fn what_is_no_method_does_what_the_interpreter_does() {
         error(\"no \", 5, :x)
         error()
         throw_boundserror([1, 2], 5)
+        throw_boundserror([1, 2], (5,))
         throw_boundserror([1, 2], (5, 6))
         throw_overflowerr_binaryop(:+, 1, 2)
         throw_inexacterror(:trunc, Int64, 1.5)

@@ -415,6 +415,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Throw
             | RuntimeFn::ThrowTypeAssert
             | RuntimeFn::ThrowBoundsOf
+            | RuntimeFn::ThrowBoundsIn
             | RuntimeFn::Rethrow
             | RuntimeFn::CurrentException
             | RuntimeFn::Isa

@@ -20,7 +20,7 @@
 //! a work list instead of recursion.
 
 use brolga_ir::Name;
-use brolga_ir::types::{Type, TypeKind, Types};
+use brolga_ir::types::{Type, Types};
 use std::sync::Arc;
 
 /// A value.
@@ -168,13 +168,7 @@ impl Val {
     /// The result of `typeof`: as [`Val::ty`], but a type's type is `DataType`.
     pub fn type_of(&self, types: &Types) -> Type {
         match *self {
-            Val::Type(of) => match types.kind(of) {
-                TypeKind::Generic(_) => types
-                    .find_builtin(types.names().intern("UnionAll"))
-                    .and_then(|decl| types.nominal(decl, &[]).ok())
-                    .unwrap_or(Type::DATATYPE),
-                _ => Type::DATATYPE,
-            },
+            Val::Type(of) => types.type_of_type(of),
             _ => self.ty(types),
         }
     }

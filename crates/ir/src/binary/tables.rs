@@ -34,6 +34,7 @@ const SYM: u8 = 17;
 const BITS_VALUE: u8 = 18;
 const VALUES: u8 = 20;
 const NTUPLE: u8 = 19;
+const UNION_ALL: u8 = 21;
 
 const ABSTRACT: u8 = 0;
 const PRIMITIVE: u8 = 1;
@@ -235,6 +236,14 @@ impl<'a> Names<'a> {
                 entry.byte(NTUPLE);
                 entry.number(count);
                 entry.number(elem);
+            }
+            TypeKind::UnionAll { bounds, body } => {
+                let (lowers, uppers): (Vec<Type>, Vec<Type>) = bounds.iter().copied().unzip();
+                entry.byte(UNION_ALL);
+                self.parts(&mut entry, &lowers);
+                self.parts(&mut entry, &uppers);
+                let body = self.type_number(*body);
+                entry.number(body);
             }
         }
         // A definition that was needed on the way may name the type itself.
@@ -507,6 +516,14 @@ impl Tables {
             NTUPLE => {
                 let count = self.part(source)?;
                 types.ntuple(count, self.part(source)?).map_err(wrong)?
+            }
+            UNION_ALL => {
+                let (lowers, uppers) = (self.parts(source)?, self.parts(source)?);
+                if lowers.len() != uppers.len() {
+                    return source.refuse(Refusal::Number);
+                }
+                let bounds: Vec<(Type, Type)> = lowers.into_iter().zip(uppers).collect();
+                types.union_all(&bounds, self.part(source)?).map_err(wrong)?
             }
             tag => return source.refuse(Refusal::Tag { what: "declaration or type", tag }),
         };

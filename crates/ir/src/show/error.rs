@@ -150,7 +150,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
     fn type_of(&mut self, node: &G::Node) -> Result<String, G::Error> {
         Ok(match self.graph.view(node, MAX_SHOWN)? {
             View::Type(of) => match of.types.kind(of.ty) {
-                TypeKind::Generic(_) => "UnionAll".to_owned(),
+                TypeKind::Generic(_) | TypeKind::UnionAll { .. } => "UnionAll".to_owned(),
                 _ => "DataType".to_owned(),
             },
             _ => self.graph.ty(node).text(),

@@ -152,6 +152,8 @@ pub enum TypeError {
     },
     /// A named tuple has another number of names than of types, or its types are not a plain tuple.
     NamedTupleShape,
+    /// A parameter that none of the variables of a type binds.
+    Unbound,
     /// A type or declaration of another context, which has no meaning in this one.
     Foreign,
     /// A type of low IR stands inside a Julia type, or the reverse.

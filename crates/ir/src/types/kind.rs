@@ -73,6 +73,15 @@ pub enum TypeKind {
         /// The type of each element.
         elem: Type,
     },
+    /// A type with variables of its own, the union of all types that they give: `Vector{<:Real}`, `Tuple{T, Vector{T}} where T`. In the body and
+    /// in the bounds behind its own, variable *n* is a [`TypeKind::Param`]`(n)`; no other parameter occurs in them. Tests have such types; values
+    /// have a supertype instead.
+    UnionAll {
+        /// The lower and the upper bound of each variable.
+        bounds: Box<[(Type, Type)]>,
+        /// The type in which the variables stand.
+        body: Type,
+    },
     /// A type of low IR.
     Low(LowType),
     /// The result of `enter` and `gc_preserve_begin`, which only `leave`, `pop_exception` and `gc_preserve_end` take.

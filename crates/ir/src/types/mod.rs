@@ -28,6 +28,7 @@
 //! | `layout` | sizes, alignments, field offsets, pointer maps |
 //! | `above` | whether a declaration is below another one |
 //! | `statics` | the variables of a method's `where` |
+//! | `union_all` | types with variables of their own |
 //! | `subtype` | `<:`, intersection tests, union normal form |
 //! | `print` | the text of a type |
 //! | `reflect` | what the fields of a `DataType` say |
@@ -44,6 +45,7 @@ mod statics;
 mod storage;
 mod subtype;
 mod table;
+mod union_all;
 
 pub use builtin::decl;
 pub use declaration::{

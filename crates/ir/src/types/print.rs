@@ -1,7 +1,7 @@
 //! The text of a type, as Julia prints it.
 //!
 //! `Vector{T}` and `Matrix{T}` stand for arrays of one and two dimensions, `NTuple{n, T}` for tuples of four or more
-//! equal elements, `@NamedTuple{a::T}` for named tuples. A parameter outside of its declaration is `@Param{0}`: low IR has such, where
+//! equal elements, `@NamedTuple{a::T}` for named tuples, `Vector{<:Real}` for a variable that stands once, as a parameter. A parameter outside of its declaration is `@Param{0}`: low IR has such, where
 //! compiled code names the `where` of a method. Names that are no identifiers are written `var"…"`.
 
 use super::declaration::{MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError};
@@ -15,7 +15,16 @@ use std::fmt::{self, Display, Formatter};
 pub struct TypeDisplay<'a> {
     types: &'a Types,
     ty: Type,
-    params: &'a [Name],
+    params: Params<'a>,
+}
+
+/// How the parameters in a type are written.
+#[derive(Clone, Copy, Debug)]
+enum Params<'a> {
+    /// By these names.
+    Named(&'a [Name]),
+    /// As `<:Upper` or `>:Lower`, by these bounds.
+    Bounds(&'a [(Type, Type)]),
 }
 
 /// From how many equal elements on a tuple type prints as `NTuple`.
@@ -24,12 +33,12 @@ const NTUPLE: usize = 4;
 impl Types {
     /// The text of `ty`.
     pub fn display(&self, ty: Type) -> TypeDisplay<'_> {
-        TypeDisplay { types: self, ty, params: &[] }
+        TypeDisplay { types: self, ty, params: Params::Named(&[]) }
     }
 
     /// The text of `ty` inside a declaration with these parameters.
     pub fn display_with<'a>(&'a self, ty: Type, params: &'a [Name]) -> TypeDisplay<'a> {
-        TypeDisplay { types: self, ty, params }
+        TypeDisplay { types: self, ty, params: Params::Named(params) }
     }
 }
 
@@ -84,6 +93,65 @@ impl TypeDisplay<'_> {
         self.list(f, params.iter().copied())?;
         f.write_str("}")
     }
+
+    fn param(self, f: &mut Formatter<'_>, index: u32) -> fmt::Result {
+        let at = index as usize;
+        match self.params {
+            Params::Named(names) if at < names.len() => write_name(f, self.types.names().text(names[at])),
+            Params::Bounds(bounds) if at < bounds.len() => match bounds[at] {
+                (lower, Type::ANY) if lower != Type::BOTTOM => write!(f, ">:{}", self.of(lower)),
+                (_, upper) => write!(f, "<:{}", self.of(upper)),
+            },
+            _ => write!(f, "@Param{{{index}}}"),
+        }
+    }
+
+    /// A type with variables of its own: `Vector{<:Real}` where each stands once and as a parameter, or else `Pair{T1, T1} where {T1 <: Real}`.
+    fn union_all(self, f: &mut Formatter<'_>, bounds: &[(Type, Type)], body: Type) -> fmt::Result {
+        let types = self.types;
+        let free = (Type::BOTTOM, Type::ANY);
+        let params = match types.kind(body) {
+            TypeKind::Nominal { params, .. } => &params[..],
+            TypeKind::TypeOf(of) => std::slice::from_ref(of),
+            _ => &[],
+        };
+        if let (Some((_, dims)), [bound]) = (types.array_parts(body), bounds)
+            && *bound == free
+            && (1..=2).contains(&dims)
+            && params.first() == Some(&types.param(0))
+        {
+            return f.write_str(if dims == 1 { "Vector" } else { "Matrix" });
+        }
+        let is_short = |(n, &(lower, upper)): (u32, &(Type, Type))| {
+            let own = types.param(n);
+            let elsewhere = |ty: Type| ty != own && types.mentions(ty, &|m| m == n);
+            let in_bounds = bounds.iter().any(|&(lower, upper)| elsewhere(lower) || elsewhere(upper));
+            params.iter().filter(|&&param| param == own).count() == 1
+                && (lower == Type::BOTTOM || upper == Type::ANY)
+                && !types.mentions(lower, &|_| true)
+                && !types.mentions(upper, &|_| true)
+                && !in_bounds
+                && !params.iter().any(|&param| elsewhere(param))
+        };
+        if (0..).zip(bounds).all(is_short) {
+            return TypeDisplay { types, ty: body, params: Params::Bounds(bounds) }.fmt(f);
+        }
+        let names = types.names();
+        let params: Vec<Name> = (1..=bounds.len()).map(|n| names.intern(&format!("T{n}"))).collect();
+        let shown = |ty| TypeDisplay { types, ty, params: Params::Named(&params) };
+        write!(f, "{} where {{", shown(body))?;
+        for (n, &(lower, upper)) in bounds.iter().enumerate() {
+            f.write_str(if n > 0 { ", " } else { "" })?;
+            if lower != Type::BOTTOM {
+                write!(f, "{} <: ", shown(lower))?;
+            }
+            write_name(f, names.text(params[n]))?;
+            if lower != Type::BOTTOM || upper != Type::ANY {
+                write!(f, " <: {}", shown(upper))?;
+            }
+        }
+        f.write_str("}")
+    }
 }
 
 impl Display for TypeDisplay<'_> {
@@ -136,10 +204,7 @@ impl Display for TypeDisplay<'_> {
             TypeKind::Function(name) => {
                 write!(f, "typeof({})", name.display(names))
             }
-            TypeKind::Param(index) => match self.params.get(*index as usize) {
-                Some(&name) => write_name(f, names.text(name)),
-                None => write!(f, "@Param{{{index}}}"),
-            },
+            TypeKind::Param(index) => self.param(f, *index),
             TypeKind::Int(value) => write!(f, "{value}"),
             TypeKind::Sym(name) => {
                 f.write_str(":")?;
@@ -154,6 +219,7 @@ impl Display for TypeDisplay<'_> {
             TypeKind::NTuple { count, elem } => {
                 write!(f, "NTuple{{{}, {}}}", self.of(*count), self.of(*elem))
             }
+            TypeKind::UnionAll { bounds, body } => self.union_all(f, bounds, *body),
         }
     }
 }
@@ -213,6 +279,7 @@ fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option
         TypeError::NamedTupleShape => {
             f.write_str("a named tuple needs a plain tuple type with one element for each name")
         }
+        TypeError::Unbound => f.write_str("a parameter occurs that no variable of the type binds"),
         TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
         TypeError::MixedLevels { inner } => {
             write!(f, "`{}` cannot stand inside this type: low and high types do not mix", shown(inner))

@@ -43,7 +43,7 @@ impl Types {
 
     /// A field of a type as an object; `None` if it has none of this name.
     pub fn type_field(&self, ty: Type, name: &str) -> Option<TypeField> {
-        if matches!(self.kind(ty), TypeKind::Union(_) | TypeKind::Generic(_)) {
+        if matches!(self.kind(ty), TypeKind::Union(_) | TypeKind::Generic(_) | TypeKind::UnionAll { .. }) {
             return None;
         }
         let is_bits = || {

@@ -465,13 +465,7 @@ impl Types {
     /// The `typeof` of values of a type: a type's type is `DataType`, or `UnionAll` if it has open parameters.
     fn type_of_values(&self, ty: Type) -> Type {
         match self.kind(ty) {
-            TypeKind::TypeOf(of) => match self.kind(*of) {
-                TypeKind::Generic(_) => self
-                    .find_builtin(self.names().intern("UnionAll"))
-                    .and_then(|decl| self.nominal(decl, &[]).ok())
-                    .unwrap_or(Type::DATATYPE),
-                _ => Type::DATATYPE,
-            },
+            TypeKind::TypeOf(of) => self.type_of_type(*of),
             _ => ty,
         }
     }

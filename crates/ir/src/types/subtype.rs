@@ -2,7 +2,8 @@
 //!
 //! The relation is Julia's for the types that this IR has: unions by members, tuples covariantly, declared types
 //! invariantly in their parameters along the declared chain of supertypes, a generic form above all its instances.
-//! There are no bounded type variables in values' types, which is what makes Julia's general algorithm hard.
+//! There are no bounded type variables in values' types, which is what makes Julia's general algorithm hard; types with variables of their
+//! own are decided by `union_all`.
 //!
 //! Cost: one walk over both types, which interning keeps shallow; unions multiply their member counts.
 
@@ -21,6 +22,7 @@ impl Types {
         match (self.kind(a), self.kind(b)) {
             (TypeKind::Union(members), _) => members.iter().all(|&m| self.is_subtype(m, b)),
             (_, TypeKind::Union(members)) => members.iter().any(|&m| self.is_subtype(a, m)),
+            (TypeKind::UnionAll { .. }, _) | (_, TypeKind::UnionAll { .. }) => self.union_all_subtype(a, b),
             (TypeKind::Tuple { elems: x, vararg: xr }, TypeKind::Tuple { elems: y, vararg: yr }) => {
                 self.tuple_subtype((x, *xr), (y, *yr))
             }
@@ -88,7 +90,9 @@ impl Types {
         }
         // Two concrete types that are not the same share nothing, and a concrete type shares nothing with an
         // abstract one that is not above it.
-        self.is_concrete(a) || self.is_concrete(b)
+        let kinds = |ty: Type| ty == Type::DATATYPE || self.supertype(ty) == self.supertype(Type::DATATYPE);
+        let is_apart = |a, b| self.is_concrete(a) && !(self.is_of_types(b) && kinds(a));
+        is_apart(a, b) || is_apart(b, a)
     }
 
     /// `a` without the values of `b`, as far as removing whole union members expresses it.

@@ -225,6 +225,10 @@ impl Types {
             TypeKind::NamedTuple { names: own, tuple } => (names, one[0]) = (own, Some(*tuple)),
             TypeKind::TypeOf(ty) | TypeKind::Bits { ty, .. } => one[0] = Some(*ty),
             TypeKind::NTuple { count, elem } => one = [Some(*count), Some(*elem)],
+            TypeKind::UnionAll { bounds, body } => {
+                let bounds = bounds.iter().flat_map(|&(lower, upper)| [lower, upper]);
+                return self.parts(bounds.chain([*body]), []);
+            }
             TypeKind::Function(named) => {
                 function = [named.module, named.name];
                 names = &function;
@@ -751,7 +755,9 @@ impl Types {
             TypeKind::NTuple { count, elem } => {
                 self.ntuple(self.substitute(*count, params)?, self.substitute(*elem, params)?)?
             }
-            TypeKind::Bottom
+            // Its parameters are its own.
+            TypeKind::UnionAll { .. }
+            | TypeKind::Bottom
             | TypeKind::Any
             | TypeKind::Generic(_)
             | TypeKind::Function(_)
@@ -764,7 +770,8 @@ impl Types {
         })
     }
 
-    fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
+    pub(super) fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
+        let all_bounds: Vec<Type>;
         let parts: &[Type] = match &kind {
             &TypeKind::Nominal { decl, .. } | &TypeKind::Generic(decl) if self.decl_entry(decl).is_none() => {
                 return Err(TypeError::Foreign);
@@ -773,6 +780,10 @@ impl Types {
             TypeKind::Tuple { elems, .. } => elems,
             TypeKind::Union(members) => members,
             TypeKind::Values(elems) => elems,
+            TypeKind::UnionAll { bounds, .. } => {
+                all_bounds = bounds.iter().flat_map(|&(lower, upper)| [lower, upper]).collect();
+                &all_bounds
+            }
             _ => &[],
         };
         if parts.len() > MAX_WIDTH {
@@ -783,6 +794,7 @@ impl Types {
             TypeKind::NamedTuple { tuple, .. } => Some(*tuple),
             TypeKind::TypeOf(of) => Some(*of),
             TypeKind::NTuple { elem, .. } => Some(*elem),
+            TypeKind::UnionAll { body, .. } => Some(*body),
             _ => None,
         };
         let mut extent = Extent::LEAF;

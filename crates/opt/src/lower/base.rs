@@ -175,14 +175,14 @@ impl Lowering<'_> {
     fn throw_bounds(&mut self, n: usize) -> Step<()> {
         let all = self.operands_from(n)?;
         let [array, index] = &all[..] else { return self.throw_new("BoundsError", &all) };
-        let single = match self.types.tuple_elements(index.ty) {
-            Some([Type::INT64]) => self.field(index, 0)?,
-            _ => index.clone(),
+        let (entry, single) = match self.types.tuple_elements(index.ty) {
+            Some([Type::INT64]) => (RuntimeFn::ThrowBoundsIn, self.field(index, 0)?),
+            _ => (RuntimeFn::ThrowBoundsOf, index.clone()),
         };
         match single.leaves[..] {
             [leaf] if single.ty == Type::INT64 => {
                 let array = self.object(array)?;
-                self.throw(RuntimeFn::ThrowBoundsOf, &[array, leaf]);
+                self.throw(entry, &[array, leaf]);
                 Ok(())
             }
             _ => self.throw_new("BoundsError", &all),

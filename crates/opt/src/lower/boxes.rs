@@ -158,13 +158,7 @@ impl Lowering<'_> {
 
     /// The value of `typeof` for a type.
     pub(super) fn kind_of_type(&self, ty: Type) -> Type {
-        let generic = matches!(self.types.kind(ty), TypeKind::Generic(_));
-        let union_all = || self.types.find_builtin(self.cx.names.intern("UnionAll"));
-        generic
-            .then(union_all)
-            .flatten()
-            .and_then(|decl| self.types.nominal(decl, &[]).ok())
-            .unwrap_or(Type::DATATYPE)
+        self.types.type_of_type(ty)
     }
 
     // ----- out of an object -----

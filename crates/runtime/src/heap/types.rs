@@ -322,7 +322,7 @@ impl RuntimeTypes {
         // Without the lock, because an array describes its `Memory`. If two threads describe a type, the first entry wins.
         let made = self.maker.describe(cx, ty, |memory| self.describe(cx, memory))?;
         let of = match cx.types.kind(ty) {
-            TypeKind::Generic(_) => &self.unionall,
+            TypeKind::Generic(_) | TypeKind::UnionAll { .. } => &self.unionall,
             _ => &self.datatype,
         };
         let made = || TypeRef::new(made, Some(of.tag()));
@@ -412,7 +412,12 @@ fn boxed(table: &[Small], index: usize) -> Option<Object> {
 /// Translates a type from one table to another; `None` if it mentions a declaration of a program. Recursion follows the
 /// nesting of types, which the table bounds.
 pub(crate) fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
-    let one = |ty: Type| translate(from, to, ty);
+    translate_with(from, to, ty, false)
+}
+
+/// As [`translate`]; `bound` if a type around binds the parameters.
+fn translate_with(from: &Types, to: &Types, ty: Type, bound: bool) -> Option<Type> {
+    let one = |ty: Type| translate_with(from, to, ty, bound);
     let all = |list: &[Type]| list.iter().map(|&ty| one(ty)).collect::<Option<Vec<_>>>();
     let name = |name| to.names().intern(from.names().text(name));
     match from.kind(ty) {
@@ -422,6 +427,7 @@ pub(crate) fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
         TypeKind::Function(function) => {
             Some(to.function_named(FunctionName { module: name(function.module), name: name(function.name) }))
         }
+        TypeKind::Param(n) if bound => Some(to.param(*n)),
         TypeKind::Nominal { .. } | TypeKind::Generic(_) | TypeKind::Param(_) => None,
         TypeKind::Tuple { elems, vararg: None } => to.tuple(&all(elems)?).ok(),
         TypeKind::Tuple { elems, vararg: Some(rest) } => to.tuple_vararg(&all(elems)?, one(*rest)?).ok(),
@@ -435,6 +441,13 @@ pub(crate) fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
         TypeKind::Sym(value) => Some(to.sym(name(*value))),
         TypeKind::Bits { ty, bits } => Some(to.bits_value(one(*ty)?, *bits)),
         TypeKind::Values(elems) => to.tuple_value(&all(elems)?).ok(),
+        TypeKind::NTuple { count, elem } if bound => to.ntuple(one(*count)?, one(*elem)?).ok(),
         TypeKind::NTuple { .. } => None,
+        TypeKind::UnionAll { bounds, body } => {
+            let inner = |ty: Type| translate_with(from, to, ty, true);
+            let bounds: Option<Vec<(Type, Type)>> =
+                bounds.iter().map(|&(lower, upper)| Some((inner(lower)?, inner(upper)?))).collect();
+            to.union_all(&bounds?, inner(*body)?).ok()
+        }
     }
 }

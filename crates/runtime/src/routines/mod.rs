@@ -272,6 +272,7 @@ named! {
         brolga_current_exception,
         brolga_throw_type_assert,
         brolga_throw_bounds_of,
+        brolga_throw_bounds_in,
         brolga_isa,
         brolga_subtype,
         brolga_egal,

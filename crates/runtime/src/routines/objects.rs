@@ -6,6 +6,7 @@
 //! | `brolga_current_exception(thread)` | yes | the exception that is being handled, as an object |
 //! | `brolga_throw_type_assert(thread, asks, expected, got)` | yes | `TypeError` in the name of who asks |
 //! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
+//! | `brolga_throw_bounds_in(thread, of, index)` | yes | `BoundsError(of, (index,))` |
 //! | `brolga_throw_error`, `brolga_throw_argument(thread, string)` | yes | `ErrorException`, `ArgumentError` |
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
@@ -310,6 +311,15 @@ pub(crate) extern "C" fn brolga_throw_bounds_of(thread: &Thread, of: NonNull<u8>
         let of = scope.add_root(object(of));
         let index = scope.box_int(index)?;
         Err(scope.raise_bounds(of, index))
+    });
+}
+
+pub(crate) extern "C" fn brolga_throw_bounds_in(thread: &Thread, of: NonNull<u8>, index: i64) {
+    in_scope(thread, |scope, _| {
+        let of = scope.add_root(object(of));
+        let index = scope.box_int(index)?;
+        let indices = scope.tuple(&[index])?;
+        Err(scope.raise_bounds(of, indices))
     });
 }
 

@@ -280,6 +280,10 @@ impl UsedTypes<'_> {
                 TypeKind::Union(members) | TypeKind::Values(members) => self.work.extend(members),
                 TypeKind::TypeOf(of) => self.work.push(*of),
                 TypeKind::NTuple { elem, .. } => self.work.push(*elem),
+                TypeKind::UnionAll { bounds, body } => {
+                    self.work.extend(bounds.iter().flat_map(|&(lower, upper)| [lower, upper]));
+                    self.work.push(*body);
+                }
                 TypeKind::Bits { ty, .. } => self.work.push(*ty),
                 _ => {}
             }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::super::ast::{CallLabel, Expr, ExprKind, Row, Stmt};
 use super::body::Body;
 use super::error::ResolveError;
+use super::exact::Tested;
 use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
@@ -40,6 +41,15 @@ fn array_rank(expr: &Expr<'_>) -> Option<u128> {
         "Vector" => Some(1),
         "Matrix" => Some(2),
         _ => None,
+    }
+}
+
+/// The operands of a builtin that are types and tested.
+fn tested_operands(op: Builtin) -> &'static [usize] {
+    match op {
+        Builtin::Isa | Builtin::Typeassert => &[1],
+        Builtin::Subtype => &[0, 1],
+        _ => &[],
     }
 }
 
@@ -496,13 +506,18 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::Builtin(op), &values);
             return Some(());
         }
-        // A test of the supertype would say that an array of strings is a `Vector{<:Real}`.
-        if let (Builtin::Isa, [_, of]) = (op, args)
-            && self.r.looks_like_type(of)
-            && self.r.is_widened(of)
-        {
-            let what = format!("`isa` of `{}`", self.r.source_text(of.span));
-            return self.refuse_late(inst, what, "the type has no form of its own here", at);
+        // A test of a supertype would say that an array of strings is a `Vector{<:Real}`.
+        let mut tested = Vec::new();
+        for &n in tested_operands(op) {
+            let Some(of) = args.get(n).filter(|of| self.r.looks_like_type(of)) else { continue };
+            match self.r.tested_type(of) {
+                Tested::Exact(ty) => tested.push((n, ty)),
+                Tested::Widened if op != Builtin::Typeassert => {
+                    let what = format!("`{op}` of `{}`", self.r.source_text(of.span));
+                    return self.refuse_late(inst, what, "the type has no form of its own here", at);
+                }
+                Tested::Widened | Tested::Faulty => {}
+            }
         }
         if let (Builtin::ApplyType, [generic, params @ ..]) = (op, args)
             && is_union(generic)
@@ -513,6 +528,9 @@ impl<'a> Body<'_, 'a> {
             return Some(());
         }
         let mut values = self.operands(Op::Builtin(op), results, args)?;
+        for (n, ty) in tested {
+            values[n] = self.func.constant(Const::Type(ty));
+        }
         if op == Builtin::ApplyIterate && self.func.level == Level::High {
             for value in values.iter_mut().skip(2) {
                 *value = self.iterated(inst, *value)?;

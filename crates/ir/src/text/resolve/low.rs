@@ -29,6 +29,7 @@ use super::super::ast::{Expr, ExprKind, Literal, Row};
 use super::Term;
 use super::body::Body;
 use super::error::ResolveError;
+use super::exact::Tested;
 use super::handlers::At;
 use super::near::near;
 use crate::builtin::Builtin;
@@ -361,7 +362,10 @@ impl<'a> Body<'_, 'a> {
             _ => None,
         };
         match (name, args) {
-            ("type_addr", [ty]) => Some(Address::Type(self.r.ty(ty)?)),
+            ("type_addr", [ty]) => match self.r.tested_type(ty) {
+                Tested::Exact(ty) => Some(Address::Type(ty)),
+                Tested::Widened | Tested::Faulty => Some(Address::Type(self.r.ty(ty)?)),
+            },
             ("instance_addr", [ty]) => Some(Address::Instance(self.r.ty(ty)?)),
             ("boxed_addr", [ty, value]) => match bits(value) {
                 Some(bits) => Some(Address::Boxed(self.r.ty(ty)?, bits)),

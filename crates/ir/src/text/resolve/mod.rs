@@ -3,6 +3,7 @@
 //! | file | what it turns into what |
 //! |---|---|
 //! | `types` | type expressions into [`Type`](crate::Type)s |
+//! | `exact` | types of tests into types with variables of their own |
 //! | `declarations` | declarations of types |
 //! | `term` | literals and constructors into constants |
 //! | `body` | rows into instructions |
@@ -30,6 +31,7 @@ mod body;
 mod call;
 mod declarations;
 mod error;
+mod exact;
 mod exceptions;
 mod exported;
 mod expression;
@@ -167,6 +169,8 @@ struct Resolver<'a> {
     type_vars: Vec<(Cow<'a, str>, TypeVar)>,
     /// Whether a type was read since this was cleared that has no form of its own here, and became a supertype.
     has_widened: bool,
+    /// While the type of a test is read: the bounds of the variables that are not bound yet.
+    exact: Option<Vec<(Type, Type)>>,
     /// Of the free ones that were named, the place of the one that was bound first.
     lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
@@ -217,6 +221,7 @@ impl<'a> Resolver<'a> {
             level: Level::High,
             type_vars: Vec::new(),
             has_widened: false,
+            exact: None,
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),

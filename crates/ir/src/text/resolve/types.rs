@@ -3,7 +3,7 @@
 //! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. A type that is only
 //! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
 //! last the type of its value. A variable makes all that stands around it generic, up to its `where`: no `Vector{Vector{T}}` is a `Vector{Vector}`. Named
-//! tuples have no generic type, so they become `Any`. A name that is not declared is an error.
+//! tuples have no generic type, so they become `Any`. A name that is not declared is an error. The types of tests are not widened (`exact`).
 
 use std::borrow::Cow;
 
@@ -94,13 +94,14 @@ impl<'a> Resolver<'a> {
         match &expr.kind {
             ExprKind::Name(name) => self.named_type(std::slice::from_ref(name), expr.span),
             ExprKind::Path(parts) => self.named_type(parts, expr.span),
-            ExprKind::Curly(base, params) => self.instance(base, params, expr.span),
+            ExprKind::Curly(base, params) => self.binding(expr.span, |r| r.instance(base, params, expr.span)),
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
             }
             ExprKind::Macro(name, fields) if name == "Param" && self.level == Level::Low => {
                 self.param_macro(fields, expr.span)
             }
+            ExprKind::Where(..) if self.exact.is_some() => self.tested_where(expr),
             ExprKind::Where(body, vars) => {
                 let outer = self.type_vars.len();
                 for var in vars {
@@ -137,16 +138,6 @@ impl<'a> Resolver<'a> {
             Some(number) => Some(self.cx.types.param(number as u32)),
             None => self.fail(ResolveError::NotAType, at),
         }
-    }
-
-    /// Whether a type has no form of its own here, so that a supertype stands for it: `Vector{<:Real}`, `Matrix`.
-    pub(super) fn is_widened(&mut self, expr: &Expr<'a>) -> bool {
-        let before = std::mem::replace(&mut self.has_widened, false);
-        // The type is read again, with its faults, as an operand.
-        let diagnostics = std::mem::take(&mut self.diagnostics);
-        let _ty = self.ty(expr);
-        self.diagnostics = diagnostics;
-        std::mem::replace(&mut self.has_widened, before)
     }
 
     /// Whether `expr` has the form of a type and its outermost name is one; says nothing if not.
@@ -202,12 +193,21 @@ impl<'a> Resolver<'a> {
             return Some(Type::low(low));
         }
         if let Some(&(_, ty)) = ALIASES.iter().find(|(alias, _)| *alias == name && !is_declared) {
+            self.has_widened |= name == "NamedTuple";
             return Some(ty);
         }
         match name {
             _ if is_declared => {}
             "Any" => return Some(Type::ANY),
             "Vector" | "Matrix" => {
+                if self.exact.is_some() {
+                    let dims = if name == "Vector" { 1 } else { 2 };
+                    return self.binding(at, |r| {
+                        let elem = r.free_variable()?;
+                        let array = r.cx.types.array(elem, dims);
+                        r.made(array, at)
+                    });
+                }
                 self.has_widened = true;
                 let generic = self.cx.types.nominal(decl::ARRAY, &[]);
                 return self.made(generic, at);
@@ -228,27 +228,29 @@ impl<'a> Resolver<'a> {
                 let ty = self.cx.types.nominal(decl, &[]);
                 self.made(ty, at)
             }
-            None => match PARTIAL.iter().find(|(alias, ..)| *alias == name) {
-                Some((_, base, given)) => self.partial(base, given, &[], at),
-                None => self.unknown_type(name, at),
-            },
+            None => self.binding(at, |r| r.partial(name, &[], at)),
         }
     }
 
     /// A declared type of which another name gives parameters, and the text the rest; with an open one its generic type.
-    fn partial(&mut self, base: &str, given: &[Given], params: &[Expr<'a>], at: Span) -> Option<Type> {
+    fn partial(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Type> {
+        let Some((alias, base, given)) = PARTIAL.iter().find(|(alias, ..)| *alias == name) else {
+            return self.unknown_type(name, at);
+        };
         let Some(decl) = self.library_decl(base) else { return self.unknown_type(base, at) };
         let mut rest = params.iter();
         let mut types = Vec::with_capacity(given.len());
         let mut open = false;
-        for given in given {
+        // `Strided…` is a union of array types that has no form here.
+        self.has_widened |= alias.starts_with("Strided");
+        for given in *given {
             let ty = match given {
                 Given::Next => match rest.next() {
                     Some(param) => match self.type_param(param)? {
                         TypeArg::Type(ty) => Some(ty),
                         TypeArg::Open(_) => None,
                     },
-                    None => None,
+                    None => self.free_variable(),
                 },
                 Given::Open => None,
                 Given::Int(value) => Some(self.cx.types.int(*value)),
@@ -367,7 +369,10 @@ impl<'a> Resolver<'a> {
                 self.made(tuple, at)
             }
             ("Vararg", [elem, ..]) => self.ty(elem),
-            ("NamedTuple", [_]) => Some(Type::ANY),
+            ("NamedTuple", [_]) => {
+                self.has_widened = true;
+                Some(Type::ANY)
+            }
             ("NamedTuple", [names, tuple]) => self.named_tuple(names, tuple, at),
             ("Type", [of]) => match self.type_param(of)? {
                 TypeArg::Type(of) => {
@@ -403,10 +408,7 @@ impl<'a> Resolver<'a> {
             }
             _ => match self.decl_of(parts) {
                 Some(decl) => self.nominal(decl, params, at),
-                None => match PARTIAL.iter().find(|(alias, ..)| *alias == name) {
-                    Some((_, base, given)) => self.partial(base, given, params, at),
-                    None => self.unknown_type(name, base.span),
-                },
+                None => self.partial(name, params, base.span),
             },
         }
     }
@@ -424,6 +426,11 @@ impl<'a> Resolver<'a> {
                     is_free &= bound == Type::ANY;
                 }
             }
+        }
+        if self.exact.is_some() && !types.is_empty() {
+            let left = self.cx.types.decl(decl).params.len().saturating_sub(types.len());
+            types.extend((0..left).map_while(|_| self.free_variable()));
+            open = types.len() < self.cx.types.decl(decl).params.len();
         }
         // `Dict{K, V} where {K, V}` is the generic type.
         let spelled = |param: &Expr<'a>| self.source.get(param.span.range()).unwrap_or("");
@@ -479,7 +486,10 @@ impl<'a> Resolver<'a> {
                     match self.cx.types.tuple_elements(tuple) {
                         Some(known) => elems.extend(known),
                         // An open length behind other elements is widened to any.
-                        None => rest = Some(elem),
+                        None => {
+                            self.has_widened = true;
+                            rest = Some(elem);
+                        }
                     }
                 }
                 Some(_) => return self.fail(ResolveError::NotAType, param.span),
@@ -609,8 +619,16 @@ impl<'a> Resolver<'a> {
                 let name = self.cx.names.intern(name);
                 Some(TypeArg::Type(self.cx.types.sym(name)))
             }
-            ExprKind::Prefix(op, bound) if op == "<:" => Some(TypeArg::Open(self.ty(bound)?)),
-            ExprKind::Prefix(op, _) if op == ">:" => Some(TypeArg::Open(Type::ANY)),
+            ExprKind::Prefix(op, bound) if op == "<:" => {
+                let bound = self.ty(bound)?;
+                let variable = self.new_variable(Type::BOTTOM, bound);
+                Some(variable.map_or(TypeArg::Open(bound), TypeArg::Type))
+            }
+            ExprKind::Prefix(op, bound) if op == ">:" => {
+                let bound = self.ty(bound)?;
+                let variable = self.new_variable(bound, Type::ANY);
+                Some(variable.map_or(TypeArg::Open(Type::ANY), TypeArg::Type))
+            }
             ExprKind::Name(name) if matches!(&**name, "true" | "false") => {
                 Some(TypeArg::Type(self.cx.types.bits_value(Type::BOOL, u128::from(name == "true"))))
             }
