@@ -183,7 +183,7 @@ pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{clif_rows, origin_at, partners};
+    use super::{LineColumn, clif_rows, origin_at, partners};
 
     #[test]
     fn locations_of_clif_are_origins() {

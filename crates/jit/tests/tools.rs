@@ -8,6 +8,7 @@ use std::sync::Arc;
 use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::Abi;
+use brolga_ir::func::LineColumn;
 use brolga_jit::{GdbInterface, Jit, JitDump, PerfMap, UnwindTables};
 use cranelift_codegen::ir::InstBuilder;
 use support::{compile, engine, engines, int_function, ints, load};
@@ -19,7 +20,7 @@ fn successor(jit: &Jit, name: &str, lines: &[(u32, u32)]) -> CompiledFunction {
         let next = c.b.ins().iadd_imm_s(x, 1);
         c.b.ins().return_(&[next]);
     });
-    function.lines = lines.to_vec();
+    function.lines = lines.iter().map(|&(at, line)| (at, LineColumn::new(line, 0))).collect();
     function
 }
 

@@ -420,11 +420,10 @@ mod tests {
             file: None,
             variables: &[],
         };
-        let functions = [
-            function("b", 0, 10, &[(0, LineColumn::new(7, 0)), (4, LineColumn::new(9, 5))][..]),
-            function("", 16, 1, &[]),
-            function("aλ", 32, 5, &[(2, LineColumn::new(3, 0))]),
-        ];
+        let of_b = [(0, LineColumn::new(7, 0)), (4, LineColumn::new(9, 5))];
+        let of_a = [(2, LineColumn::new(3, 0))];
+        let functions =
+            [function("b", 0, 10, &of_b[..]), function("", 16, 1, &[]), function("aλ", 32, 5, &of_a)];
         CodeUnit::new(functions.into_iter(), base, 64, Box::new([1, 2, 0]))
     }
 
