@@ -11,7 +11,7 @@ pub(crate) fn waiting(dylib: &Dylib, runtime: &Arc<Runtime>) {
     let runtime = runtime.clone();
     let wait = move |n: i64| {
         while !runtime.has_ended() {
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::park_timeout(Duration::from_micros(200));
         }
         n
     };

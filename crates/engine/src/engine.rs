@@ -202,7 +202,7 @@ impl Engine {
         let (unit, ids) = match self.cache() {
             Some(cache) => self.build_cached(cache, module, roots, globals, (&stop, run))?,
             None => {
-                let cx = watched(events).with_stop(&stop);
+                let cx = watched(events).with_stop(stop);
                 let stages = Stages::new(module, self.shared.level, &self.shared.opt, cx);
                 let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
                 let span = events.span(Stage::Optimise, || program.source().name().to_owned());
