@@ -19,7 +19,7 @@ pub struct Options {
     /// How many statements the call may run; none for [`DEFAULT_STEPS`].
     pub steps: Option<u64>,
     /// The text in an embedder's language that the program was made from. The lines of its rows
-    /// ([`Place::line`](brolga_ir::func::Place::line)) are lines of this text.
+    /// ([`Place::line`](brolga_ir::func::Place::at)) are lines of this text.
     pub source: Option<Source>,
     /// The symbols of the functions that the page shows; all if there is none. Their text is printed, so that nothing of the others is in the page but
     /// rows that were inlined.
