@@ -3,24 +3,27 @@
 #
 #     $ tests/sweep_instructions.sh 'structs:Read' 'objects in a list:O2'
 #
-# Prints the instructions for 8,000, 16,000 and 32,000, and how much more the larger one takes. Of a compilation, reading is subtracted. A name stands for the first construct that has it.
+# Prints the instructions for 8,000, 16,000 and 32,000, and how much more the larger one takes. Of a compilation, reading is subtracted. A name stands for all constructs that have it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bench=$(cargo bench --bench sweep --no-run 2>&1 | sed -n 's/.*(\(target[^)]*\)).*/\1/p')
 
 instructions() { # construct, stage, size
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null --main-stacksize=8000000 "$bench" "$3" "$1" "$2" 2>&1 >/dev/null |
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" "$3" "$1" "$2" 2>&1 >/dev/null |
         sed -n 's/.*Collected : //p'
 }
 
 for row in "$@"; do
     construct=${row%:*} stage=${row##*:} last=0
+    # The process itself, or that and reading.
+    case $stage in
+    Read) below=none ;;
+    *) below=Read ;;
+    esac
     printf '%-40s %-5s' "$construct" "$stage"
     for size in 8000 16000 32000; do
-        # The cost of the process itself.
-        count=$(($(instructions "$construct" "$stage" "$size") - $(instructions "$construct" none "$size")))
-        [ "$stage" = Read ] || count=$((count - $(instructions "$construct" Read "$size") + $(instructions "$construct" none "$size")))
+        count=$(($(instructions "$construct" "$stage" "$size") - $(instructions "$construct" "$below" "$size")))
         printf ' %14s' "$count"
         [ "$last" = 0 ] || awk -v now="$count" -v before="$last" 'BEGIN { printf " %5.2f", now / before }'
         last=$count

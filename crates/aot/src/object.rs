@@ -229,7 +229,7 @@ impl Writer {
             | Symbol::Type(_)
             | Symbol::Instance(_)
             | Symbol::Boxed { .. }
-            | Symbol::Slot(_)
+            | Symbol::IndirectCell(_)
             | Symbol::Counter(_)
             | Symbol::Cells
             | Symbol::Methods => {

@@ -331,7 +331,7 @@ mod tests {
                 reloc(20, RelocKind::Abs8, RelocTarget::Offset(7), i64::MAX),
             ],
             symbols: vec![
-                Symbol::Slot("g(Int64)".into()),
+                Symbol::IndirectCell("g(Int64)".into()),
                 Symbol::Type(NamedType { name: "Int64".into(), ty: Type::INT64 }),
                 Symbol::Counter("g(Int64)".into()),
                 Symbol::Function("h()".into()),
@@ -360,7 +360,7 @@ mod tests {
             signatures: [("f(Int64)".to_owned(), Some(signature.clone())), ("f(Any)".to_owned(), None)]
                 .into(),
             calls: [("g(Int64)".to_owned(), signature)].into(),
-            c_callees: [Symbol::Slot("called_back(Int64)".into())].into(),
+            c_callees: [Symbol::IndirectCell("called_back(Int64)".into())].into(),
             needs_heap: true,
             cells: 17,
         }

@@ -4,8 +4,8 @@
 //!   NAME#c   +0   jump to +32      what C executes
 //!            +4   key              the classes of the result and the parameters
 //!            +8   address of the table of methods that the entry looks in
-//!            +16  address of the word that holds the address of the native code ── the slot, or +24
-//!            +24  the address of the native code, if there is no slot
+//!            +16  address of the word that holds the address of the native code ── the cell, or +24
+//!            +24  the address of the native code, if there is no cell
 //!            +32  the C convention, `brolga_callback`, … (`callback.rs`)
 //!
 //!   call of `p`     p is aligned to 32 bytes, [p] is the jump and the key that the call expects,
@@ -39,7 +39,7 @@ pub(crate) const HEADER_BYTES: u32 = 32;
 pub(crate) const HEADER_TABLE: i32 = 8;
 /// Offset of the address of the word with the native code's address.
 pub(crate) const HEADER_WORD: i32 = 16;
-/// Offset of the native code's address, if there is no slot.
+/// Offset of the native code's address, if there is no cell.
 const HEADER_CODE: u32 = 24;
 
 /// A jump over the rest of the header.
@@ -77,7 +77,7 @@ fn class(abi: Abi) -> Option<u32> {
     }
 }
 
-/// Puts the header in front of a C entry. `callee` is what it calls: a slot or a function.
+/// Puts the header in front of a C entry. `callee` is what it calls: a cell or a function.
 pub(crate) fn put(entry: &mut CompiledFunction, signature: &Signature, callee: &Symbol) {
     let Some(first) = first_word(&signature.params, &signature.results) else { return };
     let mut code = first.to_le_bytes().to_vec();
@@ -108,7 +108,7 @@ pub(crate) fn put(entry: &mut CompiledFunction, signature: &Signature, callee: &
     };
     address(HEADER_TABLE as u32, &Symbol::Methods, 0);
     match callee {
-        Symbol::Slot(_) => address(HEADER_WORD as u32, callee, 0),
+        Symbol::IndirectCell(_) => address(HEADER_WORD as u32, callee, 0),
         _ => {
             let own = Symbol::Function(entry.name.clone());
             address(HEADER_WORD as u32, &own, HEADER_CODE.into());

@@ -76,7 +76,7 @@ fn compile_for_c(
     isa: &HostIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let callee = match call_kind {
-        CallKind::Cell => Symbol::Slot(name.to_owned()),
+        CallKind::Cell => Symbol::IndirectCell(name.to_owned()),
         CallKind::Near | CallKind::Far | CallKind::OsrCheck => Symbol::Function(name.to_owned()),
     };
     let symbols = vec![
@@ -127,7 +127,7 @@ fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) 
     };
     let [runtime, methods, trampoline] = [1, 2, 3].map(|index| address(&mut b, index));
     let callee = match call_kind {
-        CallKind::Cell => slot(&mut b, 4),
+        CallKind::Cell => cell(&mut b, 4),
         CallKind::Near | CallKind::Far | CallKind::OsrCheck => address(&mut b, 4),
     };
     let routine = import(&mut b, isa, 0, 6);
@@ -156,8 +156,8 @@ fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize)
     b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
 }
 
-/// The present value of a slot.
-fn slot(b: &mut FunctionBuilder<'_>, index: u32) -> Value {
+/// The present value of a cell.
+fn cell(b: &mut FunctionBuilder<'_>, index: u32) -> Value {
     let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
     let global = b.create_global_value(GlobalValueData::Symbol {
         name: ExternalName::user(name),

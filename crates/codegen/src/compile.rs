@@ -78,7 +78,7 @@ pub enum CompileError {
         /// The panic's message.
         message: String,
     },
-    /// The caller ended it at a [`Step`]; nobody's fault.
+    /// The caller ended it at a [`Step`]. The function itself has no fault.
     #[error("the generation of code for `{name}` was ended")]
     Stopped {
         /// The function.

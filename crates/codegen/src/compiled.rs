@@ -31,7 +31,7 @@ pub enum Symbol {
     /// A compiled function, by its deterministic name.
     Function(String),
     /// The word that holds the address of a compiled function's present code (`linkage.rs`), by the function's name.
-    Slot(String),
+    IndirectCell(String),
     /// The word in which a compiled function counts its entries (`linkage.rs`), by the function's name.
     Counter(String),
     /// The cells in which a first tier counts for its profile (`linkage.rs`).
@@ -87,7 +87,7 @@ impl std::fmt::Display for Symbol {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Symbol::Function(name) => write!(f, "function `{name}`"),
-            Symbol::Slot(name) => write!(f, "the slot of function `{name}`"),
+            Symbol::IndirectCell(name) => write!(f, "the cell of function `{name}`"),
             Symbol::Counter(name) => write!(f, "the counter of function `{name}`"),
             Symbol::Cells => f.write_str("the cells of the profile"),
             Symbol::Methods => f.write_str("the table of methods"),

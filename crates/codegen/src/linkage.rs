@@ -7,8 +7,8 @@
 //! | [`CallKind::Cell`] | the word's address by distance, a load, a call through the register | the owner of the cell, by one store |
 //! | [`CallKind::OsrCheck`] | no call: counts down, and asks the run time when the count is below zero | nobody |
 //!
-//! A *slot* is a word that always holds the address of code with the function's native signature. A caller names the word
-//! ([`Symbol::Slot`](crate::compiled::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
+//! An *indirection cell* is a word that always holds the address of code with the function's native signature. A caller names the word
+//! ([`Symbol::IndirectCell`](crate::compiled::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
 //! lets its address be a distance from the code.
 //!
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls

@@ -169,9 +169,8 @@ impl Visible<'_> {
     /// The C entry of this name, if it is that of a function with a word, which the unit keeps.
     fn c_entry(&self, name: &str) -> Option<Result<usize, String>> {
         let program = self.program?;
-        let of =
-            |callee: &&Symbol| matches!(callee, Symbol::Slot(function) if callback_name(function) == name);
-        let Symbol::Slot(function) = program.c_callees.iter().find(of)? else { return None };
+        let of = |callee: &&Symbol| matches!(callee, Symbol::IndirectCell(function) if callback_name(function) == name);
+        let Symbol::IndirectCell(function) = program.c_callees.iter().find(of)? else { return None };
         let cell = match self.slot(function) {
             Ok(cell) => cell,
             Err(error) => return Some(Err(error)),
@@ -227,7 +226,7 @@ impl Resolver for Visible<'_> {
                 None => self.in_units(|unit| unit.function(name)),
             },
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
-            Symbol::Slot(name) => self.word(name).map(outside),
+            Symbol::IndirectCell(name) => self.word(name).map(outside),
             Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),
             Symbol::Cells => {
                 let cells = self.program.and_then(|program| program.cells).ok_or("there are no cells")?;

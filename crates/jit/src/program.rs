@@ -97,7 +97,7 @@ pub struct Style<'a> {
     pub has_c_entries: bool,
     /// Whether they profile branches and dynamic calls with sites, in the cells that they are linked to.
     pub is_profiled: bool,
-    /// Whether to end, which is asked in each function at each [`Step`](brolga_codegen::compile::Step).
+    /// Whether to end the generation; called in each function at each [`Step`](brolga_codegen::compile::Step).
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -194,7 +194,7 @@ impl Compiled {
 
     /// Whether it takes the address of a function's C entry.
     pub fn takes_c_entry(&self, name: &str) -> bool {
-        self.c_callees.iter().any(|callee| matches!(callee, Symbol::Slot(known) if known == name))
+        self.c_callees.iter().any(|callee| matches!(callee, Symbol::IndirectCell(known) if known == name))
     }
 
     /// Its functions and constants, in the order of the sources.
@@ -393,7 +393,7 @@ fn compile_with(
     let mut c_callees = BTreeSet::new();
     for (name, signature) in called_back(cx, sources) {
         if has_c_entries && (!is_near(&name) || apart(&name)) {
-            c_callees.insert(Symbol::Slot(name));
+            c_callees.insert(Symbol::IndirectCell(name));
             continue;
         }
         // A function that counts its entries is called through its cell, so that callers reach its replacement.
@@ -514,7 +514,7 @@ fn find_slots<'a>(
     }
     let named = compiled.unit.functions.iter().flat_map(|function| &function.symbols);
     for symbol in named.chain(&compiled.c_callees) {
-        if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
+        if let Symbol::IndirectCell(name) | Symbol::Counter(name) = symbol
             && !found.contains_key(name.as_str())
         {
             found.insert(name, find(name));

@@ -190,7 +190,11 @@ impl<'a> Imports<'a> {
             return Ok(known);
         }
         match symbol {
-            Symbol::Slot(_) | Symbol::Counter(_) | Symbol::Cells | Symbol::Function(_) | Symbol::Data(_) => {
+            Symbol::IndirectCell(_)
+            | Symbol::Counter(_)
+            | Symbol::Cells
+            | Symbol::Function(_)
+            | Symbol::Data(_) => {
                 let what = symbol.to_string();
                 return Err(ImageError::Reference { function: function.to_owned(), what });
             }

@@ -61,7 +61,7 @@ const KIND_METHODS: u32 = 10;
 // In units of a cache alone.
 const KIND_FUNCTION: u32 = 11;
 const KIND_DATA: u32 = 12;
-const KIND_SLOT: u32 = 13;
+const KIND_INDIRECT_CELL: u32 = 13;
 const KIND_COUNTER: u32 = 14;
 const KIND_CELLS: u32 = 15;
 
@@ -164,7 +164,7 @@ impl Writer {
             Symbol::Methods => (KIND_METHODS, none, none),
             Symbol::Function(name) => (KIND_FUNCTION, self.string(name.as_bytes()), none),
             Symbol::Data(name) => (KIND_DATA, self.string(name.as_bytes()), none),
-            Symbol::Slot(name) => (KIND_SLOT, self.string(name.as_bytes()), none),
+            Symbol::IndirectCell(name) => (KIND_INDIRECT_CELL, self.string(name.as_bytes()), none),
             Symbol::Counter(name) => (KIND_COUNTER, self.string(name.as_bytes()), none),
             Symbol::Cells => (KIND_CELLS, none, none),
         };
@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
             KIND_METHODS => Symbol::Methods,
             KIND_FUNCTION => Symbol::Function(name()?),
             KIND_DATA => Symbol::Data(name()?),
-            KIND_SLOT => Symbol::Slot(name()?),
+            KIND_INDIRECT_CELL => Symbol::IndirectCell(name()?),
             KIND_COUNTER => Symbol::Counter(name()?),
             KIND_CELLS => Symbol::Cells,
             _ => return None,

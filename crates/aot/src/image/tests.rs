@@ -238,8 +238,8 @@ fn what_an_image_cannot_hold_is_refused_by_name() {
         let loads = vec![];
         built(&[function("f", loads, vec![(symbol, kind)])], &[]).unwrap_err().to_string()
     };
-    let slot = error(Symbol::Slot("g".to_owned()), RelocKind::X86CallPltRel4);
-    assert_eq!(slot, "`f` refers to the slot of function `g`, which an image cannot hold");
+    let slot = error(Symbol::IndirectCell("g".to_owned()), RelocKind::X86CallPltRel4);
+    assert_eq!(slot, "`f` refers to the cell of function `g`, which an image cannot hold");
     let near = error(Symbol::Methods, RelocKind::X86PcRel4);
     assert_eq!(near, "`f` refers to something by X86PcRel4, which an image cannot hold");
     let missing = error(Symbol::Function("h".to_owned()), RelocKind::X86CallPcRel4);

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | compiled code of the same unit | `tail`, near | `Symbol::Function` |
 //! | other compiled code | `tail`, at any distance | `Symbol::Function` |
-//! | compiled code that may be replaced | `tail`, through a word (`slots.rs`) | `Symbol::Slot` |
-//! | an OSR check at a loop's head | no call, but a count (`slots.rs`) | `Symbol::Counter` |
+//! | compiled code that may be replaced | `tail`, through a word (`cells.rs`) | `Symbol::IndirectCell` |
+//! | an OSR check at a loop's head | no call, but a count (`cells.rs`) | `Symbol::Counter` |
 //! | a routine of the run time | the host's C | `Symbol::Routine` |
 //! | a C function | the host's C | `Symbol::Foreign`, or an address (`pointer.rs`) |
 //!
@@ -36,8 +36,8 @@ use cranelift_codegen::ir::{
     Value, types,
 };
 
+use super::cells::Compiled;
 use super::exception::Inside;
-use super::slots::Compiled;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::callback::callback_name;
 use crate::compiled::Symbol;
@@ -77,7 +77,7 @@ impl Translation<'_> {
                 return self.define(inst, &[answer]);
             }
             CallKind::OsrCheck => return self.bad(inst),
-            CallKind::Cell => self.load_slot(name, &signature),
+            CallKind::Cell => self.load_cell(name, &signature),
             CallKind::Near => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), true)),
             CallKind::Far => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), false)),
         };

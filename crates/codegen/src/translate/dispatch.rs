@@ -19,7 +19,7 @@ use brolga_ir::op::Region;
 use brolga_ir::{Inst, Op, RuntimeFn};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
-use super::slots::Compiled;
+use super::cells::Compiled;
 use super::{Done, TranslateError, Translation};
 use crate::entry::boxed_signature;
 use crate::thread::{self, LINE_KEYS};

@@ -33,11 +33,12 @@
 //! | `call` | compiled code, routines of the run time, C functions |
 //! | `exception` | handlers, and where an exception continues |
 //! | `vector` | operations on lanes |
-//! | `slots` | calls through slots, counted entries |
+//! | `cells` | calls through indirection cells, counted entries |
 //! | `dispatch` | dynamic calls |
 //! | `ladder` | chains of comparisons, as tables of jumps |
 
 mod call;
+mod cells;
 mod convert;
 mod dispatch;
 mod exception;
@@ -47,7 +48,6 @@ mod ladder;
 mod memory;
 mod pointer;
 mod profile;
-mod slots;
 mod vector;
 
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
@@ -338,7 +338,7 @@ struct Translation<'a> {
     /// Whether throws without a handler in force do, too.
     shares_unwind: bool,
     slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
-    /// The alias region of slots and counters.
+    /// The alias region of indirection cells and counters.
     words: Option<clif::AliasRegion>,
     /// The OSR check on whose answer the next instruction branches.
     asked: Option<String>,

@@ -21,7 +21,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Signature as ClifSignature, Value, types};
 
 use super::Translation;
-use super::slots::Compiled;
+use super::cells::Compiled;
 use crate::c_header::{HEADER_BYTES, HEADER_TABLE, HEADER_WORD, expected};
 use crate::thread;
 

@@ -106,8 +106,10 @@ pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
         output.loops.iter().flat_map(|found| [found.entry(), &*found.check]).collect();
     let want = |import: &Import| {
         let (text, need) = match import {
-            Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
-            Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
+            Import::IndirectCell(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => {
+                return None;
+            }
+            Import::IndirectCell(name) | Import::Counter(name) => (name, Need::Required),
             Import::Foreign { name, library: None, .. } => (name, Need::Weak),
             _ => return None,
         };

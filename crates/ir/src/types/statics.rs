@@ -190,15 +190,21 @@ impl Places {
 impl Types {
     /// Whether a variable for which `wanted` holds stands in the type.
     pub fn mentions(&self, ty: Type, wanted: &dyn Fn(u32) -> bool) -> bool {
-        let any = |list: &[Type]| list.iter().any(|&ty| self.mentions(ty, wanted));
         match self.kind(ty) {
             TypeKind::Param(n) => wanted(*n),
-            TypeKind::Nominal { params, .. } => any(params),
-            TypeKind::Tuple { elems, vararg } => any(elems) || vararg.is_some_and(|rest| any(&[rest])),
-            TypeKind::NamedTuple { tuple, .. } => any(&[*tuple]),
-            TypeKind::Union(members) => any(members),
-            TypeKind::TypeOf(of) => any(&[*of]),
-            TypeKind::NTuple { count, elem } => any(&[*count, *elem]),
+            _ => self.any_part(ty, &|part| self.mentions(part, wanted)),
+        }
+    }
+
+    /// Whether something holds for one of the types that a type is made of. One with variables of its own is taken as a whole.
+    pub(super) fn any_part(&self, ty: Type, holds: &dyn Fn(Type) -> bool) -> bool {
+        let any = |list: &[Type]| list.iter().any(|&part| holds(part));
+        match self.kind(ty) {
+            TypeKind::Nominal { params: list, .. } | TypeKind::Union(list) => any(list),
+            TypeKind::Tuple { elems, vararg } => any(elems) || any(vararg.as_slice()),
+            TypeKind::NamedTuple { tuple, .. } => holds(*tuple),
+            TypeKind::TypeOf(of) => holds(*of),
+            TypeKind::NTuple { count, elem } => holds(*count) || holds(*elem),
             _ => false,
         }
     }

@@ -17,6 +17,8 @@
 //!
 //! Not done: variables of one type in the bounds of another one inside it (`Pair{T, Vector{<:T}} where T`).
 
+use std::cell::Cell;
+
 use super::{Pattern, StaticBound, StaticParam, Statics, Type, TypeError, TypeKind, Types};
 
 impl Types {
@@ -32,17 +34,29 @@ impl Types {
         if !all_bound || !is_bound(body, count) {
             return Err(TypeError::Unbound);
         }
-        // Bounds mention variables in front of theirs, so one visit from the back finds all that is needed.
-        let mut needed = vec![false; count];
-        for n in (0..count).rev() {
-            let behind = (n + 1..count).filter(|&m| needed[m]).flat_map(|m| [bounds[m].0, bounds[m].1]);
-            needed[n] = behind.chain([body]).any(|ty| self.mentions(ty, &|own| own as usize == n));
+        let (mut bounds, mut body) = (bounds, body);
+        while let &TypeKind::Param(n) = self.kind(body) {
+            let upper = bounds[n as usize].1;
+            (bounds, body) = (&bounds[..n as usize], upper);
         }
-        let mut renamed = Vec::with_capacity(count);
-        let mut kept = Vec::with_capacity(count);
+        // Bounds mention variables in front of theirs, so one visit from the back finds all that is needed.
+        let needed: Vec<Cell<bool>> = vec![Cell::new(false); bounds.len()];
+        let note = |ty: Type| {
+            self.mentions(ty, &|n| {
+                needed[n as usize].set(true);
+                false
+            });
+        };
+        note(body);
+        for (&(lower, upper), _) in bounds.iter().zip(&needed).rev().filter(|(_, needed)| needed.get()) {
+            note(lower);
+            note(upper);
+        }
+        let mut renamed = Vec::with_capacity(bounds.len());
+        let mut kept = Vec::with_capacity(bounds.len());
         for (n, &(lower, upper)) in bounds.iter().enumerate() {
             renamed.push(self.param(kept.len() as u32));
-            if needed[n] {
+            if needed[n].get() {
                 kept.push((self.substitute(lower, &renamed)?, self.substitute(upper, &renamed)?));
             }
         }
@@ -50,10 +64,6 @@ impl Types {
         let is_free = || kept.iter().all(|&bounds| bounds == (Type::BOTTOM, Type::ANY));
         match (self.kind(body), &kept[..]) {
             (_, []) => return Ok(body),
-            (&TypeKind::Param(n), _) => {
-                let upper = kept.get(n as usize).map_or(Type::ANY, |&(_, upper)| upper);
-                return self.union_all(&kept[..n as usize], upper);
-            }
             (TypeKind::Nominal { decl, params }, _) if is_free() && self.are_all(params, kept.len()) => {
                 return self.nominal(*decl, &[]);
             }
@@ -88,15 +98,8 @@ impl Types {
     }
 
     fn contains_union_all(&self, ty: Type) -> bool {
-        let any = |list: &[Type]| list.iter().any(|&ty| self.contains_union_all(ty));
-        match self.kind(ty) {
-            TypeKind::UnionAll { .. } => true,
-            TypeKind::Nominal { params: list, .. } | TypeKind::Union(list) => any(list),
-            TypeKind::Tuple { elems, vararg } => any(elems) || any(vararg.as_slice()),
-            TypeKind::NTuple { elem: of, .. } | TypeKind::TypeOf(of) => any(&[*of]),
-            TypeKind::NamedTuple { tuple, .. } => any(&[*tuple]),
-            _ => false,
-        }
+        matches!(self.kind(ty), TypeKind::UnionAll { .. })
+            || self.any_part(ty, &|part| self.contains_union_all(part))
     }
 
     /// Whether the values of the type are types, whose own type says less of them: `Type{<:Integer}`.
@@ -219,6 +222,11 @@ mod tests {
         assert_eq!(t.union_all(&[free], t.type_of(t.param(0)).unwrap()), Ok(named(&cx, "Type")));
         assert_eq!(t.union_all(&[(Type::BOTTOM, real)], t.param(0)), Ok(real));
         assert_eq!(t.union_all(&[free], Type::INT64), Ok(Type::INT64));
+        // Each variable is below the one in front of it.
+        let chain: Vec<(Type, Type)> = (0..100_000u32)
+            .map(|n| (Type::BOTTOM, n.checked_sub(1).map_or(real, |front| t.param(front))))
+            .collect();
+        assert_eq!(t.union_all(&chain, t.param(99_999)), Ok(real));
         assert_eq!(t.union_all(&[free], t.param(1)), Err(TypeError::Unbound));
         // The first variable is not needed, so the second is the first.
         let unused = t.union_all(&[free, (Type::BOTTOM, real)], dict(t.param(1), Type::INT8)).unwrap();

@@ -94,7 +94,7 @@ impl Resolver for Of<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Function(_) => self.trampoline,
-            Symbol::Slot(_) => self.word,
+            Symbol::IndirectCell(_) => self.word,
             Symbol::Methods => Arc::as_ptr(self.table).expose_provenance(),
             _ => return self.jit.routines().resolve(symbol),
         };

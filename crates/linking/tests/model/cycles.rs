@@ -1,4 +1,4 @@
-//! Threads that wait in the middle of tasks: cycles are errors whoever runs the tasks, and what is no cycle does not become
+//! Threads that wait in the middle of tasks: a cycle is an error on every executor, and what is no cycle does not become
 //! one by the order in which tasks run on top of each other.
 
 use std::collections::VecDeque;

@@ -311,7 +311,7 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::enter`], for a mutator that is registered and outside, if no collection waits. Whoever is refused calls [`Heap::enter`]: the collector may wait for that.
+    /// As [`Heap::enter`], for a mutator that is registered and outside, if no collection waits. A refused caller continues with [`Heap::enter`], for which the collector may wait.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, mutator: &Mutator) -> bool {
         debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);

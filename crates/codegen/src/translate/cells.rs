@@ -1,7 +1,7 @@
-//! Calls through slots, counted entries, and OSR checks in loops. Their purpose stands in `linkage.rs`.
+//! Calls through indirection cells, counted entries, and OSR checks in loops. Their purpose stands in `linkage.rs`.
 //!
 //! ```text
-//!   call             lea  r, [rip + slot]          entry     lea  r, [rip + counter]
+//!   call             lea  r, [rip + cell]          entry     lea  r, [rip + counter]
 //!                    mov  r, [r]                             mov  n, [r]; sub n, 1; mov [r], n
 //!                    call r                                  js   cold: brolga_hot(thread, r)
 //! ```
@@ -32,7 +32,7 @@ use crate::compiled::Symbol;
 use crate::linkage::{HOT, LOOP};
 use crate::sig::Signature;
 
-/// The number of the alias region of slots and counters, which no low IR region has.
+/// The number of the alias region of cells and counters, which no low IR region has.
 const REGION: u32 = u32::MAX;
 
 /// A compiled callee.
@@ -52,9 +52,9 @@ struct Counted {
 }
 
 impl Translation<'_> {
-    /// The present code of a function that is called through its slot.
-    pub(super) fn load_slot(&mut self, name: String, signature: &Signature) -> Compiled {
-        let word = self.near_address(Symbol::Slot(name));
+    /// The present code of a function that is called through its cell.
+    pub(super) fn load_cell(&mut self, name: String, signature: &Signature) -> Compiled {
+        let word = self.near_address(Symbol::IndirectCell(name));
         let flags = self.word_flags();
         let address = self.b.ins().load(types::I64, flags, word, 0);
         Compiled::Loaded(self.b.import_signature(signature.clif()), address)
@@ -153,7 +153,7 @@ impl Translation<'_> {
                 .func
                 .dfg
                 .alias_regions
-                .insert(AliasRegionData { user_id: REGION, description: "slots".into() })
+                .insert(AliasRegionData { user_id: REGION, description: "cells".into() })
         });
         let mut flags = MemFlagsData::trusted();
         flags.set_alias_region(Some(region));
