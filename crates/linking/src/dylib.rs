@@ -297,7 +297,7 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// The dylib is closed.
     pub fn links(&self) -> Result<Vec<Link>, Error> {
-        self.session.step(LinkOrder::Own(self.id))
+        self.session.read(LinkOrder::Own(self.id))
     }
 
     /// Sets its link order; it counts for lookups from now on.
@@ -472,7 +472,7 @@ impl<T: Target> Session<T> {
     /// One of them is closed.
     pub fn reached(&self, roots: &[&Dylib<T>]) -> Result<Vec<DylibId>, Error> {
         let roots = roots.iter().map(|dylib| dylib.id()).collect();
-        Ok(self.step(LinkOrder::Reached(roots))?.into_iter().map(|link| link.dylib).collect())
+        Ok(self.read(LinkOrder::Reached(roots))?.into_iter().map(|link| link.dylib).collect())
     }
 
     /// Removes everything from dylibs and closes them, all or none.

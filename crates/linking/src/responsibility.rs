@@ -115,7 +115,7 @@ impl<T: Target> Responsibility<T> {
     /// # Errors
     /// The unit was removed.
     pub fn dylib(&self) -> Result<DylibId, Error> {
-        Ok(self.duty.session.step(UnitHome(self.duty.unit))?.0)
+        Ok(self.duty.session.read(UnitHome(self.duty.unit))?.0)
     }
 
     /// Its symbols.
@@ -131,8 +131,8 @@ impl<T: Target> Responsibility<T> {
     /// # Errors
     /// The unit was removed.
     pub fn definitions(&self) -> Result<Vec<Definition<T>>, Error> {
-        let event = Requested { unit: self.duty.unit, wanted_only: false };
-        Ok(self.duty.session.step(event)?.0)
+        let read = Requested { unit: self.duty.unit, wanted_only: false };
+        Ok(self.duty.session.read(read)?.0)
     }
 
     /// The symbols of the unit that lookups wait for now.
@@ -140,8 +140,8 @@ impl<T: Target> Responsibility<T> {
     /// # Errors
     /// The unit was removed.
     pub fn requested(&self) -> Result<Vec<Symbol>, Error> {
-        let event = Requested { unit: self.duty.unit, wanted_only: true };
-        Ok(self.duty.session.step(event)?.0.into_iter().map(|own| own.label.symbol).collect())
+        let read = Requested { unit: self.duty.unit, wanted_only: true };
+        Ok(self.duty.session.read(read)?.0.into_iter().map(|own| own.label.symbol).collect())
     }
 
     /// Looks up symbols that the unit refers to, in its dylib's link order. In a task, prefer
@@ -154,7 +154,7 @@ impl<T: Target> Responsibility<T> {
         symbols: impl IntoIterator<Item = Symbol>,
         until: Until,
     ) -> Result<Lookup<T>, Error> {
-        let (_, order) = self.duty.session.step(UnitHome(self.duty.unit))?;
+        let (_, order) = self.duty.session.read(UnitHome(self.duty.unit))?;
         let wants = symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect();
         let owner = Doer::unit(self.duty.unit);
         Ok(self.duty.session.lookup_for(owner, order, wants, until))
@@ -186,7 +186,7 @@ impl<T: Target> Responsibility<T> {
             return then(self, Ok(Vec::new()));
         }
         // The unit was removed: there is nothing to fulfil or to fail.
-        let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
+        let Ok((_, order)) = self.duty.session.read(UnitHome(self.duty.unit)) else { return };
         let session = self.duty.session.clone();
         let owner = Some(Doer::unit(self.duty.unit));
         session
@@ -371,8 +371,8 @@ impl<T: Target> Resolved<T> {
         let groups = if needs.is_empty() {
             Vec::new()
         } else {
-            let event = Requested { unit: self.duty.unit, wanted_only: false };
-            let symbols = self.duty.session.step(event)?.0.into_iter().map(|own| own.label.symbol).collect();
+            let read = Requested { unit: self.duty.unit, wanted_only: false };
+            let symbols = self.duty.session.read(read)?.0.into_iter().map(|own| own.label.symbol).collect();
             vec![Group { symbols, needs }]
         };
         self.duty.open = false;

@@ -34,7 +34,7 @@ use crate::flags::{Link, Need, Priority, Want};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::machine::{
     self, Ask, Attach, Begin, Close, Dependants, Doer, Effects, Event, Fail, Finish, Found, IsDefined,
-    IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Parts, Remaining, Renew, Stop, Undertake, UnitId,
+    IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Parts, Read, Remaining, Renew, Stop, Undertake, UnitId,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::openings::Openings;
@@ -195,7 +195,7 @@ impl<T: Target> Drop for Inner<T> {
     fn drop(&mut self) {
         let mut machine = lock(&self.machine);
         machine.step(Stop { entirely: true });
-        let dylibs = machine.step(Remaining).0.into_iter().map(|(dylib, _)| dylib).collect();
+        let dylibs = machine.read(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
         let (_, mut effects) = machine.step(Close { dylibs, dependants: Dependants::Keep, stay_open: false });
         drop(machine);
         for store in effects.slots.drain(..) {
@@ -318,13 +318,13 @@ impl<T: Target> Session<T> {
     /// Starts no compilation.
     #[must_use]
     pub fn leads_to(&self, at: impl Into<Dependence<T>>) -> Option<T::Address> {
-        self.step(Leads(at.into()))
+        self.read(Leads(at.into()))
     }
 
     /// Whether a label has a definition, ready or not. Starts no compilation.
     #[must_use]
     pub fn is_defined(&self, label: Label) -> bool {
-        self.step(IsDefined(label))
+        self.read(IsDefined(label))
     }
 
     /// Evicts the code of a ready symbol: `unit` will materialize it again when it is next looked up. `false` if the symbol does
@@ -377,7 +377,7 @@ impl<T: Target> Session<T> {
     /// # Errors
     /// It is closed.
     pub fn links(&self, dylib: DylibId) -> Result<Vec<Link>, Error> {
-        self.step(LinkOrder::Own(dylib))
+        self.read(LinkOrder::Own(dylib))
     }
 
     /// Ends the session. Passes each opened dylib to `deinitialize`, which may look symbols up. Waits for openings and
@@ -390,13 +390,13 @@ impl<T: Target> Session<T> {
         let by = current().id();
         self.0.openings.wait_while(|| self.step(IsUnderWay { by }));
         self.0.dispatcher.drain();
-        for (dylib, _) in self.step(Remaining).into_iter().filter(|(_, was_opened)| *was_opened) {
+        for (dylib, _) in self.read(Remaining).into_iter().filter(|(_, was_opened)| *was_opened) {
             let end = SessionDoer { session: self.address(), doer: None };
             dispatch::within(end, || deinitialize(dylib));
         }
         self.step(Stop { entirely: true });
         self.0.dispatcher.drain();
-        let dylibs = self.step(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
+        let dylibs = self.read(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
         // All dylibs close in one step, so no name keeps a definition; handles keep the code that they call.
         let closed = self.step(Close { dylibs, dependants: Dependants::Keep, stay_open: false });
         debug_assert!(closed.is_ok(), "`Dependants::Keep` is never refused");
@@ -431,6 +431,11 @@ impl<T: Target> Session<T> {
         };
         self.perform(effects);
         reply
+    }
+
+    /// Looks into the tables.
+    pub(crate) fn read<R: Read<Live<T>>>(&self, read: R) -> R::Reply {
+        lock(&self.0.machine).read(read)
     }
 
     /// Runs an event and then, if `change` is possible and `agree` returns true, `change`; both under one lock. Performs their

@@ -94,7 +94,7 @@ impl EntrySource for Entry {
                         found: function.ty().describe_beside(&declared),
                     }));
                 }
-                slots.0.insert(name, function.cell);
+                slots.0.insert(name, function.cell.clone());
                 CallKind::Cell
             }
             // Functions without a native form have no cell.

@@ -15,11 +15,23 @@
 //! Functions call each other in cycles, so no count of references can tell: the orphans are traced from those with handles, whenever the
 //! tables let go of code and whenever the last handle to a function goes. Cells that the trace does not reach are removed.
 //!
+//! **Holds.** A function counts its handles in one word, which also says whether it is an orphan. The tables mark it as an orphan and the last
+//! handle takes itself off in steps on that same word, so one of the two sees the other: an orphan without handles is traced by one of them.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | H1 | hold: fetch and add | Relaxed | – | nothing: no memory is read because of the count |
+//! | H2 | release: fetch and subtract | Relaxed | H3 | nothing: one word has one order, and who sees the mark takes the lock under which it was made |
+//! | H3 | mark as an orphan: fetch and or, under the lock | Relaxed | H2 | the same, from the other side |
+//! | H4 | trace: load, under the lock | Relaxed | – | nothing: a release that is not seen has seen the mark, and traces afterwards |
+//!
 //! **Locks**: the list of cells. Locks of cells are taken below it; nothing is removed or freed under it.
 //!
 //! Cost: an entry in a map for each cell. A trace visits the orphans and their calls; there are none unless handles outlive definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_jit::{Body, CellOwner, IndirectCell, Superseded};
@@ -44,7 +56,7 @@ struct State {
 /// A cell that no table leads to any more.
 struct Orphan {
     owner: Arc<CellOwner>,
-    handles: Arc<Handles>,
+    function: Function,
 }
 
 impl Cells {
@@ -77,8 +89,8 @@ impl Cells {
         body: Option<Symbol>,
     ) -> Entered {
         lock(&self.state).owners.insert(owner.identity(), (label, Arc::downgrade(&owner)));
-        let function = Function { cell: owner.cell(), body, handles: Arc::default() };
-        Entered { cells: self.clone(), owner, function }
+        let listed = Listed { cell: owner.cell(), body, cells: self.clone(), holds: AtomicUsize::new(0) };
+        Entered { owner, function: Function(Arc::new(listed)) }
     }
 
     /// The tables have let go of these. `removed` says that a tombstone has removed them.
@@ -90,19 +102,22 @@ impl Cells {
             if removed || function.body.is_none() {
                 gone.push(owner);
             } else {
-                orphans.push((owner.identity(), Orphan { owner, handles: function.handles.clone() }));
+                orphans.push((owner.identity(), Orphan { owner, function: function.clone() }));
             }
         }
         // They leave the list.
         drop(entered);
         let mut state = lock(&self.state);
+        for (_, orphan) in &orphans {
+            orphan.function.holds.fetch_or(ORPHAN, Ordering::Relaxed); // H3
+        }
         state.orphans.extend(orphans);
         gone.extend(state.unreached());
         drop(state);
         self.remove(gone);
     }
 
-    /// A handle has gone that was the last one to its function.
+    /// A handle has gone that was the last one to an orphan.
     fn trace(&self) {
         let mut state = lock(&self.state);
         let gone = state.unreached();
@@ -122,7 +137,7 @@ impl State {
         if self.orphans.is_empty() {
             return Vec::new();
         }
-        let held = self.orphans.iter().filter(|(_, orphan)| orphan.handles.are_there());
+        let held = self.orphans.iter().filter(|(_, orphan)| orphan.function.is_held());
         let mut pending: Vec<usize> = held.map(|(identity, _)| *identity).collect();
         let mut reached: BTreeSet<usize> = pending.iter().copied().collect();
         while let Some(orphan) = pending.pop().and_then(|identity| self.orphans.get(&identity)) {
@@ -172,7 +187,6 @@ pub(super) fn retire(runtime: &Runtime, superseded: impl IntoIterator<Item = Sup
 
 /// The tables' hold on a cell, which is listed meanwhile.
 pub(crate) struct Entered {
-    cells: Arc<Cells>,
     owner: Arc<CellOwner>,
     function: Function,
 }
@@ -189,60 +203,79 @@ impl Entered {
 
     /// The tables have let go of these functions.
     pub(crate) fn release(entered: Vec<Entered>, removed: bool) {
-        let Some(cells) = entered.first().map(|first| first.cells.clone()) else { return };
+        let Some(cells) = entered.first().map(|first| first.function.cells.clone()) else { return };
         cells.release(entered, removed);
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        lock(&self.cells.state).owners.remove(&self.owner.identity());
+        lock(&self.function.cells.state).owners.remove(&self.owner.identity());
     }
 }
 
 /// A function behind its cell.
 #[derive(Clone)]
-pub(crate) struct Function {
+pub(crate) struct Function(Arc<Listed>);
+
+/// The parts of a function behind its cell.
+pub(crate) struct Listed {
     pub(crate) cell: IndirectCell,
     /// The symbol of its body, if a look-up waits for that: if it is eager.
     pub(crate) body: Option<Symbol>,
-    handles: Arc<Handles>,
-}
-
-impl Function {
-    /// The data that keeps the function callable when the session does not know it any more; none for lazy functions.
-    pub(crate) fn handle(&self, cells: &Arc<Cells>) -> Option<Arc<Handle>> {
-        self.body?;
-        let mut live = lock(&self.handles.live);
-        let there = live.upgrade();
-        let handle = there.unwrap_or_else(|| {
-            let handle = Arc::new(Handle { cells: cells.clone() });
-            *live = Arc::downgrade(&handle);
-            handle
-        });
-        Some(handle)
-    }
-}
-
-/// The handles to a function.
-#[derive(Default)]
-struct Handles {
-    live: Mutex<Weak<Handle>>,
-}
-
-impl Handles {
-    fn are_there(&self) -> bool {
-        lock(&self.live).strong_count() > 0
-    }
-}
-
-/// The data that all handles to a function share. It keeps the list of cells, and so the orphans, also when the session is dropped.
-pub(crate) struct Handle {
+    /// Handles keep the list, and so the orphans, also when the session is dropped.
     cells: Arc<Cells>,
+    /// How many handles there are, and [`ORPHAN`].
+    holds: AtomicUsize,
+}
+
+/// The mark of an orphan among the number of handles.
+const ORPHAN: usize = 1 << (usize::BITS - 1);
+
+impl Deref for Function {
+    type Target = Listed;
+
+    fn deref(&self) -> &Listed {
+        &self.0
+    }
+}
+
+impl Listed {
+    /// Whether there are handles.
+    fn is_held(&self) -> bool {
+        self.holds.load(Ordering::Relaxed) & !ORPHAN != 0 // H4
+    }
+}
+
+/// A hold on a function: an eager one can be called when the session does not know it any more.
+pub(crate) struct Handle(Function);
+
+impl Handle {
+    pub(crate) fn new(function: Function) -> Handle {
+        function.holds.fetch_add(1, Ordering::Relaxed); // H1
+        Handle(function)
+    }
+}
+
+impl Deref for Handle {
+    type Target = Function;
+
+    fn deref(&self) -> &Function {
+        &self.0
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        Handle::new(self.0.clone())
+    }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.cells.trace();
+        let last = self.holds.fetch_sub(1, Ordering::Relaxed); // H2
+        if last == ORPHAN | 1 {
+            self.cells.trace();
+        }
     }
 }

@@ -261,7 +261,7 @@ pub(crate) fn link_unit(
         match place {
             Some(Place::Function(function)) => {
                 input.check(&name, function.ty())?;
-                cells.0.insert(name, function.cell);
+                cells.0.insert(name, function.cell.clone());
             }
             // Functions without a native form are called by dispatch alone.
             Some(Place::Compiled(_)) => {}

@@ -175,7 +175,7 @@ impl Dylib {
         let (ready, shared) = (|| self.linking.ready(symbol), &self.session.inner.shared);
         let function = shared.placed.find(ready()?, ready).ok()??.function()?;
         let is_ready = function.body.is_none() || function.cell.is_ready();
-        is_ready.then(|| Function::new(function, &shared.cells))
+        is_ready.then(|| Function::new(function))
     }
 
     /// The symbol that a name stands for.
@@ -188,7 +188,8 @@ impl Dylib {
             return Ok(held);
         }
         let links = self.linking.links()?;
-        for scope in self.session.scopes(&links) {
+        for link in &links {
+            let Some(scope) = self.session.scope(link.dylib) else { continue };
             let mut methods = scope.symbols(name);
             if methods.len() > 1 {
                 let there =

@@ -9,7 +9,7 @@ use brolga_linking::{self as linking, Answer, Error as LinkError, Label, Link, L
 use brolga_runtime::{Runtime, with_attached};
 
 use super::Session;
-use super::cells::{Cells, Handle};
+use super::cells::Handle;
 use super::error::SessionError;
 use super::shared::Shared;
 use super::target::{self, Moved, Native, Place};
@@ -38,14 +38,17 @@ use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFun
 /// ```
 #[derive(Clone)]
 pub struct Function {
-    function: target::Function,
-    handle: Option<Arc<Handle>>,
+    function: Handle,
 }
 
 impl Function {
-    pub(crate) fn new(function: target::Function, cells: &Arc<Cells>) -> Function {
-        let handle = function.handle(cells);
-        Function { function, handle }
+    pub(crate) fn new(function: target::Function) -> Function {
+        Function { function: Handle::new(function) }
+    }
+
+    /// The hold that a callable of an eager function keeps. A lazy function goes with its definition.
+    fn kept(&self) -> Option<Arc<Handle>> {
+        self.function.body.map(|_| Arc::new(self.function.clone()))
     }
 
     /// Its symbol.
@@ -59,8 +62,8 @@ impl Function {
     /// The function has other types.
     pub fn typed<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         let func = self.function.cell.func()?;
-        Ok(match &self.handle {
-            Some(handle) => func.keeping(handle.clone()),
+        Ok(match self.kept() {
+            Some(handle) => func.keeping(handle),
             None => func,
         })
     }
@@ -71,8 +74,8 @@ impl Function {
     /// The function has other types.
     pub fn scoped<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
         let func = self.function.cell.func_in()?;
-        Ok(match &self.handle {
-            Some(handle) => func.keeping(handle.clone()),
+        Ok(match self.kept() {
+            Some(handle) => func.keeping(handle),
             None => func,
         })
     }
@@ -83,8 +86,8 @@ impl Function {
     /// There is no memory for its trampoline.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
         let func = self.function.cell.untyped()?;
-        Ok(match &self.handle {
-            Some(handle) => func.keeping(handle.clone()),
+        Ok(match self.kept() {
+            Some(handle) => func.keeping(handle),
             None => func,
         })
     }
@@ -277,7 +280,7 @@ fn function_at(
     match found.map(|place| place.and_then(Place::function)) {
         Ok(Some(function)) => {
             let body = function.body.filter(|_| !function.cell.is_ready());
-            let function = Function::new(function, &shared.cells);
+            let function = Function::new(function);
             match body {
                 None => Ok(Ok(function)),
                 Some(body) => Err(State::Body(function, look_up(body))),

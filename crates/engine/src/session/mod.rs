@@ -469,6 +469,11 @@ impl Session {
         due.iter().rev().filter_map(|function| opening::run(function).err()).collect()
     }
 
+    /// The scope of a dylib that is open.
+    fn scope(&self, dylib: DylibId) -> Option<Arc<Scope>> {
+        lock(&self.inner.homes).get(&dylib).map(|home| home.scope.clone())
+    }
+
     /// The scopes of dylibs, in this order.
     fn scopes(&self, links: &[Link]) -> Vec<Arc<Scope>> {
         let homes = lock(&self.inner.homes);

@@ -20,6 +20,8 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Op, Type, TypeKind, Value};
 
+use smallvec::SmallVec;
+
 use super::error::SessionError;
 use super::sync::lock;
 
@@ -184,7 +186,7 @@ impl Scope {
     }
 
     /// The symbols of functions with this bare name.
-    pub(crate) fn symbols(&self, bare: &str) -> Vec<Arc<str>> {
+    pub(crate) fn symbols(&self, bare: &str) -> SmallVec<[Arc<str>; 1]> {
         lock(&self.offers).symbols.get(bare).into_iter().flatten().cloned().collect()
     }
 

@@ -367,10 +367,7 @@ impl Callee {
 pub(crate) type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
 
 impl Callable {
-    pub(crate) fn new<'a>(
-        unit: &'a Unit,
-        name: &str,
-    ) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
+    pub(crate) fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType), LookupError> {
         let found = unit.ty(name).and_then(|ty| Some((ty, unit.loaded().function(&ty.symbol)?)));
         let Some((ty, code)) = found else {
             let available: Vec<String> = unit.types().map(|ty| ty.name.clone()).collect();
@@ -382,19 +379,18 @@ impl Callable {
                 _ => LookupError::Ambiguous { name: name.into(), methods },
             });
         };
-        let (callable, signature) = Callable::to(Callee::Code(unit.clone(), code), ty)?;
-        Ok((callable, ty, signature))
+        Ok((Callable::to(Callee::Code(unit.clone(), code), ty)?, ty))
     }
 
-    fn to(to: Callee, ty: &FunctionType) -> Result<(Callable, Signature), LookupError> {
+    fn to(to: Callee, ty: &FunctionType) -> Result<Callable, LookupError> {
         let entry = to.jit().entry(&ty.signature);
         let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
         let (runtime, methods) = (to.jit().runtime().clone(), to.needs_heap().then(|| to.methods().clone()));
-        Ok((Callable { entry, to, runtime, methods, kept: None }, ty.signature.clone()))
+        Ok(Callable { entry, to, runtime, methods, kept: None })
     }
 
     /// The function behind a cell.
-    pub(super) fn of_cell(cell: &IndirectCell) -> Result<(Callable, Signature), LookupError> {
+    pub(super) fn of_cell(cell: &IndirectCell) -> Result<Callable, LookupError> {
         Callable::to(Callee::Cell(cell.clone()), cell.ty())
     }
 
@@ -561,6 +557,12 @@ struct Known {
 }
 
 impl UntypedFunc {
+    fn new(callable: Callable, jit: &Jit, name: &str, ty: &FunctionType) -> Result<UntypedFunc, LookupError> {
+        let objects = objects(jit, name, ty)?.into();
+        let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
+        Ok(UntypedFunc { callable, signature: ty.signature.clone(), objects, addresses, picky })
+    }
+
     /// The same, which holds something beside the code, as all its clones do.
     #[must_use]
     pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> UntypedFunc {
@@ -727,20 +729,15 @@ type Words = SmallVec<[u64; 8]>;
 impl Unit {
     /// The function of that name, to be called with bits.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
-        let (callable, ty, signature) = Callable::new(self, name)?;
-        let objects = objects(self.jit(), name, ty)?.into();
-        let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
-        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
+        let (callable, ty) = Callable::new(self, name)?;
+        UntypedFunc::new(callable, self.jit(), name, ty)
     }
 }
 
 impl IndirectCell {
     /// The function, to be called with bits.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
-        let (callable, signature) = Callable::of_cell(self)?;
-        let objects = objects(self.jit(), self.name(), self.ty())?.into();
-        let (addresses, picky) = (addresses(self.ty()).into(), picky(self.ty()).into());
-        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
+        UntypedFunc::new(Callable::of_cell(self)?, self.jit(), self.name(), self.ty())
     }
 }
 

@@ -410,7 +410,7 @@ impl Unit {
     /// The function of that name, to be called inside a scope with objects among its arguments and results.
     pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
         let func = self.untyped(name)?;
-        let (_, ty, _) = Callable::new(self, name)?;
+        let (_, ty) = Callable::new(self, name)?;
         scoped(func, name, ty)
     }
 }

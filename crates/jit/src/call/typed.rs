@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use brolga_codegen::sig::{FunctionType, Signature, ValueType};
+use brolga_codegen::sig::{FunctionType, ValueType};
 use brolga_runtime::Limits;
 
 use super::by_memory::ByMemory;
@@ -81,16 +81,15 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
 impl Unit {
     /// The function of that name, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
-        let (callable, ty, signature) = Callable::new(self, name)?;
-        typed(callable, ty, &signature, || self.untyped(name))
+        let (callable, ty) = Callable::new(self, name)?;
+        typed(callable, ty, || self.untyped(name))
     }
 }
 
 impl IndirectCell {
     /// The function, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
-        let (callable, signature) = Callable::of_cell(self)?;
-        typed(callable, self.ty(), &signature, || self.untyped())
+        typed(Callable::of_cell(self)?, self.ty(), || self.untyped())
     }
 }
 
@@ -122,7 +121,6 @@ pub(super) fn check_types(
 fn typed<A: Params, R: Value>(
     callable: Callable,
     ty: &FunctionType,
-    signature: &Signature,
     untyped: impl FnOnce() -> Result<UntypedFunc, LookupError>,
 ) -> Result<TypedFunc<A, R>, LookupError> {
     let name = ty.name.as_str();
@@ -132,7 +130,7 @@ fn typed<A: Params, R: Value>(
         let by_memory = Some(Arc::new(ByMemory::new(untyped()?, ty)));
         return Ok(TypedFunc { callable, by_memory, signature: PhantomData });
     }
-    let sizes = (8 * signature.param_words(), 8 * signature.result_words());
+    let sizes = (8 * ty.signature.param_words(), 8 * ty.signature.result_words());
     if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
         return Err(LookupError::InMemory { name: name.into() });
     }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::graph::Node;
-use super::{Event, Found, Machine, Parts, Phase, Source, State, Unit, UnitId, Version};
+use super::{Event, Found, Machine, Parts, Phase, Read, Source, State, Unit, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::flags::{Link, Priority, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
@@ -263,10 +263,10 @@ pub struct Requested<P: Parts> {
     pub wanted_only: bool,
 }
 
-impl<P: Parts> Event<P> for Requested<P> {
+impl<P: Parts> Read<P> for Requested<P> {
     type Reply = Result<Duty<P>, Error>;
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+    fn read(self, machine: &Machine<P>) -> Self::Reply {
         machine.materializing(self.unit)?;
         let versions = machine.units.get(self.unit).map(|unit| unit.entries.as_slice()).unwrap_or_default();
         let chosen = versions.iter().filter(|version| !self.wanted_only || machine.is_wanted(**version));
@@ -281,12 +281,12 @@ impl<P: Parts> Event<P> for Requested<P> {
 /// Asks for the dylib of a unit, and its link order.
 pub struct UnitHome<P: Parts>(pub UnitId<P>);
 
-impl<P: Parts> Event<P> for UnitHome<P> {
+impl<P: Parts> Read<P> for UnitHome<P> {
     type Reply = Result<(DylibId, Vec<Link>), Error>;
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+    fn read(self, machine: &Machine<P>) -> Self::Reply {
         let (_, dylib) = machine.materializing(self.0)?;
-        Ok((dylib, machine.open(dylib)?.links.clone()))
+        Ok((dylib, machine.dylibs.get(dylib)?.links.clone()))
     }
 }
 

@@ -31,7 +31,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{
-    Doer, Dylib, Event, Garbage, GeneratorId, Machine, Parts, State, Tracker, TrackerId, UnitId, Version,
+    Doer, Dylib, Event, Garbage, GeneratorId, Machine, Parts, Read, State, Tracker, TrackerId, UnitId,
+    Version,
 };
 use crate::error::Error;
 use crate::flags::{Link, Sees};
@@ -198,13 +199,13 @@ pub enum LinkOrder {
     Reached(Vec<DylibId>),
 }
 
-impl<P: Parts> Event<P> for LinkOrder {
+impl<P: Parts> Read<P> for LinkOrder {
     type Reply = Result<Vec<Link>, Error>;
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+    fn read(self, machine: &Machine<P>) -> Self::Reply {
         match self {
             LinkOrder::Own(dylib) => {
-                let mut links = machine.open(dylib)?.links.clone();
+                let mut links = machine.dylibs.get(dylib)?.links.clone();
                 machine.sweep(&mut links);
                 Ok(links)
             }

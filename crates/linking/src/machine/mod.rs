@@ -9,7 +9,8 @@
 //! ```
 //!
 //! It has no lock, callback, clock or thread. The owner of the machine performs the effects after it has released its lock, so
-//! user code and user destructors never run under the lock. Every list in the effects has a fixed order.
+//! user code and user destructors never run under the lock. Every list in the effects has a fixed order. A look into the tables is a
+//! [`Read`]: it has a reply and no effects.
 //!
 //! | state of a symbol | owns | left by |
 //! |---|---|---|
@@ -283,6 +284,15 @@ pub trait Event<P: Parts> {
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply;
 }
 
+/// A look into the tables, which changes nothing and has no effects.
+pub trait Read<P: Parts> {
+    /// The answer to the caller.
+    type Reply;
+
+    /// Reads the tables. Called by [`Machine::read`].
+    fn read(self, machine: &Machine<P>) -> Self::Reply;
+}
+
 /// The lookups that wait for a symbol, each with the index of its want, and the port for edges of other units.
 struct Pending<P: Parts> {
     port: Port<Version<P>>,
@@ -541,6 +551,11 @@ impl<P: Parts> Machine<P> {
         // The name of a replaced definition has another one.
         effects.unnamed.retain(|label| self.find(*label).is_none());
         (reply, effects)
+    }
+
+    /// Looks into the tables.
+    pub fn read<R: Read<P>>(&self, read: R) -> R::Reply {
+        read.read(self)
     }
 
     /// The number that identifiers of this session carry.

@@ -9,7 +9,7 @@
 //! slot is armed again, so its next call finds the new definition or reports that there is none. A lazy re-export is a
 //! redirectable symbol with an aliasee: binding it is looking the aliasee up and redirecting.
 
-use super::{Dependence, Event, Machine, Parts, SlotRecord, SlotStore, State, Version, push_swept};
+use super::{Dependence, Event, Machine, Parts, Read, SlotRecord, SlotStore, State, Version, push_swept};
 use crate::error::Error;
 use crate::flags::{Link, Priority};
 use crate::ids::{Label, Symbol};
@@ -77,10 +77,10 @@ impl<P: Parts> Event<P> for Aliasee {
 /// Where a label leads now, if it is the version that is meant.
 pub struct Leads<P: Parts>(pub Dependence<P>);
 
-impl<P: Parts> Event<P> for Leads<P> {
+impl<P: Parts> Read<P> for Leads<P> {
     type Reply = Option<P::Address>;
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+    fn read(self, machine: &Machine<P>) -> Self::Reply {
         let Leads(Dependence { label, version }) = self;
         let there = machine.find(label).filter(|there| version.is_none_or(|version| version == *there))?;
         match &machine.entries.get(there)?.state {
@@ -94,10 +94,10 @@ impl<P: Parts> Event<P> for Leads<P> {
 /// Whether a label leads anywhere, ready or not.
 pub struct IsDefined(pub Label);
 
-impl<P: Parts> Event<P> for IsDefined {
+impl<P: Parts> Read<P> for IsDefined {
     type Reply = bool;
 
-    fn apply(self, machine: &mut Machine<P>) -> bool {
+    fn read(self, machine: &Machine<P>) -> bool {
         machine.find(self.0).is_some()
     }
 }

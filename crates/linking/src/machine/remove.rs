@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
 use super::{
-    Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, Todo, TrackerId, UnitId, Version,
+    Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, Read, State, Todo, TrackerId, UnitId,
+    Version,
 };
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
@@ -202,10 +203,10 @@ impl<P: Parts> Event<P> for Stop {
 /// have run.
 pub struct Remaining;
 
-impl<P: Parts> Event<P> for Remaining {
+impl<P: Parts> Read<P> for Remaining {
     type Reply = Vec<(DylibId, bool)>;
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+    fn read(self, machine: &Machine<P>) -> Self::Reply {
         let initialized = |id| {
             let has_run = |dylib: &Dylib<P>| dylib.initializers.iter().any(Initializer::has_run);
             machine.dylibs.get(id).is_ok_and(|dylib| dylib.was_opened || has_run(dylib))

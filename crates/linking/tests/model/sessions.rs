@@ -101,7 +101,7 @@ fn machines_refuse_trackers_and_units_of_others() {
     is_refused(one.step(RemoveTracker { tracker, dependants }).0.expect_err("another's"));
     is_refused(one.step(Transfer { from: own, to: Some(tracker) }).0.expect_err("another's"));
     is_refused(one.step(Transfer { from: tracker, to: None }).0.expect_err("another's"));
-    is_refused(one.step(UnitHome(unit)).0.expect_err("another's"));
+    is_refused(one.read(UnitHome(unit)).expect_err("another's"));
     let define =
         Define { dylib: home, tracker: Some(tracker), units: Vec::new(), replace: false, begun: false };
     is_refused(one.step(define).0.err().map(|(error, _)| error).expect("another's"));
