@@ -41,22 +41,16 @@ source_of() {
     echo "$OUT/sources/vendor/$crate"
 }
 
-# Translates $1.c and compares what it prints at each level with what gcc's program prints; the rest are options of clang. Programs for the interpreter, which
-# knows no `exit`, have a function `entry` in the place of `main`; its result is printed last.
+# Translates $1.c and compares what it prints at each level with what gcc's program prints; the rest are options of clang.
 whole() {
-    local name=$1 status=0 call=() entry=()
+    local name=$1 status=0
     shift
-    if [[ $name = *_small ]]; then
-        call=(--call 'entry()')
-        entry=(--entry entry)
-    fi
-    gcc -O1 -w "$@" -Dentry=main "$OUT/$name.c" -o "$OUT/$name.exe" -lm
+    gcc -O1 -w "$@" "$OUT/$name.c" -o "$OUT/$name.exe" -lm
     (cd "$OUT" && ./"$name.exe" >"$name.want" 2>"$name.gcc-times")
-    if [ ${#call[@]} -gt 0 ]; then echo 0 >>"$OUT/$name.want"; fi
-    "$c2jlir/c2jlir.sh" "$OUT/$name.c" "$OUT/$name.jlir" --align 1 --fnptr "${FNPTR:-cfunction}" "${entry[@]}" -- -w "$@" || true
+    "$c2jlir/c2jlir.sh" "$OUT/$name.c" "$OUT/$name.jlir" --align 1 --fnptr "${FNPTR:-cfunction}" -- -w "$@" || true
     for level in "${levels[@]}"; do
-        if (cd "$OUT" && timeout "${LIMIT:-1200}" "$BROLGA" run "$name.jlir" "${call[@]}" "$level" >"$name$level.out" 2>"$name$level.err") \
-            && sed 's/^0x00000000$/0/' "$OUT/$name$level.out" | cmp -s - "$OUT/$name.want"; then
+        if (cd "$OUT" && timeout "${LIMIT:-1200}" "$BROLGA" run "$name.jlir" "$level" >"$name$level.out" 2>"$name$level.err") \
+            && cmp -s "$OUT/$name$level.out" "$OUT/$name.want"; then
             echo "$name $level: as gcc, $(wc -l <"$OUT/$name.want") lines"
         else
             echo "$name $level: DIFFERS: $OUT/$name$level.out, .err"
@@ -106,7 +100,7 @@ sqlite)
     # A blob of random bytes has one byte at least, which differs from run to run.
     sed 's/randomblob(0)/zeroblob(2)/' "$c2jlir/sq.c" >"$OUT/sq.c"
     sed -e '/fprintf(stderr/d; /clock_gettime/d; s/double t = now();//; s/200000/2000/; s/300000/3000/' \
-        -e 's/int main(void)/int entry(void)/; /include "sqlite3.c"/a #include "vfs.c"' "$OUT/sq.c" >"$OUT/sq_small.c"
+        -e '/include "sqlite3.c"/a #include "vfs.c"' "$OUT/sq.c" >"$OUT/sq_small.c"
     cp tests/c_programs/vfs.c "$OUT/vfs.c"
     options=(-DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -DLONGDOUBLE_TYPE=double -DSQLITE_DISABLE_INTRINSIC)
     status=0

@@ -61,6 +61,54 @@ fn an_exception_goes_before_output_that_cannot_be_written() {
     }
 }
 
+/// `exit` and `abort` end the process alike in compiled code and in the interpreter: output before them is written, no handler catches them, and a
+/// callback may call them.
+#[test]
+fn functions_that_end_the_process_end_it() {
+    let program = |end: &str| {
+        format!(
+            "function leave(a::Ptr{{Int64}}, b::Ptr{{Int64}})::Int32\n\
+             1 ─      {end}\n\
+             └──      return Int32(0)\nend\n\
+             function main()::Nothing\n\
+             1 ─      invoke Main.println(\"before\"::String)::Nothing\n\
+             2 ─ %2 = enter #4\n\
+             3 ─ %3 = $(Expr(:foreigncall, :(:malloc), Ptr{{Int64}}, svec(UInt64), 0, :(:ccall), 0x0000000000000010))::Ptr{{Int64}}\n\
+             │        Base.pointerset(%3, 1, 1, 1)::Ptr{{Int64}}\n\
+             │        Base.pointerset(%3, 2, 2, 1)::Ptr{{Int64}}\n\
+             │   %6 = $(Expr(:cfunction, Ptr{{Nothing}}, :(:leave), Int32, svec(Ptr{{Int64}}, Ptr{{Int64}}), :(:ccall)))::Ptr{{Nothing}}\n\
+             │        $(Expr(:foreigncall, :(:qsort), Nothing, svec(Ptr{{Int64}}, UInt64, UInt64, Ptr{{Nothing}}), 0, :(:ccall), :(%3), 0x0000000000000002, 0x0000000000000008, :(%6)))::Nothing\n\
+             │        $(Expr(:leave, :(%2)))\n\
+             └──      goto #5\n\
+             4 ─      $(Expr(:pop_exception, :(%2)))::Any\n\
+             5 ┄      return nothing\nend\n"
+        )
+    };
+    let exit = |name: &str, status: i32| {
+        format!(
+            "$(Expr(:foreigncall, :(:{name}), Nothing, svec(Int32), 0, :(:ccall), Int32({status})))::Nothing"
+        )
+    };
+    let abort = "$(Expr(:foreigncall, :(:abort), Nothing, svec(), 0, :(:ccall)))::Nothing".to_owned();
+    for engine in ENGINES {
+        for (end, expected) in [
+            (exit("exit", 0), Some(0)),
+            (exit("exit", 7), Some(7)),
+            (exit("exit", 259), Some(3)),
+            (exit("_exit", 4), Some(4)),
+            (exit("quick_exit", 5), Some(5)),
+            (abort.clone(), None),
+        ] {
+            let (status, said) = run(&["run", engine], &program(&end), Stdio::piped());
+            assert_eq!(status, expected, "{engine}: {end}: {said}");
+        }
+    }
+    // A test of a program that ends has failed, where the process is the interpreter's.
+    let test = format!("# check: main() == nothing\n{}", program(&exit("exit", 7)));
+    let (status, said) = run(&["test", "--interp"], &test, Stdio::piped());
+    assert_eq!(status, Some(1), "{said}");
+}
+
 #[test]
 fn the_heap_has_the_limit_that_is_given() {
     // A list that grows for ever.

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
+use brolga::interp::ProcessEnd;
 use brolga::ir::diag::{Diagnostic, Diagnostics, Severity, Span, Style};
 use brolga::opt::lower::LowerErrors;
 use brolga::{Broken, Error, Failure, Fault, Program, SessionError};
@@ -33,6 +34,8 @@ pub(crate) enum Stop {
     Findings(String),
     /// The system refused.
     System(String),
+    /// An interpreted program has ended its process, and so this one.
+    Ended(ProcessEnd),
     /// A bug of ours.
     Bug(String),
     /// Nobody reads the output any more.
@@ -49,9 +52,16 @@ impl Stop {
             Stop::Input(_) | Stop::Findings(_) => 3,
             Stop::System(_) => 4,
             Stop::Bug(_) => 101,
+            // The system keeps the low eight bits.
+            Stop::Ended(ProcessEnd::Exit(status)) => *status as u8,
+            Stop::Ended(ProcessEnd::Abort) => {
+                // A failure to write has been reported, or has no reader.
+                let _ = io::stdout().flush();
+                std::process::abort()
+            }
         };
         match self {
-            Stop::NoReader | Stop::Failed => {}
+            Stop::NoReader | Stop::Failed | Stop::Ended(_) => {}
             Stop::Findings(text) => err(text.trim_end()),
             Stop::No(text) | Stop::Usage(text) | Stop::Input(text) | Stop::System(text) => error(&text),
             Stop::Bug(text) => error(&format!("this is a bug in Brolga: {text}")),
@@ -108,6 +118,7 @@ impl Stop {
             Failure::NotCompiled(Error::NotNative(reasons)) => Stop::not_native(program, &[reasons]),
             Failure::NotCompiled(error) => error.into(),
             Failure::Refused(text) => Stop::System(text),
+            Failure::Ended(end) => Stop::Ended(end),
             Failure::Thrown { .. } | Failure::Stopped(_) => Stop::No(failure.to_string()),
         }
     }

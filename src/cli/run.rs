@@ -254,6 +254,7 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
     let value = shown.map_err(|failure| match failure {
         Failure::NotCompiled(error) => error.into(),
         Failure::Refused(text) => Stop::System(text),
+        Failure::Ended(end) => Stop::Ended(end),
         other => Stop::No(other.to_string()),
     })?;
     if let Some(error) = unwritten {

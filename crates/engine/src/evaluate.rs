@@ -49,6 +49,8 @@ pub enum Failure {
     },
     /// The interpreter or typed calls could not continue; the text says why and where.
     Stopped(String),
+    /// The interpreted program has ended its process by `exit`, `abort` or the like. Compiled code ends the process itself.
+    Ended(interp::ProcessEnd),
     /// The system refused something that running code needs.
     Refused(String),
     /// The call was not made: it has no native form, or was not compiled.
@@ -60,6 +62,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Thrown { text, .. } => write!(f, "uncaught exception: {text}"),
             Failure::Stopped(text) | Failure::Refused(text) => f.write_str(text),
+            Failure::Ended(end) => end.fmt(f),
             Failure::NotCompiled(error) => error.fmt(f),
         }
     }
@@ -514,6 +517,7 @@ pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Fail
         }
         interp::Outcome::Error(error) => Failure::Stopped(error.to_string()),
         interp::Outcome::OutOfFuel if interp.is_out_of_fuel() => Failure::Stopped(Ended::Fuel.to_string()),
+        interp::Outcome::Ended(end) => Failure::Ended(end),
         interp::Outcome::OutOfFuel => Failure::Stopped("the call took more steps than allowed".to_owned()),
     }
 }

@@ -35,6 +35,7 @@
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 //! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read behind it |
+//! | T8  | the runtime is gone: fence behind the load of its count | Acquire | the decrements of `Arc` | the thread frees lists of its state as they were before a collector on another thread changed them |
 //! | T5  | set bit 3; look at bit 5 and clear it | Relaxed | T1, T2 | nothing: the thread does it for itself, and a request for a pause only has to arrive |
 
 mod asked;
@@ -51,7 +52,7 @@ pub use outermost::{Entrant, Outermost, with_entrant};
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use brolga_instances::Pin;
@@ -242,6 +243,11 @@ impl Drop for Entered<'_> {
     }
 }
 
+/// To be called when a runtime was found gone: collectors on other threads have changed states of threads before it went.
+fn after_runtime() {
+    fence(Ordering::Acquire); // T8
+}
+
 impl Thread {
     /// Compiled code left the heap, and was left by an exception before it came back to where it had left it `left` times.
     #[cold]
@@ -292,7 +298,20 @@ impl Thread {
 
     /// The runtime; `None` once it is gone, which cannot happen while compiled code runs.
     pub(crate) fn runtime(&self) -> Option<Arc<Runtime>> {
-        self.runtime.upgrade()
+        let there = self.runtime.upgrade();
+        if there.is_none() {
+            after_runtime();
+        }
+        there
+    }
+
+    /// Whether the runtime is gone. If so, all that collectors on other threads have done to this state has happened before.
+    pub(crate) fn has_lost_runtime(&self) -> bool {
+        let is_gone = self.runtime.strong_count() == 0;
+        if is_gone {
+            after_runtime();
+        }
+        is_gone
     }
 
     /// Whether an interrupt was requested that no code has taken, or a limited call has ended.

@@ -135,6 +135,7 @@ impl Loaded for HighLoaded<'_> {
 pub(super) fn ended(interp: &mut Interp<'_>, cx: &Context, end: End) -> Outcome {
     match end {
         End::OutOfFuel => Outcome::OutOfFuel,
+        End::Ended(end) => Outcome::Failed(end.to_string()),
         End::Error(error) => Outcome::Failed(error.to_string()),
         End::Thrown(exception) => {
             let kind = cx.types.display(exception.type_of(&cx.types)).to_string();

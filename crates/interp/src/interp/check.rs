@@ -73,6 +73,7 @@ impl Interp<'_> {
             Outcome::Thrown(val) => format!("threw {}", self.shown_or_why(val)),
             Outcome::Error(error) => error.to_string(),
             Outcome::OutOfFuel => format!("did not end within {} steps", self.options.max_steps),
+            Outcome::Ended(end) => end.to_string(),
         }
     }
 

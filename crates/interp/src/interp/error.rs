@@ -19,6 +19,28 @@ pub enum Outcome {
     Error(Box<InterpError>),
     /// More steps than [`Options::max_steps`](super::Options::max_steps), or more fuel than [`Options::max_fuel`](super::Options::max_fuel).
     OutOfFuel,
+    /// The program has ended its process by a C function.
+    Ended(ProcessEnd),
+}
+
+/// How a program has ended its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProcessEnd {
+    /// By `exit`, `_exit`, `_Exit` or `quick_exit`, with this status, of which the system keeps the low eight bits.
+    Exit(i32),
+    /// By `abort`, which is the signal SIGABRT.
+    Abort,
+}
+
+impl fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessEnd::Exit(status) => {
+                write!(f, "the program ended its process with status {}", status & 0xff)
+            }
+            ProcessEnd::Abort => f.write_str("the program aborted its process"),
+        }
+    }
 }
 
 /// A fault and where it happened.
@@ -159,6 +181,7 @@ pub(super) enum Stop {
     Throw(Val),
     Fault(Fault),
     OutOfFuel,
+    Ended(ProcessEnd),
 }
 
 pub(super) type Eval<T> = Result<T, Stop>;

@@ -10,6 +10,7 @@
 //! | copies of arrays, memories and strings, symbols, numbers in text | `copies.rs` |
 //! | `jl_value_ptr`, `jl_object_id`, tables of `IdDict` | `identity.rs` |
 //! | a function of the program by its address; C functions that are given one | `callback.rs` |
+//! | `exit`, `abort` | `process_end.rs` |
 //! | anything else | [`RawMemory::call`](super::RawMemory::call), and text: `c_text.rs` |
 //!
 //! Growing moves the elements to a fresh memory; what pointed at the old one keeps pointing there, as in Julia.
@@ -84,6 +85,7 @@ impl Interp<'_> {
         if let Some(flow) = self.c_callback(&call, data.result)? {
             return Ok(flow);
         }
+        self.end_of_process(&call)?;
         let bits = match self.memory.call(&call) {
             Ok(bits) => bits,
             Err(error @ MemoryError::UnknownFunction { .. }) => match self.c_text_call(&call)? {

@@ -55,12 +55,13 @@ mod low;
 mod memory;
 mod places;
 mod pointers;
+mod process_end;
 mod shape;
 mod show;
 mod value;
 
 pub use check::Verdict;
-pub use error::{At, Fault, InterpError, Outcome};
+pub use error::{At, Fault, InterpError, Outcome, ProcessEnd};
 pub use memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 pub use value::{ObjId, Struct, Token, Val};
 
@@ -495,6 +496,7 @@ impl<'m> Interp<'m> {
             Stop::Throw(val) => Outcome::Thrown(val),
             Stop::Fault(fault) => Outcome::Error(Box::new(InterpError { at: self.at(), fault })),
             Stop::OutOfFuel => Outcome::OutOfFuel,
+            Stop::Ended(end) => Outcome::Ended(end),
         }
     }
 }

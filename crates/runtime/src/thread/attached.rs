@@ -79,7 +79,7 @@ impl Attached {
         // Before anything changes.
         let lowest = Thread::stack_for_code()?;
         LAST.set((std::ptr::null(), std::ptr::null()));
-        threads.retain(|thread| thread.runtime.strong_count() > 0);
+        threads.retain(|thread| !thread.has_lost_runtime());
         // The RefCell guard is not held across user code.
         let thread = attach(runtime, lowest);
         threads.push(thread.clone());
@@ -105,7 +105,7 @@ pub(crate) fn forget_gone() {
     let gone = ATTACHED.try_with(|attached| {
         // Where the list is borrowed, a thread is being attached, and the next one that is does this.
         let mut threads = attached.threads.try_borrow_mut().ok()?;
-        let is_gone = |thread: &mut Arc<Thread>| thread.runtime.strong_count() == 0;
+        let is_gone = |thread: &mut Arc<Thread>| thread.has_lost_runtime();
         let gone: Vec<Arc<Thread>> = threads.extract_if(.., is_gone).collect();
         if gone.iter().any(|thread| Arc::as_ptr(thread) == LAST.get().1) {
             LAST.set((std::ptr::null(), std::ptr::null()));
