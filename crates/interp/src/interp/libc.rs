@@ -89,6 +89,40 @@ const TABLE: &[Row] = &[
     // The end of a string is a place where its zero byte is found.
     row("strchr",  &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().position(|&byte| byte == b))),
     row("strrchr", &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().rposition(|&byte| byte == b))),
+    row("strstr",  &[PTR, PTR],       Some(PTR), |m, a| {
+        let (text, part) = (string(m, a[0] as u64)?, string(m, a[1] as u64)?);
+        let at = (0..=text.len()).find(|&at| text[at..].starts_with(part));
+        Ok(at.map_or(0, |at| a[0] + at as u128))
+    }),
+    row("strpbrk", &[PTR, PTR],       Some(PTR), |m, a| {
+        let set = string(m, a[1] as u64)?;
+        let at = string(m, a[0] as u64)?.iter().position(|byte| set.contains(byte));
+        Ok(at.map_or(0, |at| a[0] + at as u128))
+    }),
+    row("strnlen", &[PTR, I64],       Some(I64), |m, a| shortened(m, a[0] as u64, a[1] as u64).map(|bytes| bytes.len() as u128)),
+    row("strcpy",  &[PTR, PTR],       Some(PTR), |m, a| copy_string(m, a[0] as u64, a[1] as u64).map(|_| a[0])),
+    row("stpcpy",  &[PTR, PTR],       Some(PTR), |m, a| copy_string(m, a[0] as u64, a[1] as u64).map(|length| a[0] + length as u128)),
+    row("strncpy", &[PTR, PTR, I64],  Some(PTR), |m, a| {
+        let size = a[2] as u64;
+        if size > 0 {
+            let bytes = shortened(m, a[1] as u64, size)?.to_vec();
+            let (text, rest) = m.range_mut(a[0] as u64, size)?.split_at_mut(bytes.len());
+            text.copy_from_slice(&bytes);
+            rest.fill(0);
+        }
+        Ok(a[0])
+    }),
+    row("strcat",  &[PTR, PTR],       Some(PTR), |m, a| {
+        let end = a[0] as u64 + string(m, a[0] as u64)?.len() as u64;
+        copy_string(m, end, a[1] as u64).map(|_| a[0])
+    }),
+    row("strncat", &[PTR, PTR, I64],  Some(PTR), |m, a| {
+        let end = a[0] as u64 + string(m, a[0] as u64)?.len() as u64;
+        let mut bytes = shortened(m, a[1] as u64, a[2] as u64)?.to_vec();
+        bytes.push(0);
+        m.range_mut(end, bytes.len() as u64)?.copy_from_slice(&bytes);
+        Ok(a[0])
+    }),
     row("strspn",  &[PTR, PTR],       Some(I64), |m, a| span(m, a, true)),
     row("strcspn", &[PTR, PTR],       Some(I64), |m, a| span(m, a, false)),
     row("toupper", &[I32],            Some(I32), |_, a| Ok(ascii(a[0], |b| b.to_ascii_uppercase()))),
@@ -258,6 +292,28 @@ fn string(memory: &SimMemory, address: u64) -> Result<&[u8], MemoryError> {
         Some(length) => Ok(&tail[..length]),
         None => Err(MemoryError::OutOfBounds { address, size: tail.len() as u64 + 1 }),
     }
+}
+
+/// At most so many bytes of a string, without the zero behind them. C looks no further.
+fn shortened(memory: &SimMemory, address: u64, most: u64) -> Result<&[u8], MemoryError> {
+    if most == 0 {
+        return Ok(&[]);
+    }
+    let tail = memory.tail(address)?;
+    let reach = tail.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+    match tail[..reach].iter().position(|&byte| byte == 0) {
+        Some(length) => Ok(&tail[..length]),
+        None if reach as u64 == most => Ok(&tail[..reach]),
+        None => Err(MemoryError::OutOfBounds { address, size: tail.len() as u64 + 1 }),
+    }
+}
+
+/// Copies a string with its zero; its length.
+fn copy_string(memory: &mut SimMemory, to: u64, from: u64) -> Result<usize, MemoryError> {
+    let mut bytes = string(memory, from)?.to_vec();
+    bytes.push(0);
+    memory.range_mut(to, bytes.len() as u64)?.copy_from_slice(&bytes);
+    Ok(bytes.len() - 1)
 }
 
 /// The order of two strings, of which at most `most` bytes count. C looks no further than the first difference, so an end that comes behind it may be missing.

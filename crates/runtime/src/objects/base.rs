@@ -8,7 +8,7 @@ use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Row, address};
-use super::show::{print_object, show_object};
+use super::show::{print_objects, show_object};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -35,9 +35,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             BaseAction::Print { newline } => {
                 let runtime = self.runtime;
-                let ends = newline.then(|| b"\n".to_vec());
-                let texts = args.iter().map(|&arg| print_object(runtime.heap(), self.object(arg)));
-                let bytes: Vec<u8> = texts.chain(ends).flatten().collect();
+                let mut bytes = print_objects(runtime.heap(), self.thread, self.objects(args));
+                bytes.extend(newline.then_some(b'\n'));
                 // The embedder's writer may wait for a thread that allocates.
                 self.scope.blocking(|| runtime.sink().write(&bytes));
                 self.scope.nothing()
@@ -46,14 +45,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Err(self.scope.raise_method_error(all[0], args))
             }
             BaseAction::Text => {
-                let heap = self.runtime.heap();
-                let objects = self.objects(args);
-                let bytes: Vec<u8> =
-                    objects.into_iter().flat_map(|object| print_object(heap, object)).collect();
+                let bytes = print_objects(self.runtime.heap(), self.thread, self.objects(args));
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
             }
             BaseAction::Shown => {
-                let bytes = show_object(self.runtime.heap(), self.object(args[0]));
+                let bytes = show_object(self.runtime.heap(), Some(self.thread), self.object(args[0]));
                 self.scope.string(bytes.as_bytes()).map_err(|error| self.scope.raise(&error))
             }
             BaseAction::Throw(_) => {
@@ -77,7 +73,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn printed(&self, root: Root<'f, 'h>) -> String {
-        String::from_utf8_lossy(&print_object(self.runtime.heap(), self.object(root))).into_owned()
+        String::from_utf8_lossy(&print_objects(self.runtime.heap(), self.thread, [self.object(root)]))
+            .into_owned()
     }
 
     /// The exception that a throwing function of the table makes of its arguments.
@@ -104,9 +101,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             }
             _ => {
-                let heap = self.runtime.heap();
-                let text: Vec<u8> =
-                    self.objects(args).into_iter().flat_map(|object| print_object(heap, object)).collect();
+                let text = print_objects(self.runtime.heap(), self.thread, self.objects(args));
                 match self.scope.string(&text) {
                     Ok(text) => self.scope.raise_fields(kind, &[Some(text)]),
                     Err(error) => self.scope.raise(&error),

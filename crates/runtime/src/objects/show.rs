@@ -2,8 +2,9 @@
 //!
 //! Nothing here allocates in the heap, so no safepoint lies between reading and writing. An exception that has not been made
 //! into an object yet is shown without making it.
+//!
+//! Texts can be megabytes. A text for running code has no more parts once a limited call of the thread has ended: that code ends at its next poll.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use brolga_ir::Context;
@@ -14,6 +15,7 @@ use brolga_ir::types::Type;
 use crate::heap::{ARRAY_DIMS, Heap, Obj, Object, ObjectKind, Scope};
 use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::records::SymbolRef;
+use crate::thread::Thread;
 
 use super::place::{At, Held, Place, Row, position};
 use super::relations::as_type;
@@ -56,7 +58,12 @@ enum Node<'t> {
 
 struct Objects<'t> {
     heap: &'t Heap,
+    /// The thread whose code the text is for; none for a text that the embedder wants.
+    thread: Option<&'t Thread>,
 }
+
+/// A limited call of the thread has ended.
+struct Ended;
 
 impl<'t> Objects<'t> {
     fn base(&self) -> &'t Arc<Context> {
@@ -130,7 +137,7 @@ fn object_view<'t>(object: Object, most: usize) -> View<'t, Node<'t>> {
 
 impl<'t> Graph<'t> for Objects<'t> {
     type Node = Node<'t>;
-    type Error = Infallible;
+    type Error = Ended;
 
     fn ty(&self, node: &Node<'t>) -> TypeIn<'t> {
         let base = self.base();
@@ -153,7 +160,10 @@ impl<'t> Graph<'t> for Objects<'t> {
         }
     }
 
-    fn view(&mut self, node: &Node<'t>, most: usize) -> Result<View<'t, Node<'t>>, Infallible> {
+    fn view(&mut self, node: &Node<'t>, most: usize) -> Result<View<'t, Node<'t>>, Ended> {
+        if self.thread.is_some_and(Thread::is_ending) {
+            return Err(Ended);
+        }
         Ok(match node {
             Node::Object(object) => object_view(*object, most),
             Node::At(at) => value_view(*at),
@@ -232,25 +242,40 @@ fn fields_of(thrown: Thrown, symbol: &str, bits: [u128; 2], heap: &Heap) -> Vec<
 impl<'h> Scope<'_, 'h> {
     /// The text that Julia's `show` writes for an object.
     pub fn show(&self, object: Obj<'_, 'h>) -> String {
-        show_object(self.heap(), object.object)
+        show_object(self.heap(), None, object.object)
     }
 }
 
-/// The text that Julia's `show` writes for an object.
-pub(crate) fn show_object(heap: &Heap, object: Object) -> String {
-    let Ok(text) = show(&mut Objects { heap }, &Node::Object(object));
-    text
+/// The text that Julia's `show` writes for an object, for code of a thread.
+pub(crate) fn show_object(heap: &Heap, thread: Option<&Thread>, object: Object) -> String {
+    show(&mut Objects { heap, thread }, &Node::Object(object)).unwrap_or_default()
 }
 
-/// The bytes that Julia's `print` writes for an object.
-pub(crate) fn print_object(heap: &Heap, object: Object) -> Vec<u8> {
-    let Ok(bytes) = print(&mut Objects { heap }, &Node::Object(object));
+/// The bytes that Julia's `print` writes for objects, one behind the other, for code of a thread.
+pub(crate) fn print_objects(
+    heap: &Heap,
+    thread: &Thread,
+    objects: impl IntoIterator<Item = Object>,
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for object in objects {
+        match object.desc().kind() {
+            // Without copies on the way: strings are what is printed most, and may be large.
+            ObjectKind::String if !thread.is_ending() => {
+                bytes.extend_from_slice(object.string().unwrap_or_default());
+            }
+            _ => {
+                let graph = &mut Objects { heap, thread: Some(thread) };
+                bytes.extend(print(graph, &Node::Object(object)).unwrap_or_default());
+            }
+        }
+    }
     bytes
 }
 
 /// The text of a part of an exception, as `print` writes it.
 pub(crate) fn print_made(heap: &Heap, made: &Made) -> String {
-    let Ok(bytes) = print(&mut Objects { heap }, &Node::Made(made.clone()));
+    let bytes = print(&mut Objects { heap, thread: None }, &Node::Made(made.clone())).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -260,8 +285,7 @@ pub(crate) fn show_exception(heap: &Heap, pending: Pending) -> String {
         Pending::Object(object) => Node::Object(object),
         Pending::Kind(kind, detail) => Node::Exception(kind, detail),
     };
-    let Ok(text) = show_error(&mut Objects { heap }, &node);
-    text
+    show_error(&mut Objects { heap, thread: None }, &node).unwrap_or_default()
 }
 
 /// The table of names and types of an exception's type.
