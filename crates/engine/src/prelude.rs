@@ -72,10 +72,14 @@ const fn writing(buffer: &'static Buffer) -> Part {
     Part { text: include_str!("prelude_buffer.jlir"), needs: &["GenericIOBuffer"], buffer: Some(buffer) }
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 13] = [
     part(include_str!("prelude.jlir"), &[]),
     part(include_str!("prelude_more.jlir"), &[]),
     part(include_str!("prelude_strings.jlir"), &[]),
+    part(include_str!("prelude_text.jlir"), &[]),
+    part(include_str!("prelude_chars.jlir"), &[]),
+    part(include_str!("prelude_numbers.jlir"), &[]),
+    part(include_str!("prelude_collections.jlir"), &[]),
     part(include_str!("prelude_dict.jlir"), &["Dict"]),
     part(include_str!("prelude_io.jlir"), &["GenericIOBuffer"]),
     writing(&ANY_BUFFER),
@@ -253,10 +257,28 @@ mod tests {
     use super::*;
     use brolga_ir::verify::verify_module;
 
-    /// Functions of the C library that the prelude calls.
-    const C_LIBRARY: [&str; 15] = [
-        "atan", "cos", "cosh", "exp", "exp2", "log", "log10", "log2", "memcmp", "memmove", "pow", "sin",
-        "sinh", "tan", "tanh",
+    /// C functions that the prelude calls beside those of Julia's run time.
+    const C_LIBRARY: [&str; 20] = [
+        "atan",
+        "cbrt",
+        "cos",
+        "cosh",
+        "exp",
+        "exp2",
+        "hypot",
+        "log",
+        "log10",
+        "log2",
+        "memcmp",
+        "memmove",
+        "pow",
+        "sin",
+        "sinh",
+        "tan",
+        "tanh",
+        "utf8proc_category",
+        "utf8proc_tolower",
+        "utf8proc_toupper",
     ];
 
     #[test]

@@ -406,7 +406,7 @@ fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Mutex, Weak};
 
     use super::*;
 
@@ -451,7 +451,7 @@ mod tests {
 
     /// Adds one more listener with each unit that it hears of.
     struct Adds {
-        map: Arc<CodeMap>,
+        map: Weak<CodeMap>,
         heard: Arc<Mutex<Vec<&'static str>>>,
     }
 
@@ -468,18 +468,18 @@ mod tests {
 
     impl CodeListener for Adds {
         fn loaded(&self, unit: &Arc<CodeUnit>) {
-            assert!(self.map.symbolize(unit.addresses().start).is_some());
-            self.map.listen(Arc::new(Hears(self.heard.clone())));
+            assert!(self.map.upgrade().unwrap().symbolize(unit.addresses().start).is_some());
+            self.map.upgrade().unwrap().listen(Arc::new(Hears(self.heard.clone())));
         }
         fn freed(&self, _: &Arc<CodeUnit>) {
-            self.map.listen(Arc::new(Hears(self.heard.clone())));
+            self.map.upgrade().unwrap().listen(Arc::new(Hears(self.heard.clone())));
         }
     }
 
     #[test]
     fn listeners_may_add_listeners() {
         let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
-        map.listen(Arc::new(Adds { map: map.clone(), heard: Arc::clone(&heard) }));
+        map.listen(Arc::new(Adds { map: Arc::downgrade(&map), heard: Arc::clone(&heard) }));
         drop(map.enter(unit(0x1000)));
         assert_eq!(*heard.lock().unwrap(), ["loaded", "freed"]);
     }

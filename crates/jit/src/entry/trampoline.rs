@@ -183,7 +183,8 @@ mod tests {
 
     /// Asks for an entry when code goes the first time.
     struct Asks {
-        jit: Jit,
+        /// Taken when it is asked: the engine holds its listeners.
+        jit: Mutex<Option<Jit>>,
         /// Whether it was given one.
         given: OnceLock<bool>,
     }
@@ -193,7 +194,7 @@ mod tests {
 
         fn freed(&self, _: &Arc<CodeUnit>) {
             self.given.get_or_init(|| {
-                let (jit, (done, is_done)) = (self.jit.clone(), channel());
+                let (jit, (done, is_done)) = (self.jit.lock().unwrap().take().unwrap(), channel());
                 // Another thread, so that a lock that is held is seen and not waited for.
                 std::thread::spawn(move || done.send(jit.entry(&Signature::new(vec![], vec![])).is_ok()));
                 is_done.recv_timeout(Duration::from_secs(20)) == Ok(true)
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn who_hears_of_trampolines_that_go_may_ask_for_others() {
         let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
-        let asks = Arc::new(Asks { jit: jit.clone(), given: OnceLock::new() });
+        let asks = Arc::new(Asks { jit: Mutex::new(Some(jit.clone())), given: OnceLock::new() });
         jit.listen(asks.clone());
         let _kept = jit.entry(&Signature::new(vec![], vec![])).unwrap();
         let kinds = [Abi::I8, Abi::I16, Abi::I32, Abi::I64];

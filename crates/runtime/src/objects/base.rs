@@ -35,7 +35,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             BaseAction::Print { newline } => {
                 let runtime = self.runtime;
-                let mut bytes = print_objects(runtime.heap(), self.thread, self.objects(args));
+                let mut bytes = print_objects(runtime.heap(), &self.is_ending(), self.objects(args));
                 bytes.extend(newline.then_some(b'\n'));
                 // The embedder's writer may wait for a thread that allocates.
                 self.scope.blocking(|| runtime.sink().write(&bytes));
@@ -45,17 +45,22 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Err(self.scope.raise_method_error(all[0], args))
             }
             BaseAction::Text => {
-                let bytes = print_objects(self.runtime.heap(), self.thread, self.objects(args));
+                let bytes = print_objects(self.runtime.heap(), &self.is_ending(), self.objects(args));
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
             }
             BaseAction::Shown => {
-                let bytes = show_object(self.runtime.heap(), Some(self.thread), self.object(args[0]));
+                let bytes = show_object(self.runtime.heap(), Some(&self.is_ending()), self.object(args[0]));
                 self.scope.string(bytes.as_bytes()).map_err(|error| self.scope.raise(&error))
             }
             BaseAction::Throw(_) => {
                 Err(self.base_exception(function, ExceptionKind::of_base(function), args))
             }
         }
+    }
+
+    /// Whether a limited call of the thread has ended.
+    fn is_ending(&self) -> impl Fn() -> bool + '_ {
+        || self.thread.is_ending()
     }
 
     /// Whether an object is something to print into.
@@ -73,7 +78,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn printed(&self, root: Root<'f, 'h>) -> String {
-        String::from_utf8_lossy(&print_objects(self.runtime.heap(), self.thread, [self.object(root)]))
+        String::from_utf8_lossy(&print_objects(self.runtime.heap(), &self.is_ending(), [self.object(root)]))
             .into_owned()
     }
 
@@ -101,7 +106,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             }
             _ => {
-                let text = print_objects(self.runtime.heap(), self.thread, self.objects(args));
+                let text = print_objects(self.runtime.heap(), &self.is_ending(), self.objects(args));
                 match self.scope.string(&text) {
                     Ok(text) => self.scope.raise_fields(kind, &[Some(text)]),
                     Err(error) => self.scope.raise(&error),

@@ -15,7 +15,6 @@ use brolga_ir::types::Type;
 use crate::heap::{ARRAY_DIMS, Heap, Obj, Object, ObjectKind, Scope};
 use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::records::SymbolRef;
-use crate::thread::Thread;
 
 use super::place::{At, Held, Place, Row, position};
 use super::relations::as_type;
@@ -58,11 +57,14 @@ enum Node<'t> {
 
 struct Objects<'t> {
     heap: &'t Heap,
-    /// The thread whose code the text is for; none for a text that the embedder wants.
-    thread: Option<&'t Thread>,
+    /// Whether a limited call of the thread whose code the text is for has ended; none for a text that the embedder wants.
+    is_ending: Option<IsEnding<'t>>,
 }
 
-/// A limited call of the thread has ended.
+/// Whether a limited call of a thread has ended.
+pub(crate) type IsEnding<'t> = &'t dyn Fn() -> bool;
+
+/// A limited call has ended before a text was complete.
 struct Ended;
 
 impl<'t> Objects<'t> {
@@ -161,7 +163,7 @@ impl<'t> Graph<'t> for Objects<'t> {
     }
 
     fn view(&mut self, node: &Node<'t>, most: usize) -> Result<View<'t, Node<'t>>, Ended> {
-        if self.thread.is_some_and(Thread::is_ending) {
+        if self.is_ending.is_some_and(|is_ending| is_ending()) {
             return Err(Ended);
         }
         Ok(match node {
@@ -246,26 +248,26 @@ impl<'h> Scope<'_, 'h> {
     }
 }
 
-/// The text that Julia's `show` writes for an object, for code of a thread.
-pub(crate) fn show_object(heap: &Heap, thread: Option<&Thread>, object: Object) -> String {
-    show(&mut Objects { heap, thread }, &Node::Object(object)).unwrap_or_default()
+/// The text that Julia's `show` writes for an object, for code of a thread or for the embedder.
+pub(crate) fn show_object(heap: &Heap, is_ending: Option<IsEnding<'_>>, object: Object) -> String {
+    show(&mut Objects { heap, is_ending }, &Node::Object(object)).unwrap_or_default()
 }
 
 /// The bytes that Julia's `print` writes for objects, one behind the other, for code of a thread.
 pub(crate) fn print_objects(
     heap: &Heap,
-    thread: &Thread,
+    is_ending: IsEnding<'_>,
     objects: impl IntoIterator<Item = Object>,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
     for object in objects {
         match object.desc().kind() {
             // Without copies on the way: strings are what is printed most, and may be large.
-            ObjectKind::String if !thread.is_ending() => {
+            ObjectKind::String if !is_ending() => {
                 bytes.extend_from_slice(object.string().unwrap_or_default());
             }
             _ => {
-                let graph = &mut Objects { heap, thread: Some(thread) };
+                let graph = &mut Objects { heap, is_ending: Some(is_ending) };
                 bytes.extend(print(graph, &Node::Object(object)).unwrap_or_default());
             }
         }
@@ -275,7 +277,7 @@ pub(crate) fn print_objects(
 
 /// The text of a part of an exception, as `print` writes it.
 pub(crate) fn print_made(heap: &Heap, made: &Made) -> String {
-    let bytes = print(&mut Objects { heap, thread: None }, &Node::Made(made.clone())).unwrap_or_default();
+    let bytes = print(&mut Objects { heap, is_ending: None }, &Node::Made(made.clone())).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -285,7 +287,7 @@ pub(crate) fn show_exception(heap: &Heap, pending: Pending) -> String {
         Pending::Object(object) => Node::Object(object),
         Pending::Kind(kind, detail) => Node::Exception(kind, detail),
     };
-    show_error(&mut Objects { heap, thread: None }, &node).unwrap_or_default()
+    show_error(&mut Objects { heap, is_ending: None }, &node).unwrap_or_default()
 }
 
 /// The table of names and types of an exception's type.
