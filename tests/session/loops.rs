@@ -170,6 +170,8 @@ fn a_loop_may_be_left_in_any_round_with_all_that_lives_in_it() {
         assert!(left > 0, "after {at} ticks");
         assert_eq!(function.call((N,)), Ok(nest(N)), "left at once");
         assert!(session.stats().left_loops > left);
+        // The function of the host holds the session.
+        session.end();
     }
 }
 

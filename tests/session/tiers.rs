@@ -118,6 +118,8 @@ fn a_recursive_function_of_the_first_tier_calls_what_has_taken_its_place() {
     let down: Int = main.func("down").unwrap();
     // From 10 to 5 by the first definition, and the call with 4 goes to the second.
     assert_eq!((down.call((10,)), down.call((10,))), (Ok(6 + 1004), Ok(1010)));
+    // The function of the host holds the session.
+    session.end();
 }
 
 /// Divides, by a function that takes and gives a pair; throws for 0, and takes long for what is large.
