@@ -16,7 +16,7 @@ pub enum SessionError {
     Program(Arc<crate::Error>),
     /// A function could not be compiled when it was called first.
     #[error(transparent)]
-    Slot(#[from] brolga_jit::CellError),
+    Cell(#[from] brolga_jit::CellError),
     /// C cannot call the function.
     #[error(transparent)]
     CEntry(Arc<brolga_jit::CEntryError>),
@@ -158,7 +158,7 @@ impl SessionError {
         let link = match self {
             SessionError::Link(error) => Some(error),
             SessionError::TakenBack { why: Some(error), .. } => return error.causes(),
-            SessionError::Slot(brolga_jit::CellError::Failed { cause, .. }) => cause.downcast_ref(),
+            SessionError::Cell(brolga_jit::CellError::Failed { cause, .. }) => cause.downcast_ref(),
             _ => None,
         };
         match link {

@@ -132,8 +132,8 @@ impl Lowering<'_> {
             let object = self.operand(0)?;
             let result = self.call(id, object, given)?;
             // A callee that never returns, of which the call claims a value that later rows use.
-            let claimed = self.src.result(self.at).map(|result| self.src.ty(result));
-            let result = match claimed.filter(|&ty| result.ty == Type::BOTTOM && ty != Type::BOTTOM) {
+            let declared = self.src.result(self.at).map(|result| self.src.ty(result));
+            let result = match declared.filter(|&ty| result.ty == Type::BOTTOM && ty != Type::BOTTOM) {
                 Some(ty) => self.undefined(ty)?,
                 None => result,
             };
@@ -203,7 +203,7 @@ impl Lowering<'_> {
             leaves.push(self.slot_addr(slot));
         }
         for (arg, form) in args.into_iter().zip(&sig.params) {
-            leaves.extend(self.claimed(&arg, form.ty)?.leaves);
+            leaves.extend(self.asserted(&arg, form.ty)?.leaves);
         }
         let results: Vec<Type> = sig.low_results().collect();
         let call = self.emit(Op::CallSymbol(callee), &leaves, &results);
@@ -393,7 +393,7 @@ impl Lowering<'_> {
         let mut all = vec![Val::scalar(Type::SYMBOL, self.permanent(Address::Symbol(name)))];
         all.extend(args);
         let result = self.call_args(RuntimeFn::JuliaCall, &all)?;
-        let result = self.claimed(&result, data.result)?;
+        let result = self.asserted(&result, data.result)?;
         self.define(result)?;
         Ok(true)
     }

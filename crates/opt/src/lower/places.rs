@@ -28,7 +28,7 @@ use brolga_ir::types::FieldRepr;
 use brolga_ir::{Const, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 
 /// Who throws a `TypeError` where a row claims too much.
-pub(super) const CLAIM: &str = "typeassert";
+pub(super) const TYPEASSERT: &str = "typeassert";
 
 /// A place, which holds a value of type `ty` or nothing.
 #[derive(Clone, Debug)]
@@ -334,8 +334,8 @@ impl Lowering<'_> {
     }
 
     /// A value as one of the type that a row says it is; `TypeError` if it is none.
-    pub(super) fn claimed(&mut self, val: &Val, to: Type) -> Step<Val> {
-        self.tested(CLAIM, val, to)
+    pub(super) fn asserted(&mut self, val: &Val, to: Type) -> Step<Val> {
+        self.tested(TYPEASSERT, val, to)
     }
 
     fn tested(&mut self, asks: &str, val: &Val, to: Type) -> Step<Val> {

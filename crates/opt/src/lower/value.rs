@@ -5,7 +5,7 @@
 //! declares `Any`. Uses convert to the type that they need (`convert`), so a value whose declared type is boxed is boxed
 //! only at uses that need the box.
 //!
-//! Conversely, a statement may declare a narrower type than its operation has. This asserted type is tested (`claimed`), and
+//! Conversely, a statement may declare a narrower type than its operation has. This asserted type is tested (`asserted`), and
 //! a `TypeError` is thrown if the test fails. So a value always is of its type, and the verifier's rules for operands hold for
 //! native values.
 //!
@@ -125,7 +125,7 @@ impl Lowering<'_> {
     pub(super) fn define(&mut self, val: Val) -> Step<()> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let wanted = self.src.ty(result);
-        let val = if self.types.is_subtype(val.ty, wanted) { val } else { self.claimed(&val, wanted)? };
+        let val = if self.types.is_subtype(val.ty, wanted) { val } else { self.asserted(&val, wanted)? };
         self.set(result, &val);
         Ok(())
     }
