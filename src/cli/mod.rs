@@ -54,7 +54,8 @@ type Done = Result<(), Stop>;
 #[command(name = "brolga", version, arg_required_else_help = true)]
 #[command(
     after_help = "Exit status: 0 done; 1 an uncaught exception, a failed test or a file not in normal form; \
-                        2 wrong use; 3 broken input; 4 the system refused; 101 a bug in Brolga."
+                        2 wrong use; 3 broken input; 4 the system refused; 101 a bug in Brolga. \
+                        A program that calls C's `exit` gives its own."
 )]
 struct Cli {
     #[command(subcommand)]
