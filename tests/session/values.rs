@@ -445,3 +445,62 @@ fn functions_of_programs_with_other_contexts_are_known_by_module_and_name() {
         assert_eq!(drive.call((4,)), Ok(8), "{kind:?}");
     }
 }
+
+/// A function of the host that holds its session goes when the session ends, whatever was compiled for it and however that was redefined meanwhile.
+#[test]
+fn the_end_of_a_session_frees_functions_of_the_host_that_hold_it() {
+    struct Held(Session, Arc<AtomicBool>);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+    let source = |sum: i64| {
+        format!(
+            "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.tick(x::Int64)::Int64\n\
+             │   %2 = Base.add_int(%1, {sum})::Int64\n└──      return %2\nend\n"
+        )
+    };
+    for kind in ["eager", "lazy", "tiered", "replaceable"] {
+        for (redefines, keeps_handle) in [(false, false), (true, false), (false, true), (true, true)] {
+            let session =
+                Session::new(crate::doors::open(Options::new()).opt_level(OptLevel::O1), Workers::Caller)
+                    .unwrap();
+            let main = session.create_dylib("main").unwrap();
+            let is_gone = Arc::new(AtomicBool::new(false));
+            let held = Held(session.clone(), is_gone.clone());
+            main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), move |scope, args| {
+                let x: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+                scope.blocking(|| held.0.optimize_hot());
+                scope.int(x).map_err(|error| scope.throw_error(&error.to_string()))
+            })
+            .unwrap();
+            let program = |sum: i64| {
+                let program = main.read("top.jlir", source(sum).as_bytes()).unwrap();
+                match kind {
+                    "lazy" => program.lazy(),
+                    "tiered" => program.tiered(2),
+                    "replaceable" => program.replaceable(),
+                    _ => program,
+                }
+            };
+            main.define(program(1)).unwrap();
+            let top: TypedFunc<(i64,), i64> = main.func("top").unwrap();
+            for _ in 0..4 {
+                assert_eq!(top.call((1,)), Ok(2), "{kind}");
+            }
+            if redefines {
+                main.redefine(program(2)).unwrap();
+                assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((1,)), Ok(3), "{kind}");
+            }
+            let top = keeps_handle.then_some(top);
+            session.end();
+            drop(top);
+            drop((main, session));
+            assert!(
+                is_gone.load(Ordering::Relaxed),
+                "{kind}, redefined {redefines}, handle kept {keeps_handle}"
+            );
+        }
+    }
+}

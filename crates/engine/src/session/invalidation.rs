@@ -487,6 +487,17 @@ impl Edges {
         drop(gone);
     }
 
+    /// Drops all notes, at the end of the session: they hold programs, and these functions of the host, which may hold the session. The log stays.
+    pub(crate) fn end(&self) {
+        let mut state = lock(&self.state);
+        let number = state.number + 1;
+        let log = std::mem::take(&mut state.log);
+        let ended = State { number, forgotten: number, log, ..State::default() };
+        let gone = std::mem::replace(&mut *state, ended);
+        drop(state);
+        drop(gone);
+    }
+
     /// The dependents of pending definitions, and the number of the last change before.
     pub(crate) fn hit(&self, changes: &[Change]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);

@@ -457,6 +457,7 @@ impl Session {
         let end = || {
             let mut thrown = Vec::new();
             self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
+            self.inner.edges.end();
             Ok(thrown)
         };
         function::waiting(self.runtime(), end).unwrap_or_else(|error| vec![error])
