@@ -135,7 +135,7 @@ mod made_by_c {
     }
 
     #[test]
-    fn a_weak_symbol_that_nobody_defines_is_null() {
+    fn an_undefined_weak_symbol_is_null() {
         let source = "extern long missing(void) __attribute__((weak));\n\
                       long (*const table[])(void) = {missing};\n\
                       long ask(long x) { return missing || table[0] ? missing() : 7; }";

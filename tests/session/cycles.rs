@@ -79,7 +79,7 @@ fn a_cycle_through_functions_of_one_program_is_linked() {
 }
 
 #[test]
-fn who_calls_a_cycle_finds_what_takes_its_place() {
+fn callers_of_a_cycle_find_its_replacement() {
     for first in ["f", "g"] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
@@ -99,7 +99,7 @@ fn who_calls_a_cycle_finds_what_takes_its_place() {
 }
 
 #[test]
-fn a_cycle_goes_when_nobody_has_it() {
+fn a_cycle_is_freed_with_its_last_handle() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let mut in_use = Vec::new();
@@ -136,7 +136,7 @@ fn handles_to_a_cycle_outlive_the_session() {
 
 /// A function that became lazy after its caller was defined is called through its cell.
 #[test]
-fn what_has_become_lazy_is_called_through_its_slot() {
+fn a_function_that_became_lazy_is_called_through_its_cell() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();

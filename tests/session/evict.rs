@@ -113,7 +113,7 @@ fn a_limit_that_holds_a_tenth_is_kept_while_all_are_called_in_turn() {
 }
 
 #[test]
-fn what_is_called_all_the_time_stays() {
+fn a_function_called_all_the_time_stays() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
     let all = functions(&put(&session, Way::Lazy));
     for n in 1..COUNT {
@@ -455,9 +455,9 @@ fn waiter(main: &Dylib) -> (Int, mpsc::Receiver<()>, mpsc::Sender<()>) {
     (main.func("top").unwrap(), waiting, go)
 }
 
-/// A thread that does not come back holds up what is replaced meanwhile; no room is made for that.
+/// A thread that does not return holds up code that is replaced meanwhile; no room is made for that code.
 #[test]
-fn what_was_replaced_and_waits_for_a_thread_is_not_made_room_for() {
+fn no_room_is_made_for_replaced_code_that_waits_for_a_thread() {
     // The selectors of cells with several versions take two pages.
     let session = limited(Workers::Pool(1), Some(room_for(70)));
     let main = put(&session, Way::Lazy);
@@ -487,9 +487,9 @@ fn what_was_replaced_and_waits_for_a_thread_is_not_made_room_for() {
     });
 }
 
-/// A thread that does not come back holds up what is evicted meanwhile; that is not evicted once more for each function that is compiled.
+/// A thread that does not return holds up evicted code; no further code is evicted in its place for each compiled function.
 #[test]
-fn what_waits_for_a_thread_is_not_made_room_for_again() {
+fn no_room_is_made_again_for_evicted_code_that_waits_for_a_thread() {
     let session = limited(Workers::Pool(1), Some(room_for(40)));
     let main = put(&session, Way::Lazy);
     let ((top, waiting, go), all) = (waiter(&main), functions(&main));

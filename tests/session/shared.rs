@@ -133,9 +133,9 @@ fn a_type_outlives_the_program_that_named_it_first() {
     assert_eq!(found.unwrap(), 42);
 }
 
-/// Tables of two sessions have the same numbers for different things.
+/// Tables of two sessions have the same numbers for different entities.
 #[test]
-fn what_belongs_to_another_session_is_refused() {
+fn objects_of_another_session_are_refused() {
     let (here, there) = pair(|| Workers::Caller, true);
     let main = dylib(&here, "main", &adds("f", 1));
     let other = dylib(&there, "main", &adds("f", 2));

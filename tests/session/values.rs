@@ -275,7 +275,7 @@ fn a_running_frame_calls_the_methods_of_its_world() {
 }
 
 #[test]
-fn what_is_removed_is_no_method_any_more() {
+fn a_removed_function_is_no_longer_a_method() {
     for definer in KINDS {
         for way in 0..4 {
             let session = session(OptLevel::O2, Workers::Caller);
@@ -345,7 +345,7 @@ end
 }
 
 #[test]
-fn what_cannot_be_compiled_is_an_error_of_the_call() {
+fn a_failed_compilation_is_an_error_of_the_call() {
     for kind in KINDS {
         let session = session(OptLevel::O2, Workers::Caller);
         let main = session.create_dylib("main").unwrap();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_and_dropped_inside_a_task() {
+    fn a_store_works_and_is_dropped_inside_a_task() {
         let runtime = Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = in_memory();

@@ -471,7 +471,7 @@ mod tests {
     use super::{Arc, Reclaimer, lock};
 
     #[test]
-    fn what_nobody_knows_is_given_back_at_once_and_once() {
+    fn items_that_no_thread_knows_are_given_back_at_once_and_once() {
         let reclaimer = Reclaimer::new();
         let _outside = reclaimer.participant();
         reclaimer.retire_all([1, 2]);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_inside_is_waited_for_and_who_came_later_is_not() {
+    fn only_threads_pinned_before_a_retirement_are_waited_for() {
         let reclaimer = Reclaimer::new();
         let (first, second) = (reclaimer.participant(), reclaimer.participant());
         let pin = first.pin();
@@ -546,14 +546,14 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_looked_at_when_something_has_changed() {
+    fn waiting_items_are_looked_at_after_a_change() {
         let reclaimer = Reclaimer::new();
         let has_news = || lock(&reclaimer.shared.state).has_news();
         let (thread, other) = (reclaimer.participant(), reclaimer.participant());
         let pin = thread.pin();
         assert!(has_news() && !has_news());
         reclaimer.retire_all([1, 2, 3]);
-        assert!(!has_news(), "whoever knows them knows them still");
+        assert!(!has_news(), "a thread that knows them knows them still");
         assert_eq!(thread.awaited(), (3, 0));
         thread.report(|_| true);
         assert!(!has_news());
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_knows_nothing_new_until_it_goes_on_or_enters() {
+    fn a_staying_thread_learns_nothing_until_it_continues_or_enters() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
         let pin = thread.pin();
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_what_it_called_while_it_waits_stays_again() {
+    fn a_waiting_thread_stays_again_after_a_nested_pin() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
         let pin = thread.pin();
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_is_asked_by_others_once_about_each_thing() {
+    fn a_staying_thread_is_asked_once_about_each_item() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
         let asked = Arc::new(std::sync::Mutex::new(Vec::new()));

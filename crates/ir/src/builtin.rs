@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_may_do_everything() {
+    fn builtins_that_call_have_all_effects() {
         for &builtin in Builtin::ALL {
             if builtin.calls() {
                 assert!(builtin.can_throw() && builtin.reads_memory() && builtin.writes_memory());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dumps_use_is_not_refused() {
+    fn builtins_that_dumps_use_are_accepted() {
         for name in
             ["===", "<:", "_apply_iterate", "arrayref", "memoryrefset!", "sizeof", "donotdelete", "tuple"]
         {

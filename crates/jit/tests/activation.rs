@@ -36,7 +36,7 @@ fn calls_within_an_activation_reach_what_is_behind_the_cell() {
 }
 
 #[test]
-fn what_is_replaced_within_an_activation_is_freed_behind_it() {
+fn code_replaced_within_an_activation_is_freed_after_it() {
     let jit = engine();
     let program = Program::new(&jit, Tier::Baseline, STEPS);
     let owner = program.owner("step");

@@ -154,7 +154,7 @@ fn objects_survive_collections_while_their_callee_is_compiled() {
 }
 
 #[test]
-fn what_cannot_be_compiled_throws_its_cause_each_time_until_it_is_reset() {
+fn a_failed_compilation_throws_its_cause_on_each_call() {
     for tier in TIERS {
         let tries = Arc::new(AtomicUsize::new(0));
         let counted = tries.clone();

@@ -91,7 +91,7 @@ fn files_and_sockets_of_others_are_left_alone() {
 }
 
 #[test]
-fn what_is_no_request_harms_nobody() {
+fn malformed_requests_do_no_harm() {
     let session = session();
     let path = path("harm");
     let served = serve(&session, &path).unwrap();

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_blocks_holds_no_code_up_that_it_does_not_run() {
+    fn a_blocked_thread_holds_up_only_code_that_it_runs() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let freed = Arc::new(AtomicUsize::new(0));
         let state = || (freed.load(Ordering::SeqCst), runtime.retired());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn who_retires_code_below_compiled_code_says_what_it_runs() {
+    fn a_thread_that_retires_code_reports_the_code_it_runs() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let freed = Arc::new(AtomicUsize::new(0));
         let state = || (freed.load(Ordering::SeqCst), runtime.retired());

@@ -50,7 +50,7 @@ impl Generator<Words> for Silent {
 }
 
 #[test]
-fn who_waits_for_a_generator_of_what_is_closed_goes_on_without_it() {
+fn a_lookup_continues_without_the_generator_of_a_closed_dylib() {
     let (session, main) = in_place();
     let gone = session.create_dylib("gone").expect("a dylib");
     let silent = Silent::default();
@@ -96,7 +96,7 @@ fn of_what_is_closed_nothing_is_exported_again() {
 }
 
 #[test]
-fn what_was_exported_again_is_a_user_of_what_is_closed() {
+fn a_reexport_is_a_user_of_the_closed_dylib() {
     let found = |main: &Dylib<Words>| main.address("f").map_err(|error| error.to_string());
     for dependants in [Dependants::Cascade, Dependants::Keep, Dependants::Tombstone] {
         let (session, main, source) = exporting();

@@ -311,7 +311,7 @@ fn r10_aliases_of_what_a_tombstone_removes_go_with_it() {
 }
 
 #[test]
-fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
+fn a_removal_is_completed_when_the_host_panics() {
     struct Panicking(Arc<AtomicUsize>);
     impl Host<Words> for Panicking {
         fn orphaned(&self, _: brolga_linking::Name, _: brolga_linking::Name) {
@@ -480,7 +480,7 @@ fn a_session_ends_once_and_refuses_what_comes_later() {
 }
 
 #[test]
-fn what_was_begun_before_the_end_is_finished() {
+fn the_end_finishes_work_that_was_begun_before() {
     let (session, main) = with(Arc::new(Seeded::new(1)));
     let [f, g, late, init] = ["f", "g", "late", "init"].map(|name| session.intern(name));
     main.add_generator(Addresses(|name: &str| (name == "g").then_some((5, E)))).expect("open");
@@ -517,7 +517,7 @@ fn what_was_begun_before_the_end_is_finished() {
 }
 
 #[test]
-fn who_has_a_responsibility_looks_up_what_it_needs_also_at_the_end() {
+fn a_responsibility_can_look_up_symbols_at_the_end() {
     let (session, main) = in_place();
     let [f, g] = ["f", "g"].map(|name| session.intern(name));
     main.define(made(&[(g, E, 7)])).expect("defined");
@@ -608,7 +608,7 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
 }
 
 #[test]
-fn what_is_renewed_is_made_again_for_who_looks_and_stays_tracked() {
+fn a_renewed_unit_is_materialized_again_on_lookup_and_stays_tracked() {
     let (session, main) = in_place();
     let foo = session.intern("foo");
     let freed = Arc::new(AtomicUsize::new(0));
