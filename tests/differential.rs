@@ -27,7 +27,7 @@ use brolga_opt::Cx;
 use brolga_opt::osr::leave_loops;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
-/// How many modules, if nobody says; each has five functions.
+/// How many modules by default; each has five functions.
 const MODULES: u64 = 1000;
 /// How many argument lists each function is called with.
 const ROUNDS: usize = 3;

@@ -84,7 +84,7 @@ const KINDS: [Kind; 5] = [
     ("replaceable", |read| read.replaceable()),
 ];
 
-/// Defines a function with a name that nobody has used, calls it and removes it.
+/// Defines a function with a fresh name, calls it and removes it.
 fn fresh(dylib: &Dylib, kind: Kind, round: usize) {
     let name = format!("fresh{round}");
     let read = dylib.read("f.jlir", adds(&name).as_bytes()).unwrap();
@@ -229,7 +229,7 @@ fn peak(rounds: std::ops::Range<usize>, mut round: impl FnMut(usize)) -> isize {
     rounds.map(after).max().unwrap_or(0)
 }
 
-/// Types of programs that nobody has go, with the contexts.
+/// Types of unused programs are freed, with the contexts.
 #[test]
 fn programs_with_contexts_of_their_own_give_their_types_back() {
     let _alone = alone();

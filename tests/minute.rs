@@ -78,7 +78,7 @@ fn run(duration: Duration) {
                 visits.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Nobody sends anything.
+        // Nothing is sent.
         let _ = receiver.recv_timeout(duration);
         over.store(true, Ordering::Relaxed);
     });

@@ -59,7 +59,7 @@ fn functions_that_come_to_call_each_other_are_linked() {
     }
 }
 
-/// `f` calls `g` of its own program, which calls `h`, which comes to call `f`: nobody relies on what another was.
+/// `f` calls `g` of its own program, which calls `h`, which comes to call `f`: none relies on an earlier version of another.
 #[test]
 fn a_cycle_through_functions_of_one_program_is_linked() {
     for (who, make) in all_workers() {
@@ -240,7 +240,7 @@ fn a_cycle_is_not_led_to_what_was_removed_while_it_was_linked() {
     session.end();
 }
 
-/// A function that gives its argument, and a float for a negative one: nobody can see which.
+/// A function that gives its argument, and a float for a negative one: inference cannot see which.
 const ANY: &str = "
 function any(n::Int64)::Any
 1 ─ %1 = Base.slt_int(n, 0)::Bool

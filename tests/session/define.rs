@@ -518,7 +518,7 @@ function f(x::Int64)::Int64
 └──      return %1
 end
 ";
-    let error = main.read("p.jlir", source.as_bytes()).err().expect("nobody has `C.g`").to_string();
+    let error = main.read("p.jlir", source.as_bytes()).err().expect("there is no `C.g`").to_string();
     assert!(error.contains("`C.g`"), "{error}");
 }
 

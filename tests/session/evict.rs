@@ -122,10 +122,7 @@ fn a_function_called_all_the_time_stays() {
     }
     let stats = session.stats();
     assert!(stats.evicted > 0);
-    assert!(
-        stats.compiled_functions <= COUNT as u64 + 1,
-        "the first time, nobody knows who is called: {stats:?}"
-    );
+    assert!(stats.compiled_functions <= COUNT as u64 + 1, "the first time, callees are unknown: {stats:?}");
 }
 
 #[test]
@@ -259,7 +256,7 @@ fn a_thread_that_blocks_holds_nothing_up() {
     let top = with_host(&main, move |x| {
         let both = both.lock().unwrap();
         both.0.send(()).unwrap();
-        // Nobody sends when the other thread has failed.
+        // Nothing is sent when the other thread has failed.
         let _ = both.1.recv();
         x
     });
@@ -317,7 +314,7 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
     }
 }
 
-/// A caller keeps what it was linked to, whatever becomes of the name; nobody could make it again.
+/// A caller keeps what it was linked to, whatever becomes of the name; it could not be made again.
 #[test]
 fn code_of_a_removed_name_is_not_evicted() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
@@ -373,7 +370,7 @@ fn fill(session: &Session) -> Dylib {
     pins
 }
 
-/// Calls one of many methods with its argument, whose type nobody can see; each of them is long.
+/// Calls one of many methods with its argument, whose type inference cannot see; each of them is long.
 fn looker() -> String {
     let types = ["Int64", "Float64", "Int32", "Int16", "Int8", "UInt8"];
     let method = |(n, ty): (i64, &&str)| {

@@ -1,4 +1,4 @@
-//! Definitions that come while others are under way: none is lost, and nobody keeps what was there before.
+//! Definitions that come while others are under way: none is lost, and no caller keeps the earlier ones.
 //!
 //! | comes | while |
 //! |---|---|
@@ -208,7 +208,7 @@ impl<F: FnMut() + Send> Drop for AtTheEnd<F> {
     }
 }
 
-/// Promises a function that nobody looks for. Dropping the promise runs the given action.
+/// Promises a function that is never looked up. Dropping the promise runs the given action.
 fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
     let held = AtTheEnd(act);
     let made = main.promise(&[signature(name)], None, move |dylib| {
@@ -434,7 +434,7 @@ fn a_name_is_free_when_its_function_was_removed_while_that_was_being_compiled() 
         let session = session(Workers::Seeded(1));
         let main = session.create_dylib("main").unwrap();
         lazy(&main, &adds("f", 1));
-        // It is asked for, and nobody has begun.
+        // It is requested and has not begun.
         let body = main.linking().lookup([session.linking().intern("f(Int64)#body")]);
         main.linking().remove([session.linking().intern("f(Int64)")]).unwrap();
         let program = main.read("f.jlir", adds("f", 2).as_bytes()).unwrap().lazy();

@@ -288,7 +288,7 @@ fn a_function_is_removed_during_calls_and_linking() {
         main.define(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(&callers)).unwrap();
         let top: Int = main.func("top").unwrap();
         let (stop, called, linked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-        // Errors are looked at when nobody waits for anybody.
+        // Errors are looked at when no thread waits for another.
         let (results, last) = std::thread::scope(|scope| {
             let calling = [(); 3].map(|()| {
                 scope.spawn(|| {

@@ -151,7 +151,7 @@ fn objects_of_another_session_are_refused() {
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(3));
 }
 
-/// A session may be dropped without an end: handles stay what they are, and what nobody holds goes.
+/// A session may be dropped without an end: handles stay valid, and code without handles is freed.
 #[test]
 fn a_session_may_be_dropped_without_an_end() {
     for workers in [Workers::Caller, Workers::Pool(2)] {

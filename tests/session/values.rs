@@ -286,7 +286,7 @@ fn a_removed_function_is_no_longer_a_method() {
             let source = VALUES[0].1.split_inclusive("end\n").next().unwrap();
             let program = library.read("values.jlir", source.as_bytes()).unwrap();
             library.define(defined_as(program, definer).tracked_by(&tracker)).unwrap();
-            // The object is made where nobody depends on the method.
+            // The object is made where no caller depends on the method.
             let make = "function make(n::Int64)::Any\n1 ─      return Main.double\nend\n";
             put(&main, &(make.to_owned() + CALLER + DRIVE), Kind::Lazy);
             let drive: Int = main.func("drive").unwrap();

@@ -46,7 +46,7 @@ impl ObjectStore {
         let runtime = self.runtime.as_ref().ok_or_else(|| self.failed("it is being closed"))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let task = runtime.spawn(async move {
-            // Nobody waits any more if it took too long.
+            // The receiver is gone if it took too long.
             let _ = sender.send(request.await);
         });
         receiver.recv_timeout(self.timeout).map_err(|_| {

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_an_error_in_time() {
-        // Nobody listens at a port that was free a moment ago.
+        // A port that was free a moment ago has no listener.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("redis://:secret@127.0.0.1:{port}/");
         let store = RedisStore::new(&url, "test:", Duration::from_millis(200)).unwrap();

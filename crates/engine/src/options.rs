@@ -154,7 +154,7 @@ impl Options {
     /// Features of the processor that images are opened without, as if it lacked them and what needs them: `avx2`, `sse4.2`. For tests.
     ///
     /// # Errors
-    /// Nobody knows such a feature.
+    /// There is no such feature.
     pub fn without_cpu_features(mut self, features: &[&str]) -> Result<Options, Error> {
         let text: String = features.iter().map(|feature| format!(",-{feature}")).collect();
         for target in target::parse(&format!("native{text}"))? {

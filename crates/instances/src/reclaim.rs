@@ -5,7 +5,7 @@
 //! ```text
 //!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …
 //!   retire(x)    notes (thread, counter) of each thread that is inside: these may know x
-//!   collect()    forgets those whose counter has changed; gives back each x that nobody may know
+//!   collect()    forgets those whose counter has changed; gives back each x that no thread may know
 //! ```
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
@@ -418,7 +418,7 @@ impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         state.threads.retain(|known| !Arc::ptr_eq(&known.thread, &self.own));
-        // Nobody looks at its counter any more.
+        // Its counter is no longer read.
         state.has_changed = true;
     }
 }
@@ -564,9 +564,9 @@ mod tests {
         assert!(has_news() && !has_news());
         drop((pins, pin));
         drop((thread, other));
-        assert_eq!(reclaimer.collect(), [1, 2, 3], "nobody is there to be looked at");
+        assert_eq!(reclaimer.collect(), [1, 2, 3], "there is no thread to look at");
         reclaimer.retire(4);
-        assert_eq!(reclaimer.collect(), [4], "nobody knows it");
+        assert_eq!(reclaimer.collect(), [4], "no thread knows it");
     }
 
     #[test]
@@ -643,7 +643,7 @@ mod tests {
             lock(&notes).push(item);
             item % 2 == 0
         });
-        assert_eq!(asked_about(), [], "nobody wants to know");
+        assert_eq!(asked_about(), [], "no collection has asked");
         assert_eq!((reclaimer.collect(), asked_about()), (vec![1], vec![1, 2]));
         reclaimer.retire_all([3, 4]);
         assert_eq!((reclaimer.collect(), asked_about()), (vec![3], vec![3, 4]));
@@ -668,7 +668,7 @@ mod tests {
         drop(outer);
         assert_eq!(thread.collect_if_awaited(), [1]);
         reclaimer.retire(2);
-        assert_eq!(thread.collect_if_awaited(), [], "nobody waits for this thread");
+        assert_eq!(thread.collect_if_awaited(), [], "no item waits for this thread");
         assert_eq!(reclaimer.collect(), [2]);
     }
 

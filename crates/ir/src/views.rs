@@ -299,7 +299,7 @@ mod tests {
         drop(b);
         assert_eq!(a.get(number), None);
         assert_ne!(intern(&a, "two"), number);
-        assert_ne!(intern(&a, "one"), number, "nobody can take one for the other");
+        assert_ne!(intern(&a, "one"), number, "one cannot be taken for the other");
         assert_eq!(a.get(number), None);
     }
 

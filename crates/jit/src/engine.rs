@@ -212,7 +212,7 @@ impl Jit {
     /// Allocates room. If there is none, the evictor frees some, in growing steps.
     #[expect(
         clippy::disallowed_methods,
-        reason = "threads that leave code tell nobody, and one that does not leave is not to be waited for"
+        reason = "a thread that leaves code notifies no other thread, and one that does not leave is not waited for"
     )]
     fn making_room<T, E>(
         &self,

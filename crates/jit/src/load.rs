@@ -180,7 +180,7 @@ impl Visible<'_> {
 
     fn slot(&self, name: &str) -> Result<IndirectCell, String> {
         let found = self.program.and_then(|program| program.slots.get(name));
-        let slot = found.ok_or("nobody was asked for its slot")?.clone()?;
+        let slot = found.ok_or("its slot was not requested")?.clone()?;
         if !slot.jit().is(self.jit) {
             return Err("its slot belongs to another engine".into());
         }

@@ -60,7 +60,7 @@ low function unbox(a::tracked, n::i64, b::tracked)::i64
 └──      return %4
 end
 
-# Nobody but the callee keeps the objects.
+# Only the callee keeps the objects.
 low function boxes(n::i64)::i64
 1 ─ %1 = brolga_gc_box_int(n)::tracked
 │   %2 = invoke unbox(%1, n, %1)::i64

@@ -255,7 +255,7 @@ enum Place<R> {
     #[default]
     Empty,
     Full(Outcome<R>),
-    /// Nobody wants it.
+    /// Unused.
     Closed,
 }
 

@@ -156,7 +156,7 @@ mod tests {
         struct Unknown;
         impl RetiredCode for Unknown {
             fn contains_any(&self, addresses: &[usize]) -> bool {
-                assert!(addresses[0] > 1, "nobody knows");
+                assert!(addresses[0] > 1, "unknown");
                 false
             }
         }
@@ -191,7 +191,7 @@ mod tests {
         let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Box<dyn RetiredCode>]);
         let state = || (freed.load(Ordering::SeqCst), runtime.retired());
         retire();
-        assert_eq!(state(), (1, 0), "nobody runs anything");
+        assert_eq!(state(), (1, 0), "no thread runs code");
         with_attached(&runtime, |thread| {
             let outer = thread.enter();
             let inner = thread.enter();

@@ -211,7 +211,7 @@ impl<'a> Lowering<'a> {
             }
             Expr::Lambda(lambda) => self.closure(f, lambda),
             Expr::Call(callee, args) => {
-                // A name that nobody has defined yet may be a function by the time of the call.
+                // A name that is not defined yet may be a function by the time of the call.
                 let callee = match &**callee {
                     Expr::Global(name) if self.globals.get(name).is_none() => {
                         f.b.function_object(&symbol(name))

@@ -69,7 +69,7 @@ impl WeakDylib {
     /// The dylib.
     ///
     /// # Errors
-    /// Nobody has the session any more: [`linking::Error::SessionEnded`].
+    /// The session is gone: [`linking::Error::SessionEnded`].
     pub fn upgrade(&self) -> Result<Dylib, SessionError> {
         let inner = self.inner.upgrade().ok_or(linking::Error::SessionEnded)?;
         Ok(Dylib { session: Session { inner }, linking: self.linking.upgrade()? })

@@ -334,7 +334,7 @@ impl Dylib {
         session.packages().add(package.clone());
         if let Err(error) = self.define_stored(&package, &tracker) {
             session.packages().remove(&package);
-            // Nobody has seen them.
+            // They have not been seen.
             let _ = tracker.remove(Dependants::Keep);
             return Err(error);
         }

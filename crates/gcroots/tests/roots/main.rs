@@ -203,7 +203,7 @@ fn roots_in_random_functions_are_missed() {
             for (removed, watched) in unnoticed {
                 let (Removed::Store(at) | Removed::Entry(at, _)) = removed;
                 if watched.met == 0 || watched.lost > 0 {
-                    let wrong = Wrong { what: format!("nobody misses {removed:?}: {watched:?}"), at };
+                    let wrong = Wrong { what: format!("{removed:?} is not missed: {watched:?}"), at };
                     complain(&cx, &func, &placed, &wrong, &format!("seed {seed}"));
                 }
                 two_names += 1;

@@ -103,7 +103,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> OnExecutor<F> {
     }
 
     /// The executor has no more threads than these. When all of them wait in the middle of tasks, the last one runs
-    /// whatever there is, though nobody knows of it that it helps. Without this such a wait may last for ever; that takes a responsibility
+    /// any queued task, though it is unknown whether that helps. Without this such a wait may last for ever; that takes a responsibility
     /// which is not fulfilled by the task that it was given to.
     #[must_use]
     pub fn with_threads(self, threads: NonZeroUsize) -> Self {

@@ -223,7 +223,7 @@ impl<P: Parts> Event<P> for HandBack<P> {
     }
 }
 
-/// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that nobody waits
+/// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that no lookup waits
 /// for any more is made at the next lookup.
 pub struct Begin<P: Parts> {
     /// The unit.

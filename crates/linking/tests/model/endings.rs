@@ -54,7 +54,7 @@ fn is_ready(duty: Responsibility<Words>) {
     duty.resolve([]).expect("resolved").emit([]).expect("emitted");
 }
 
-/// A session whose `main` has an initialiser, and `late`, which nobody has looked up.
+/// A session whose `main` has an initialiser, and `late`, which has not been looked up.
 fn with_initialiser() -> (Session<Words>, Dylib<Words>, Symbol) {
     let (session, main) = in_place();
     let [init, late] = ["init", "late"].map(|name| session.intern(name));
@@ -345,7 +345,7 @@ fn a_session_that_is_dropped_without_an_end_gives_everything_back() {
     }))
     .expect("defined");
     main.lookup([f]).wait().expect("ready");
-    main.open(|_| Ok(()), |_| panic!("nobody ends it")).expect("opened");
+    main.open(|_| Ok(()), |_| panic!("it is not ended")).expect("opened");
     let gone = session.downgrade();
     drop((session, main));
     assert!(gone.upgrade().is_none());

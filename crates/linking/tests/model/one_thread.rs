@@ -191,8 +191,8 @@ fn a_task_is_one_job_however_often_it_is_looked_at() {
     assert!(jobs.load(Ordering::SeqCst) <= 2 * (leaves.len() + 2));
 }
 
-/// Defines `giver`, whose task fulfils the responsibility for `base` that another one gave away. Nobody knows of it that it
-/// helps who waits for `base`.
+/// Defines `giver`, whose task fulfils the responsibility for `base` that another one gave away. It is not known that it
+/// helps the waiter for `base`.
 fn giver(
     session: &Session<Words>,
     main: &Dylib<Words>,

@@ -764,7 +764,7 @@ fn a_panic_keeps_its_message() {
     main.define(unit([(caught, E)], move |duty: Responsibility<Words>| {
         let work = std::panic::AssertUnwindSafe(|| {
             let _duty = duty;
-            panic!("nobody's");
+            panic!("unhandled");
         });
         assert!(std::panic::catch_unwind(work).is_err());
         // Its symbols have failed by the time that the thread does something else.

@@ -205,8 +205,8 @@ fn r10_deny_names_the_users_and_changes_nothing() {
     let Err(Error::InUse { symbols, dependants }) = denied else { panic!("{denied:?}") };
     assert_eq!((texts(&symbols), texts(&dependants)), (vec!["lib".to_owned()], vec!["app".to_owned()]));
     assert_eq!((three.freed(), three.ready()), (vec![0, 0, 0], vec![true; 3]));
-    three.trackers[0].remove(Dependants::Deny).expect("nobody uses it");
-    three.trackers[1].remove(Dependants::Deny).expect("nobody uses it now");
+    three.trackers[0].remove(Dependants::Deny).expect("it has no users");
+    three.trackers[1].remove(Dependants::Deny).expect("it has no users now");
     assert_eq!((three.freed(), three.ready()), (vec![1, 1, 0], vec![false, false, true]));
 }
 
@@ -332,7 +332,7 @@ fn a_removal_is_completed_when_the_host_panics() {
     main.define(code(foo, 2, &[main.label(bar).into()], &freed)).expect("defined");
     main.lookup([foo]).wait().expect("ready");
     tracker.remove(Dependants::Tombstone).expect("removed");
-    assert_eq!(count(&retired), 1, "by way of the host, which knows when nobody runs it");
+    assert_eq!(count(&retired), 1, "by way of the host, which knows when no thread runs it");
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
     assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
     assert!(!main.change(change(true), |_| false).expect("nothing speaks against it"));
     let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
-    assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for what nobody finds");
+    assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for the symbols that no lookup finds");
     let made = main.change(change(true), |is_defined| {
         main.ready(old) == Some(2) && is_defined(main.label(old)) && !is_defined(main.label(beside))
     });
@@ -615,7 +615,7 @@ fn a_renewed_unit_is_materialized_again_on_lookup_and_stays_tracked() {
     let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
     main.define_all(vec![code(foo, 1, &[], &freed)], Some(&tracker)).expect("defined");
     let label = main.label(foo);
-    assert!(!session.renew(label, 1, code(foo, 2, &[], &freed)), "nobody has looked it up");
+    assert!(!session.renew(label, 1, code(foo, 2, &[], &freed)), "it has not been looked up");
     for address in 1..4 {
         assert_eq!(main.lookup([foo]).wait_one().expect("ready").address, Some(address));
         assert!(!session.renew(label, address + 1, code(foo, 9, &[], &freed)), "it leads elsewhere");
@@ -838,7 +838,7 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
         } else {
             main.redefine(vec![made(&[(root, E, 1)])], None).expect("replaced");
         }
-        assert_eq!(count(&made_again), 2, "nobody has looked");
+        assert_eq!(count(&made_again), 2, "there was no lookup");
         let addresses = all.map(|symbol| main.lookup([symbol]).wait_one().expect("ready").address);
         assert_eq!(addresses, [Some(5), Some(5), Some(6), Some(6)]);
         assert!(main.lookup([apart]).wait().is_err(), "it failed by itself");

@@ -1,4 +1,4 @@
-//! Work in parts: a worker does the same part of several units together, and nobody waits for ever because of it.
+//! Work in parts: a worker does the same part of several units together, and no thread waits for ever because of it.
 
 use std::sync::{Arc, Mutex, mpsc};
 

@@ -160,7 +160,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ends the block behind what always throws, also where the program continues: nobody gets there, so the rest of the block is lowered
+    /// Ends the block behind what always throws, also where the program continues: unreachable, so the rest of the block is lowered
     /// into a block that nothing leads to.
     fn end_behind_throw(&mut self, inst: Inst) {
         let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));

@@ -133,7 +133,7 @@ fn names(func: &Func, cx: &PassCx<'_>, object: Value) -> Option<Vec<Value>> {
 
 /// The effect of a use on a name.
 enum Does {
-    /// Nobody has it afterwards.
+    /// It creates no further reference.
     Nothing,
     /// The result is a name as well.
     Name,

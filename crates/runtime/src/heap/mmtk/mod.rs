@@ -183,7 +183,7 @@ impl Mmtk {
             set("immix_defrag_headroom_percent", "50", "moving")?;
         }
         let mmtk: &'static MMTK<Vm> = Box::leak(memory_manager::mmtk_init(&builder));
-        // Nobody else comes here in this process.
+        // This is the only initialization in this process.
         let mmtk = *MMTK_HEAP.get_or_init(|| mmtk);
         memory_manager::initialize_collection(mmtk, VMThread::UNINITIALIZED);
         if WORKERS.lock().unwrap_or_else(PoisonError::into_inner).len() < options.threads {
