@@ -55,7 +55,7 @@ fn pair(workers: fn() -> Workers, has_one_context: bool) -> (Session, Session) {
     (first, second.unwrap())
 }
 
-/// Definitions of one are not seen by the other, and a redefinition in one leaves the other as it is.
+/// Definitions of one are not seen by the other, and a redefinition in one leaves the other unchanged.
 #[test]
 fn each_session_has_its_own_definitions() {
     for workers in [|| Workers::Caller, || Workers::Pool(1)] {

@@ -430,7 +430,7 @@ fn a_type_is_one_type_in_all_programs_that_declare_it_alike() {
     }
 }
 
-/// A program that was read by itself has a context of its own. Its functions are those that other programs name.
+/// A program that was read separately has its own context. Its functions are those that other programs name.
 #[test]
 fn functions_of_programs_with_other_contexts_are_known_by_module_and_name() {
     for kind in KINDS {

@@ -94,7 +94,7 @@ pub unsafe extern "C" fn brolga_engine_open(
 }
 
 /// Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
-/// stays as it is.
+/// is unchanged.
 ///
 /// # Safety
 ///

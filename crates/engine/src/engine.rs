@@ -298,7 +298,7 @@ impl Unit {
         self.unit.types().map(|ty| ty.name.as_str())
     }
 
-    /// The symbol of the only method with a bare name; any other name is taken as it is.
+    /// The symbol of the only method with a bare name; any other name is taken unchanged.
     fn symbol<'a>(&'a self, name: &'a str) -> &'a str {
         match self.names.get(name).map(Vec::as_slice) {
             Some([only]) => only,

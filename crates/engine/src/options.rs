@@ -331,7 +331,7 @@ impl Options {
     }
 }
 
-/// The effort of code generation that goes with a level of optimisation.
+/// The effort of code generation that belongs to a level of optimisation.
 pub fn tier(level: OptLevel) -> Tier {
     match level {
         OptLevel::O0 => Tier::Baseline,

@@ -101,7 +101,7 @@ impl Door {
             Door::LowIr => "the function is low IR: loads, stores and calls that nothing checks",
             Door::Bounds => "bounds are checked nowhere, and nothing says that the indices are in range",
             Door::NativeCode => {
-                "code or an address from elsewhere is taken as it is, and nothing says what it does"
+                "code or an address from elsewhere is taken without a check, and nothing says what it does"
             }
         }
     }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A view holds every entry that it has interned, found or read. The holder of a number has a view that holds the entry, or had one when it passed the number
-//! to another view, which holds it from the first look on. An entry goes with the last view that holds it. Its number is not given out again before the
+//! to another view, which holds it from the first look on. An entry is freed with the last view that holds it. Its number is not given out again before the
 //! numbers are exhausted, so a number that outlives its entry is unknown to all views rather than that of another entry.
 //!
 //! | question | locks |

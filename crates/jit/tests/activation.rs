@@ -92,7 +92,7 @@ fn activations_and_scopes_of_one_runtime_do_not_mix() {
         assert_eq!(step.call_within(activation, (1,)), Ok(2));
     })
     .unwrap();
-    // Another runtime's activation does not serve; the call enters by itself.
+    // Another runtime's activation does not serve; the call enters one itself.
     let other = engine();
     assert_eq!(activate(other.runtime(), |activation| step.call_within(activation, (1,))), Ok(Ok(2)));
 }

@@ -239,7 +239,7 @@ impl Watcher {
         Ok(Watcher { input: BufReader::new(stream) })
     }
 
-    /// The session as it is.
+    /// The present state of the session.
     ///
     /// # Errors
     /// The session has ended ([`ErrorKind::UnexpectedEof`]), or what answers is no session.

@@ -51,7 +51,7 @@ impl Repair {
         self.of[value] = self.vars.len() as u32;
     }
 
-    /// Replaces all uses of variables by what reaches them. `cfg` and `rpo` are those of the function as it is now.
+    /// Replaces all uses of variables by what reaches them. `cfg` and `rpo` are those of the present function.
     pub(crate) fn apply(self, func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
         if self.vars.is_empty() {
             return;

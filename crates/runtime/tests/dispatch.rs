@@ -1,4 +1,4 @@
-//! Calls of objects: what the run time does by itself is what the interpreter does, and methods are chosen as Julia does.
+//! Calls of objects: the run time's own operations agree with the interpreter, and methods are chosen as in Julia.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 

@@ -120,7 +120,7 @@ impl<'a> Batch<'a> {
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
-        // Functions of another context are named in a view that goes with the answer.
+        // Functions of another context are named in a view that is returned with the answer.
         let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();

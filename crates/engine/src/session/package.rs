@@ -291,7 +291,7 @@ impl OpenedPackage {
         self.package.unit_count()
     }
 
-    /// Removes its functions, and looks for no code in it any more. Code in use stays as long as it is.
+    /// Removes its functions, and looks for no code in it any more. Code in use stays until it is unused.
     ///
     /// # Errors
     /// The policy refuses; or the functions were removed before. The package stays open then.

@@ -283,7 +283,7 @@ fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
         assert_eq!(*told.lock().expect("told"), expected, "{policy:?}");
         if policy == Some(Dependants::Keep) {
             main.clear(Dependants::Tombstone).expect("cleared");
-            assert_eq!(*told.lock().expect("told"), both, "what was kept goes with its users");
+            assert_eq!(*told.lock().expect("told"), both, "kept code is freed with its users");
         }
         session.check().expect("invariants");
     }
@@ -746,7 +746,7 @@ fn a_failure_for_ever_stays_with_what_needs_it() {
     session.check().expect("invariants");
 }
 
-/// The remains of a replaced version go with its last user, whatever removes that.
+/// The remains of a replaced version are freed with its last user, whatever removes that.
 #[test]
 fn a_replaced_version_goes_with_its_last_user() {
     let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
@@ -783,7 +783,7 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
         let [root, near, far, asks, short, apart] =
             ["root", "near", "far", "asks", "short", "apart"].map(|name| session.intern(name));
         let (kept, made_again, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)), Arc::default());
-        // Linked to what it needs; made by itself as often as it is wanted.
+        // Linked to what it needs; made on its own each time it is requested.
         fn links(
             symbol: Symbol,
             to: Symbol,
@@ -841,7 +841,7 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
         assert_eq!(count(&made_again), 2, "there was no lookup");
         let addresses = all.map(|symbol| main.lookup([symbol]).wait_one().expect("ready").address);
         assert_eq!(addresses, [Some(5), Some(5), Some(6), Some(6)]);
-        assert!(main.lookup([apart]).wait().is_err(), "it failed by itself");
+        assert!(main.lookup([apart]).wait().is_err(), "it failed on its own");
         session.check().expect("invariants");
         main.clear(Dependants::Deny).expect("removed");
         assert_eq!((session.counts().1, count(&freed)), (0, 4));

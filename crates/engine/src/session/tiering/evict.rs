@@ -25,7 +25,7 @@
 //! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
 //! evicted or replaced, is not counted (`CodeMemoryStats::retired`).
 //!
-//! A function goes with all its tiers, but for one that is depended on.
+//! A function is evicted with all its tiers, except one that other code depends on.
 //!
 //! Cost: each time, a look at all cells.
 
