@@ -297,7 +297,7 @@ function first_of_two(f::UInt64)::Int64
 end
 ";
 
-/// Both programs, each a unit with methods of its own.
+/// Both programs, each a unit with its own methods.
 fn two_units() -> (Engine, Unit, Program, Unit) {
     let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0)).expect("an engine");
     let [(_, gives), (program, takes)] = [GIVES, TAKES].map(|text| {
@@ -450,7 +450,7 @@ end
     assert!(refused(object).contains("passing a `String` by value"), "{}", refused(object));
 }
 
-/// Catches what `through` throws, in a function of its own.
+/// Catches what `through` throws, in its own function.
 const CATCHES: &str = "\
 function caught(x::Int64)::Int64
 1 ─ %1 = invoke Main.address_of_throwing()::UInt64

@@ -142,7 +142,7 @@ fn extreme_shapes_agree() {
     }
 }
 
-/// A module in which loops continue in functions of their own, after the passes of a level: all, or those that a seed chooses.
+/// A module in which loops continue in their own functions, after the passes of a level: all, or those that a seed chooses.
 fn left(module: &Module, seed: u64, level: OptLevel) -> (Module, usize) {
     let mut rng = Rng::new(seed);
     let mut out = module.clone();

@@ -166,8 +166,8 @@ fn a_removed_function_gives_its_name_back() {
     }
 }
 
-/// A program of a session with types of its own, which is called and removed. A session keeps declarations, and the heap their descriptions: programs
-/// that are read later may name them. An engine that reads each program in a context of its own keeps nothing of them.
+/// A program of a session with its own types, which is called and removed. A session keeps declarations, and the heap their descriptions: programs
+/// that are read later may name them. An engine that reads each program in its own context keeps nothing of them.
 #[test]
 fn a_declared_type_of_a_session_costs_a_bounded_number_of_bytes() {
     let _alone = alone();

@@ -46,7 +46,7 @@ mod made_by_c {
         bytes
     }
 
-    /// The results of C functions of one integer for 1, each called by a program of its own, in this order.
+    /// The results of C functions of one integer for 1, each called by its own program, in this order.
     fn call(sources: &[(&str, &str)], names: &[&str]) -> Vec<Result<i64, String>> {
         let session = session(Workers::Caller);
         let made = session.create_dylib("made").unwrap();

@@ -190,7 +190,7 @@ fn callers_are_not_linked_to_a_function_that_gives_something_else_than_they_know
     assert_eq!(main.func::<(i64,), i64>("late").unwrap().call((0,)), Ok(6));
 }
 
-/// A program with types of its own, which nothing is imported into.
+/// A program with its own types, which nothing is imported into.
 fn alone(source: &str) -> Program {
     Program::read("alone.jlir", source.as_bytes()).unwrap()
 }

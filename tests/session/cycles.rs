@@ -29,7 +29,7 @@ fn all_workers() -> Vec<(String, Box<dyn Fn() -> Workers>)> {
     all
 }
 
-/// Defines functions, each in a program of its own and calling the next one, the last one the first.
+/// Defines functions, each in its own program and calling the next one, the last one the first.
 fn define_cycle(main: &Dylib, names: &[&str]) {
     for (at, name) in names.iter().enumerate().rev() {
         let next = names.get(at + 1).map(|next| counts_down(name, next, at as i64));

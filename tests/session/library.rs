@@ -12,7 +12,7 @@ function measure(x::Any)::Any
 end
 ";
 
-/// The same under another name, and a list with a length of its own.
+/// The same under another name, and a list with its own length.
 const LIST: &str = "
 mutable struct List
     size::Int64

@@ -362,7 +362,7 @@ fn link(
     recipe: Recipe,
     globals: Option<&Globals>,
 ) -> Result<brolga_jit::Unit, BuildError> {
-    // Other programs, and other units of this one, have methods of their own.
+    // Other programs, and other units of this one, have their own methods.
     let runtime = jit.runtime();
     let table = runtime.method_table();
     let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };

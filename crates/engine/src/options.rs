@@ -277,14 +277,14 @@ impl Options {
         self
     }
 
-    /// Whether compiled code is written through a second mapping, or lies in pages of its own that debuggers can write to.
+    /// Whether compiled code is written through a second mapping, or lies in its own pages that debuggers can write to.
     #[must_use]
     pub fn code_mapping(mut self, mapping: Mapping) -> Options {
         self.jit.memory.mapping = mapping;
         self
     }
 
-    /// The linker of compiled code. [`LinkerKind::Cranelift`] links with `cranelift-jit`: each unit takes pages of its own, so it is slower and larger,
+    /// The linker of compiled code. [`LinkerKind::Cranelift`] links with `cranelift-jit`: each unit takes its own pages, so it is slower and larger,
     /// and it depends on nothing of the system but memory that can be made executable.
     #[must_use]
     pub fn linker(mut self, linker: LinkerKind) -> Options {

@@ -1,6 +1,6 @@
 //! Freeing code that nothing leads to any more, when no thread can be running it.
 //!
-//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has a counter of its own, odd inside:
+//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has its own counter, odd inside:
 //!
 //! ```text
 //!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …

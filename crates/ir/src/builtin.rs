@@ -13,7 +13,7 @@
 //! |---|---|
 //! | throws | may end in an exception |
 //! | reads, writes | may observe or change memory that others can see |
-//! | allocates | makes an object with an identity of its own; boxing of a result is decided where the call is lowered |
+//! | allocates | makes an object with its own identity; boxing of a result is decided where the call is lowered |
 //! | calls | runs a function of the program, and has whatever effect that has |
 //! | identity | the result is one of the operands, unchanged |
 //!
@@ -199,7 +199,7 @@ impl Builtin {
         self.has(WRITES)
     }
 
-    /// Whether it makes an object with an identity of its own, or runs code that may.
+    /// Whether it makes an object with its own identity, or runs code that may.
     pub fn allocates(self) -> bool {
         self.has(ALLOCATES)
     }

@@ -137,7 +137,7 @@ impl Jobs {
         }
     }
 
-    /// Answers a request by a thread of its own.
+    /// Answers a request on its own thread.
     pub(crate) fn command(&self, id: RequestId, work: impl FnOnce() -> Answer + Send + 'static) {
         {
             let mut shared = lock(&self.shared);

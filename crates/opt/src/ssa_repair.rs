@@ -137,7 +137,7 @@ impl Mend<'_> {
         }
     }
 
-    /// Notes that the variable is used in or after a block, unless that has a definition of its own.
+    /// Notes that the variable is used in or after a block, unless that has its own definition.
     fn need(&mut self, block: Block) {
         if self.rpo.is_reachable(block) && self.blocks[block].stamp != self.stamp {
             self.blocks[block] = State { stamp: self.stamp, ..State::default() };

@@ -379,7 +379,7 @@ fn find_free(expr: &Expr, bound: &mut Vec<Var>, free: &mut Vec<Var>) {
         Expr::Begin(all) => all.iter().for_each(|expr| find_free(expr, bound, free)),
         Expr::Let(var, value, body) => {
             find_free(value, bound, free);
-            // Each variable of a form has a number of its own.
+            // Each variable of a form has its own number.
             bound.push(*var);
             find_free(body, bound, free);
         }

@@ -22,7 +22,7 @@
 //! | type, singleton, box | a place in the type list of the module | the run time, for the types of the process |
 //! | global variable | its name | cells that the engine makes |
 //! | table of methods | itself | the table that the engine makes for the program |
-//! | slot, counter, cells of a profile | refused | an image is a closed set, without tiers of its own |
+//! | slot, counter, cells of a profile | refused | an image is a closed set, without its own tiers |
 //!
 //! **The file.** All addresses in it are offsets of the file, so each can be looked up without a section table.
 //!

@@ -19,7 +19,7 @@ use std::fmt;
 
 /// Memory by addresses, and the C functions that work on it.
 pub trait RawMemory {
-    /// Fresh memory. A size of 0 gives an address of its own, too.
+    /// Fresh memory. A size of 0 gives a distinct address, too.
     fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError>;
 
     /// Gives back memory that `allocate` gave.

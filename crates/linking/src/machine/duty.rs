@@ -176,7 +176,7 @@ impl<P: Parts> Event<P> for Claim<P> {
     }
 }
 
-/// Splits symbols that have no address yet off into a unit of their own, with the same tracker.
+/// Splits symbols that have no address yet off into their own unit, with the same tracker.
 pub struct Delegate<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,

@@ -18,7 +18,7 @@ fn code(symbol: Symbol, address: u64, needs: &[Dependence<Words>], freed: &Arc<A
     })
 }
 
-/// Ready: `app` needs `lib`, which needs `base`; each in a tracker of its own, with a counter of freed code.
+/// Ready: `app` needs `lib`, which needs `base`; each in its own tracker, with a counter of freed code.
 struct Three {
     session: Session<Words>,
     main: Dylib<Words>,

@@ -231,7 +231,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The conversion of an operand to its φ's type may take blocks of its own, so the predecessors come one
+    /// The conversion of an operand to its φ's type may need separate blocks, so the predecessors come one
     /// after the other, and the φs learn in the end where each of them ends.
     fn phi_edges(&mut self) {
         let src = self.src;

@@ -223,7 +223,7 @@ impl World {
     }
 }
 
-/// For a collector with threads of its own, which are no mutators. The world stays stopped without the lock being held, because
+/// For a collector with its own threads, which are no mutators. The world stays stopped without the lock being held, because
 /// no mutator enters, is added or removed while `collecting` is set.
 #[cfg(feature = "heap-mmtk")]
 impl World {

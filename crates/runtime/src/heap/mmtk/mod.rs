@@ -24,7 +24,7 @@
 //! inlined path, so its table of cells is empty.
 //!
 //! **What stays.** A `Memory` and a `String`, because addresses of their elements are everywhere (`objects.rs`), and permanent objects.
-//! Immix pins them; SemiSpace has no pins, so there each has pages of its own. (mmtk's space for what does not move fails an assertion of
+//! Immix pins them; SemiSpace has no pins, so there each has its own pages. (mmtk's space for what does not move fails an assertion of
 //! its own in version 0.33, whichever of its three forms is chosen but the one that never frees.)
 //!
 //! **Roots** are handed out by value, and told afterwards where their objects are, while the old copies are still readable. So
