@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `from_rust/scalars` | Rust calls a compiled function of one integer by its types, on a thread that has not been in the heap, of a unit without objects |
 //! | `from_rust/typed` | the same of a unit that handles objects: the call enters the heap and the newest world |
-//! | `from_rust/within` | that of `scalars` within one activation. A unit that handles objects has methods of its own, which no activation of the engine reaches |
+//! | `from_rust/within` | that of `scalars` within one activation. A unit that handles objects has its own methods, which no activation of the engine reaches |
 //! | `from_rust/untyped` | the same with the arguments in an array |
 //! | `from_rust/exception` | the function throws, and the exception arrives as an error with its message |
 //! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |

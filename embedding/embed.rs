@@ -91,7 +91,7 @@ mod tests {
     use brolga::CallError;
 
     #[test]
-    fn what_the_host_gives_and_throws_reaches_the_caller() {
+    fn results_and_exceptions_of_the_host_reach_the_caller() {
         let (session, total) = rule().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(total.call((7, 3, 5.0)), Ok(13.5));
         assert_eq!(total.call((9, 3, 5.0)), Ok(15.0));

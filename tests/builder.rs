@@ -219,7 +219,7 @@ fn closures_and_structs_are_declared_and_called() {
 }
 
 #[test]
-fn what_is_declared_or_protected_in_two_ways_is_refused() {
+fn conflicting_declarations_and_protections_are_refused() {
     let cx = Context::new();
     let point = || Record::new("Point3").field("x", Type::INT64);
     let ty = point().declare(&cx).unwrap();

@@ -297,7 +297,7 @@ function first_of_two(f::UInt64)::Int64
 end
 ";
 
-/// Both programs, each a unit with methods of its own.
+/// Both programs, each a unit with its own methods.
 fn two_units() -> (Engine, Unit, Program, Unit) {
     let engine = Engine::new(crate::doors::open(Options::new()).opt_level(OptLevel::O0)).expect("an engine");
     let [(_, gives), (program, takes)] = [GIVES, TAKES].map(|text| {
@@ -313,7 +313,7 @@ fn address(gives: &Unit, name: &str) -> u64 {
 }
 
 #[test]
-fn what_c_calls_finds_the_methods_of_its_own_unit() {
+fn a_function_called_by_c_finds_the_methods_of_its_own_unit() {
     let (_engine, gives, _, takes) = two_units();
     let asking = address(&gives, "address_of_asking");
     // Under code of another unit that is in no world, and under such that is in one.
@@ -328,7 +328,7 @@ fn what_c_calls_finds_the_methods_of_its_own_unit() {
 }
 
 #[test]
-fn an_exception_that_nobody_asks_for_leaves_with_the_code_that_called_c() {
+fn an_unclaimed_exception_leaves_with_the_code_that_called_c() {
     let (engine, gives, program, takes) = two_units();
     let throwing = address(&gives, "address_of_throwing");
     let text = |error: CallError| error.to_string();
@@ -423,7 +423,7 @@ fn an_exception_that_waits_outside_of_the_heap_is_kept() {
 }
 
 #[test]
-fn what_is_no_function_of_c_is_refused_by_name() {
+fn functions_that_c_cannot_call_are_refused_by_name() {
     let refused = |text: &str| match Program::read("t", text.as_bytes()) {
         Err(error) => error.to_string(),
         Ok(program) => {
@@ -450,7 +450,7 @@ end
     assert!(refused(object).contains("passing a `String` by value"), "{}", refused(object));
 }
 
-/// Catches what `through` throws, in a function of its own.
+/// Catches what `through` throws, in its own function.
 const CATCHES: &str = "\
 function caught(x::Int64)::Int64
 1 ─ %1 = invoke Main.address_of_throwing()::UInt64
@@ -463,9 +463,9 @@ function caught(x::Int64)::Int64
 end
 ";
 
-/// Functions that are compiled apart from the one that gives C what it calls back ask behind the call all the same.
+/// Functions compiled apart from the one that gives C the callback check for an exception after the call, too.
 #[test]
-fn what_c_calls_back_throws_behind_the_call_of_c_however_the_program_is_compiled() {
+fn exceptions_of_callbacks_surface_after_the_c_call_in_every_kind_of_code() {
     let source = [GIVES, TAKES, CATCHES].concat();
     for kind in 0..4 {
         let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
@@ -558,7 +558,7 @@ fn a_pointer_that_c_has_is_that_of_the_function_and_outlives_who_took_it() {
 }
 
 #[test]
-fn what_c_cannot_call_has_no_address() {
+fn functions_that_c_cannot_call_have_no_address() {
     let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
     let main = session.create_dylib("main").expect("a dylib");
     let text = "function f(x::String)::Int64\n1 ─      return 1\nend\n";

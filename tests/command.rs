@@ -147,7 +147,7 @@ fn code_takes_less_where_addresses_are_limited() {
 }
 
 #[test]
-fn what_the_system_refuses_has_a_status_of_its_own() {
+fn a_refusal_of_the_system_has_its_own_status() {
     // Without a file descriptor the system does not tell where the stack ends.
     assert_eq!(limited("-n 4").0, Some(4));
 }

@@ -10,7 +10,7 @@
 //! | Add an intrinsic | `toy_andnot_int`: the bits of the first operand that the second one does not have |
 //!
 //! A step edits one file, which the section has to name: so the page cannot lose a file that is needed, and the steps here cannot need one that it does
-//! not list. The copy is built without optimisation in a target folder of its own; a second run compiles only what has changed since.
+//! not list. The copy is built without optimisation in its own target folder; a second run compiles only what has changed since.
 //!
 //! Cost: minutes, so the test is ignored unless asked for: `cargo test --test contributing -- --ignored`.
 

@@ -27,7 +27,7 @@ use brolga_opt::Cx;
 use brolga_opt::osr::leave_loops;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
-/// How many modules, if nobody says; each has five functions.
+/// How many modules by default; each has five functions.
 const MODULES: u64 = 1000;
 /// How many argument lists each function is called with.
 const ROUNDS: usize = 3;
@@ -142,7 +142,7 @@ fn extreme_shapes_agree() {
     }
 }
 
-/// A module in which loops continue in functions of their own, after the passes of a level: all, or those that a seed chooses.
+/// A module in which loops continue in their own functions, after the passes of a level: all, or those that a seed chooses.
 fn left(module: &Module, seed: u64, level: OptLevel) -> (Module, usize) {
     let mut rng = Rng::new(seed);
     let mut out = module.clone();

@@ -1,6 +1,6 @@
 //! Threads and processes that end in the middle of compiled code: `exit`, `quick_exit`, `abort` and `pthread_exit`.
 //!
-//! Each case runs in a process of its own, which is this test again with the case's name in its environment, and has to end within
+//! Each case runs in its own process, which is this test again with the case's name in its environment, and has to end within
 //! a time limit.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![expect(

@@ -56,7 +56,7 @@ fn text_of_a_program_cannot_end_the_data() {
         1 ─      invoke Main.println(\"</script><script>alert(1)\"::String)::Nothing\n\
         └──      return nothing\nend\n";
     let page = page(&Program::read("<i>.jlir", text.as_bytes()).unwrap(), &Options::default()).unwrap();
-    assert!(!page.contains("</script><script>alert"), "the string stands in the page as it is");
+    assert!(!page.contains("</script><script>alert"), "the page contains the string unescaped");
     assert!(page.contains("<title>&lt;i>.jlir"), "the name of the file is escaped");
 }
 

@@ -170,7 +170,7 @@ fn a_module_of_two_contexts_is_broken_input() {
 }
 
 #[test]
-fn what_is_not_native_is_refused_by_name_and_runs_in_the_interpreter() {
+fn functions_without_native_code_are_refused_by_name_and_interpreted() {
     let program = program();
     let engine = engine(OptLevel::O2);
     let error = engine.compile(&program).unwrap_err();
@@ -403,7 +403,7 @@ end
 }
 
 #[test]
-fn what_tests_share_is_compiled_once() {
+fn functions_that_checks_share_are_compiled_once() {
     let runs = |tests: usize| {
         let mut text = String::new();
         for n in 0..tests {

@@ -200,9 +200,9 @@ fn as_many_have_a_thread_as_may_and_the_others_wait() {
     wait_for_end(&guests);
 }
 
-/// One that waits is woken when a thread is free, also when the one that was woken first is gone.
+/// A waiting guest is woken when a thread is free, also after the guest that was woken first is gone.
 #[test]
-fn those_that_wait_are_woken() {
+fn waiting_guests_are_woken() {
     let (_engine, unit) = unit(Options::new());
     let (spin, count): (Int, Int) = (unit.func("spin").unwrap(), unit.func("count").unwrap());
     let guests = guests(1);
@@ -355,7 +355,7 @@ end";
 }
 
 #[test]
-fn what_is_dropped_before_it_runs_never_runs() {
+fn a_guest_dropped_before_it_runs_never_runs() {
     let (engine, unit) = unit(Options::new());
     let spin: Int = unit.func("spin").unwrap();
     let guests = guests(1);

@@ -384,7 +384,7 @@ fn the_page_says_what_is_there() {
 }
 
 #[test]
-fn a_type_that_nobody_declares_is_an_error() {
+fn an_undeclared_type_is_an_error() {
     let text = "# signature: f(x::Zebra)::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n";
     let error = Program::read("zebra", text.as_bytes()).expect_err("there is no such type");
     assert!(error.to_string().contains("Zebra"), "{error}");

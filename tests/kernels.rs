@@ -59,7 +59,7 @@ fn c_source(name: &str) -> Option<(PathBuf, PathBuf)> {
     source.is_file().then_some((source, common))
 }
 
-/// The kernel's result when the system's C compiler has compiled it, where there is one. Tests run at once, so each has files of its own.
+/// The kernel's result when the system's C compiler has compiled it, where there is one. Tests run at once, so each has its own files.
 fn by_c(name: &str, a: i64, b: i64, test: &str) -> Option<f64> {
     let (source, common) = c_source(name)?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -283,7 +283,7 @@ fn limits_that_are_not_reached_change_nothing_and_those_in_the_past_run_nothing(
     assert_eq!(fine.call((10,)), Ok(10));
 }
 
-/// Threads share a token; each has a deadline of its own.
+/// Threads share a token; each has its own deadline.
 #[test]
 fn limits_are_those_of_their_thread() {
     let (_engine, main, fine) = functions(OptLevel::O2, hostile::HOSTILE[1].1);

@@ -84,7 +84,7 @@ const KINDS: [Kind; 5] = [
     ("replaceable", |read| read.replaceable()),
 ];
 
-/// Defines a function with a name that nobody has used, calls it and removes it.
+/// Defines a function with a fresh name, calls it and removes it.
 fn fresh(dylib: &Dylib, kind: Kind, round: usize) {
     let name = format!("fresh{round}");
     let read = dylib.read("f.jlir", adds(&name).as_bytes()).unwrap();
@@ -166,8 +166,8 @@ fn a_removed_function_gives_its_name_back() {
     }
 }
 
-/// A program of a session with types of its own, which is called and removed. A session keeps declarations, and the heap their descriptions: programs
-/// that are read later may name them. An engine that reads each program in a context of its own keeps nothing of them.
+/// A program of a session with its own types, which is called and removed. A session keeps declarations, and the heap their descriptions: programs
+/// that are read later may name them. An engine that reads each program in its own context keeps nothing of them.
 #[test]
 fn a_declared_type_of_a_session_costs_a_bounded_number_of_bytes() {
     let _alone = alone();
@@ -229,7 +229,7 @@ fn peak(rounds: std::ops::Range<usize>, mut round: impl FnMut(usize)) -> isize {
     rounds.map(after).max().unwrap_or(0)
 }
 
-/// Types of programs that nobody has go, with the contexts.
+/// Types of unused programs are freed, with the contexts.
 #[test]
 fn programs_with_contexts_of_their_own_give_their_types_back() {
     let _alone = alone();

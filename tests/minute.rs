@@ -78,7 +78,7 @@ fn run(duration: Duration) {
                 visits.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Nobody sends anything.
+        // Nothing is sent.
         let _ = receiver.recv_timeout(duration);
         over.store(true, Ordering::Relaxed);
     });
@@ -98,7 +98,7 @@ fn run(duration: Duration) {
     assert!(stats.full_collections > 10 && visits.load(Ordering::Relaxed) > enough, "{stats:?}");
     let runtime = Arc::downgrade(engine.runtime());
     drop((examples, engine));
-    assert_eq!(runtime.strong_count(), 0, "the run time goes with the engine");
+    assert_eq!(runtime.strong_count(), 0, "the run time is freed with the engine");
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn a_package_is_the_same_by_any_number_of_threads() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_reason() {
+fn an_unsuitable_package_is_refused_with_a_reason() {
     let package = build(&PackageBuild::new("p"), &[("p.jlir", LIBRARY)], options());
     let refused = |options: Options, bytes: Vec<u8>| {
         let session = session(options);

@@ -80,7 +80,7 @@ fn a_session_is_printed_once() {
 }
 
 #[test]
-fn nobody_answers() {
+fn a_missing_socket_and_wrong_options_are_errors() {
     let (status, out, err) = top(Path::new("/nowhere/socket"), &["--once"]);
     assert_eq!((status, out.as_str()), (Some(4), ""));
     assert!(err.contains("cannot watch `/nowhere/socket`"), "{err}");

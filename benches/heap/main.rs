@@ -13,7 +13,7 @@
 //! | table | 262,144 slots; a random one gets a new object |
 //! | arrays | 256 slots; a random one gets a new array of 20,000 bytes; only for the smallest heap |
 //!
-//! The programs are those of `heap.jlir`, `heap.c`, `Heap.java` and `heap.js`. Each runs in a process of its own, for a hundred seconds at
+//! The programs are those of `heap.jlir`, `heap.c`, `Heap.java` and `heap.js`. Each runs in its own process, for a hundred seconds at
 //! most. Ours counts the processor time of the thread, in which collections are; the others that of the whole process. Of two runs in the
 //! process the second counts, for all of them, so that neither compiling nor memory that is touched for the first time is held against
 //! anybody. Java has its serial collector with a heap of the same size, fixed; node the same size for old objects. They take turns, and the
@@ -80,7 +80,7 @@ fn arguments(program: &str, size: i64, kilobytes: usize, generations: &str) -> V
     ]
 }
 
-/// Runs a program in a heap of its own, twice unless once is requested, and prints what the last run took.
+/// Runs a program in its own heap, twice unless once is requested, and prints what the last run took.
 fn run(arguments: &[String]) -> ExitCode {
     let [program, size, kilobytes, generations] = arguments else { return ExitCode::FAILURE };
     let (Ok(size), Ok(kilobytes)) = (size.parse::<i64>(), kilobytes.parse::<usize>()) else {

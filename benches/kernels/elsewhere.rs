@@ -1,4 +1,4 @@
-//! Kernels by other compilers that run in processes of their own: Java, node and LuaJIT, where they are installed.
+//! Kernels by other compilers that run in their own processes: Java, node and LuaJIT, where they are installed.
 //!
 //! | column | what runs |
 //! |---|---|

@@ -97,7 +97,7 @@ fn title(when: &str, dump: &Dump<'_>) -> String {
     format!("# {when}{label} (step {step} of {steps}) on {symbol}, {rewrites} rewrites so far")
 }
 
-/// Remembers each function as it is before a pass, and prints what the pass made of it.
+/// Keeps each function before a pass, and prints the change that the pass made.
 fn differ() -> impl FnMut(&Dump<'_>) + Send {
     let mut before: Option<Func> = None;
     move |dump| match (dump.when, dump.changed) {

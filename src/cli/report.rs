@@ -38,7 +38,7 @@ pub(crate) enum Stop {
     Ended(ProcessEnd),
     /// A bug of ours.
     Bug(String),
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     NoReader,
 }
 

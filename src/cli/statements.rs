@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_statements_are_read_back() {
         let statements = Statements::new(false);
         let (first, second) = (Tier::Baseline, Tier::Optimised);
         let told =

@@ -24,7 +24,7 @@ use super::report::{Stop, err, out};
 pub(crate) struct Args {
     /// The socket that the process has opened
     socket: PathBuf,
-    /// Print the session as it is, and end
+    /// Print the session once, and end
     #[arg(long)]
     once: bool,
     /// Print it as one line of JSON, and end

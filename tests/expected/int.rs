@@ -31,7 +31,7 @@ macro_rules! widths {
                 "sub_int" => of_signed(x.wrapping_sub(y)),
                 "mul_int" => of_signed(x.wrapping_mul(y)),
                 "flipsign_int" => of_signed(if y < 0 { x.wrapping_neg() } else { x }),
-                // The count has a type of its own, so it is looked at in full.
+                // The count has its own type, so it is looked at in full.
                 "shl_int" => of_unsigned(if second < BITS { u << second } else { 0 }),
                 "lshr_int" => of_unsigned(if second < BITS { u >> second } else { 0 }),
                 "ashr_int" => of_signed(x >> second.min(BITS - 1)),

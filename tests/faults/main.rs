@@ -12,7 +12,7 @@
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![expect(
     clippy::disallowed_methods,
-    reason = "threads of other sessions that end tell nobody, and are waited for by their number"
+    reason = "threads of other sessions end without notice, and are waited for by their number"
 )]
 
 mod scenarios;

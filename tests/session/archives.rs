@@ -46,7 +46,7 @@ mod made_by_c {
         bytes
     }
 
-    /// The results of C functions of one integer for 1, each called by a program of its own, in this order.
+    /// The results of C functions of one integer for 1, each called by its own program, in this order.
     fn call(sources: &[(&str, &str)], names: &[&str]) -> Vec<Result<i64, String>> {
         let session = session(Workers::Caller);
         let made = session.create_dylib("made").unwrap();
@@ -135,7 +135,7 @@ mod made_by_c {
     }
 
     #[test]
-    fn a_weak_symbol_that_nobody_defines_is_null() {
+    fn an_undefined_weak_symbol_is_null() {
         let source = "extern long missing(void) __attribute__((weak));\n\
                       long (*const table[])(void) = {missing};\n\
                       long ask(long x) { return missing || table[0] ? missing() : 7; }";

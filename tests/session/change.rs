@@ -7,7 +7,7 @@ use brolga::{OptLevel, Options, Program, Session, SessionError, Workers};
 use super::{adds, calls, define, dylib, session};
 
 #[test]
-fn who_looks_after_a_redefinition_gets_the_new_one() {
+fn a_lookup_after_a_redefinition_gets_the_new_one() {
     let session = session(Workers::Pool(1));
     let main = dylib(&session, "main", &adds("f", 1));
     let old = main.func::<(i64,), i64>("f").unwrap();
@@ -147,7 +147,7 @@ fn an_initialiser_that_throws_is_named() {
 }
 
 #[test]
-fn the_end_frees_what_nobody_holds() {
+fn the_end_frees_functions_without_handles() {
     let session = session(Workers::Pool(2));
     let main = dylib(&session, "main", &(adds("a", 1) + &adds("b", 1)));
     let held = main.func::<(i64,), i64>("a").unwrap();
@@ -190,7 +190,7 @@ fn callers_are_not_linked_to_a_function_that_gives_something_else_than_they_know
     assert_eq!(main.func::<(i64,), i64>("late").unwrap().call((0,)), Ok(6));
 }
 
-/// A program with types of its own, which nothing is imported into.
+/// A program with its own types, which nothing is imported into.
 fn alone(source: &str) -> Program {
     Program::read("alone.jlir", source.as_bytes()).unwrap()
 }

@@ -29,7 +29,7 @@ fn all_workers() -> Vec<(String, Box<dyn Fn() -> Workers>)> {
     all
 }
 
-/// Defines functions, each in a program of its own and calling the next one, the last one the first.
+/// Defines functions, each in its own program and calling the next one, the last one the first.
 fn define_cycle(main: &Dylib, names: &[&str]) {
     for (at, name) in names.iter().enumerate().rev() {
         let next = names.get(at + 1).map(|next| counts_down(name, next, at as i64));
@@ -59,7 +59,7 @@ fn functions_that_come_to_call_each_other_are_linked() {
     }
 }
 
-/// `f` calls `g` of its own program, which calls `h`, which comes to call `f`: nobody relies on what another was.
+/// `f` calls `g` of its own program, which calls `h`, which comes to call `f`: none relies on an earlier version of another.
 #[test]
 fn a_cycle_through_functions_of_one_program_is_linked() {
     for (who, make) in all_workers() {
@@ -79,7 +79,7 @@ fn a_cycle_through_functions_of_one_program_is_linked() {
 }
 
 #[test]
-fn who_calls_a_cycle_finds_what_takes_its_place() {
+fn callers_of_a_cycle_find_its_replacement() {
     for first in ["f", "g"] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
@@ -99,7 +99,7 @@ fn who_calls_a_cycle_finds_what_takes_its_place() {
 }
 
 #[test]
-fn a_cycle_goes_when_nobody_has_it() {
+fn a_cycle_is_freed_with_its_last_handle() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let mut in_use = Vec::new();
@@ -136,7 +136,7 @@ fn handles_to_a_cycle_outlive_the_session() {
 
 /// A function that became lazy after its caller was defined is called through its cell.
 #[test]
-fn what_has_become_lazy_is_called_through_its_slot() {
+fn a_function_that_became_lazy_is_called_through_its_cell() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();
@@ -240,7 +240,7 @@ fn a_cycle_is_not_led_to_what_was_removed_while_it_was_linked() {
     session.end();
 }
 
-/// A function that gives its argument, and a float for a negative one: nobody can see which.
+/// A function that gives its argument, and a float for a negative one: inference cannot see which.
 const ANY: &str = "
 function any(n::Int64)::Any
 1 ─ %1 = Base.slt_int(n, 0)::Bool

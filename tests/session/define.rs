@@ -134,7 +134,7 @@ pub(super) fn signature(name: &str) -> Signature {
 }
 
 #[test]
-fn a_promise_that_nobody_wants_does_not_keep_its_session() {
+fn an_unused_promise_does_not_keep_its_session() {
     struct Flag(Arc<AtomicUsize>);
     impl Drop for Flag {
         fn drop(&mut self) {
@@ -157,9 +157,9 @@ fn a_promise_that_nobody_wants_does_not_keep_its_session() {
     assert!(matches!(ended, Err(SessionError::Link(linking::Error::SessionEnded))), "{ended:?}");
 }
 
-/// With one worker, and with none: who makes `f` calls `g` and `h`, who makes `g` calls `h`.
+/// With one worker, and with none: the promise of `f` calls `g` and `h`, that of `g` calls `h`.
 #[test]
-fn who_keeps_a_promise_may_call_what_is_promised() {
+fn a_promise_may_call_promised_functions() {
     for workers in
         [Workers::Pool(1), Workers::Pool(2), Workers::Caller].into_iter().chain((0..20).map(Workers::Seeded))
     {
@@ -248,9 +248,9 @@ fn weak_definitions_give_way() {
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(2));
 }
 
-/// Nobody sees anything of a definition that has given way: neither those who have inlined what is there, nor those who come later.
+/// A definition that has given way affects neither callers that have inlined the one in force nor later callers.
 #[test]
-fn what_gives_way_is_in_force_for_nobody() {
+fn a_definition_that_gives_way_has_no_effect() {
     for (lazy_there, lazy_weak) in [(false, false), (true, true), (true, false), (false, true)] {
         let session = session(Workers::Caller);
         let library = session.create_dylib("library").unwrap();
@@ -509,7 +509,7 @@ end
 }
 
 #[test]
-fn what_nobody_defines_in_a_module_is_missed_under_its_name() {
+fn an_undefined_function_of_a_module_is_reported_by_its_name() {
     let session = session(Workers::Caller);
     let main = dylib(&session, "main", &adds_in("A", 10));
     let source = "
@@ -518,7 +518,7 @@ function f(x::Int64)::Int64
 └──      return %1
 end
 ";
-    let error = main.read("p.jlir", source.as_bytes()).err().expect("nobody has `C.g`").to_string();
+    let error = main.read("p.jlir", source.as_bytes()).err().expect("there is no `C.g`").to_string();
     assert!(error.contains("`C.g`"), "{error}");
 }
 

@@ -113,7 +113,7 @@ fn a_limit_that_holds_a_tenth_is_kept_while_all_are_called_in_turn() {
 }
 
 #[test]
-fn what_is_called_all_the_time_stays() {
+fn a_function_called_all_the_time_stays() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
     let all = functions(&put(&session, Way::Lazy));
     for n in 1..COUNT {
@@ -122,10 +122,7 @@ fn what_is_called_all_the_time_stays() {
     }
     let stats = session.stats();
     assert!(stats.evicted > 0);
-    assert!(
-        stats.compiled_functions <= COUNT as u64 + 1,
-        "the first time, nobody knows who is called: {stats:?}"
-    );
+    assert!(stats.compiled_functions <= COUNT as u64 + 1, "the first time, callees are unknown: {stats:?}");
 }
 
 #[test]
@@ -259,7 +256,7 @@ fn a_thread_that_blocks_holds_nothing_up() {
     let top = with_host(&main, move |x| {
         let both = both.lock().unwrap();
         both.0.send(()).unwrap();
-        // Nobody sends when the other thread has failed.
+        // Nothing is sent when the other thread has failed.
         let _ = both.1.recv();
         x
     });
@@ -317,7 +314,7 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
     }
 }
 
-/// A caller keeps what it was linked to, whatever becomes of the name; nobody could make it again.
+/// A caller keeps what it was linked to, whatever becomes of the name; it could not be made again.
 #[test]
 fn code_of_a_removed_name_is_not_evicted() {
     let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
@@ -373,7 +370,7 @@ fn fill(session: &Session) -> Dylib {
     pins
 }
 
-/// Calls one of many methods with its argument, whose type nobody can see; each of them is long.
+/// Calls one of many methods with its argument, whose type inference cannot see; each of them is long.
 fn looker() -> String {
     let types = ["Int64", "Float64", "Int32", "Int16", "Int8", "UInt8"];
     let method = |(n, ty): (i64, &&str)| {
@@ -455,9 +452,9 @@ fn waiter(main: &Dylib) -> (Int, mpsc::Receiver<()>, mpsc::Sender<()>) {
     (main.func("top").unwrap(), waiting, go)
 }
 
-/// A thread that does not come back holds up what is replaced meanwhile; no room is made for that.
+/// A thread that does not return holds up code that is replaced meanwhile; no room is made for that code.
 #[test]
-fn what_was_replaced_and_waits_for_a_thread_is_not_made_room_for() {
+fn no_room_is_made_for_replaced_code_that_waits_for_a_thread() {
     // The selectors of cells with several versions take two pages.
     let session = limited(Workers::Pool(1), Some(room_for(70)));
     let main = put(&session, Way::Lazy);
@@ -487,9 +484,9 @@ fn what_was_replaced_and_waits_for_a_thread_is_not_made_room_for() {
     });
 }
 
-/// A thread that does not come back holds up what is evicted meanwhile; that is not evicted once more for each function that is compiled.
+/// A thread that does not return holds up evicted code; no further code is evicted in its place for each compiled function.
 #[test]
-fn what_waits_for_a_thread_is_not_made_room_for_again() {
+fn no_room_is_made_again_for_evicted_code_that_waits_for_a_thread() {
     let session = limited(Workers::Pool(1), Some(room_for(40)));
     let main = put(&session, Way::Lazy);
     let ((top, waiting, go), all) = (waiter(&main), functions(&main));

@@ -34,7 +34,7 @@ fn a_failure_has_the_whole_chain_down_to_its_root() {
 }
 
 #[test]
-fn what_a_call_throws_names_all_causes_down_to_the_root() {
+fn an_exception_names_its_causes_down_to_the_root() {
     let session = session(Workers::Caller);
     let main = dylib(&session, "main", NOWHERE);
     define(&main, &calls("g", "f"));
@@ -75,7 +75,7 @@ fn names_of_bodies_are_no_names_for_functions() {
 }
 
 #[test]
-fn what_failed_can_be_replaced() {
+fn a_failed_function_can_be_replaced() {
     let session = session(Workers::Pool(1));
     let main = dylib(&session, "main", NOWHERE);
     assert!(main.function("f").is_err());
@@ -184,7 +184,7 @@ fn a_promise_of_another_type_is_refused() {
 }
 
 #[test]
-fn nothing_hangs_when_there_is_nobody_to_wait_for() {
+fn a_lookup_of_an_undefined_function_does_not_hang() {
     let session = session(Workers::Seeded(1));
     let main = session.create_dylib("main").unwrap();
     let error = main.function("nothing").unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Frames that run while what they call is replaced: what they were made to rely on has to hold for whatever they call next.
 //!
-//! Each program is a loop that calls `look`, which harms nobody, and then `tick`, a function of the host, which redefines `look` in one
+//! Each program is a loop that calls `look`, which has no effect, and then `tick`, a function of the host, which redefines `look` in one
 //! iteration. The frame stays in its world and calls the old body to its end; a replaceable one is reached by the next call. Nothing is inlined,
 //! so that there are calls; every safepoint collects, so that what is not kept is gone.
 
@@ -230,7 +230,7 @@ end
 ";
 
 #[test]
-fn who_is_compiled_when_it_is_looked_up_relies_on_nothing_that_was_redefined_before() {
+fn eager_code_relies_on_no_definition_replaced_before_its_lookup() {
     let sum: i64 = (0..ROUNDS).sum();
     let through_middle = SPIN.replace("Main.look", "Main.middle");
     for (spin, held) in [(SPIN, true), (SPIN, false), (&through_middle, true), (&through_middle, false)] {
@@ -239,7 +239,7 @@ fn who_is_compiled_when_it_is_looked_up_relies_on_nothing_that_was_redefined_bef
         tick(&session, &main, |_| {});
         let program = main.read("p.jlir", (TYPES.to_owned() + HARMLESS + MIDDLE + spin).as_bytes()).unwrap();
         main.define(program).unwrap();
-        // Whether somebody has the old one compiled makes no difference to those who are not.
+        // Whether a caller holds the old one compiled makes no difference to callers that do not.
         let held = held.then(|| main.function("look").unwrap());
         let program = main.read("p.jlir", (TYPES.to_owned() + KEEPS).as_bytes()).unwrap();
         main.redefine(program).unwrap();

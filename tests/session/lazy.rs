@@ -68,7 +68,7 @@ fn a_look_up_compiles_nothing_and_a_call_what_it_reaches() {
 }
 
 #[test]
-fn whoever_calls_a_redefined_function_gets_the_new_one() {
+fn calls_of_a_redefined_function_reach_the_new_one() {
     let session = session(Workers::Pool(1));
     let library = session.create_dylib("library").unwrap();
     let main = session.create_dylib("main").unwrap();
@@ -153,7 +153,7 @@ fn a_caller_that_inlined_a_redefined_function_is_recompiled_and_the_session_says
 }
 
 #[test]
-fn what_a_function_was_before_does_not_come_back() {
+fn a_replaced_or_removed_caller_is_not_recompiled() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     lazy(&main, &(adds("base", 1) + &calls("middle", "base") + &calls("other", "base")));
@@ -302,7 +302,7 @@ fn programs_with_objects_are_compiled_function_by_function() {
 }
 
 #[test]
-fn what_cannot_be_compiled_or_was_removed_throws() {
+fn calls_of_uncompilable_and_removed_functions_throw() {
     let session = session(Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
     let nowhere = "function f(x::Int64)::Int64\n\

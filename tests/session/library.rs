@@ -12,7 +12,7 @@ function measure(x::Any)::Any
 end
 ";
 
-/// The same under another name, and a list with a length of its own.
+/// The same under another name, and a list with its own length.
 const LIST: &str = "
 mutable struct List
     size::Int64
@@ -60,7 +60,7 @@ fn expect<const N: usize>(dylib: &Dylib, expected: [(&str, &str); N]) {
 }
 
 #[test]
-fn a_program_calls_methods_of_base_that_nobody_has_defined() {
+fn a_program_calls_methods_of_base_without_defining_them() {
     let session = session();
     let dylib = session.create_dylib("main").unwrap();
     read_text(&dylib, MEASURE);

@@ -63,7 +63,7 @@ fn a_caller_bound_to_methods_is_recompiled_when_there_are_others() {
     }
 }
 
-/// Gives an integer, or a float if it is given 0; nobody can see which.
+/// Gives an integer, or a float if it is given 0; inference cannot see which.
 const ANY: &str = "
 function any(n::Int64)::Any
 1 ─ %1 = (n === 0)::Bool

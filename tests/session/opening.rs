@@ -35,7 +35,7 @@ fn up_and_down(dylib: &Dylib, up: &str, down: &str, is_lazy: bool) {
 }
 
 #[test]
-fn what_was_initialised_before_one_that_throws_is_finalised() {
+fn dylibs_initialised_before_one_that_throws_are_finalised() {
     let session = session(Workers::Caller);
     let library = session.create_dylib("library").unwrap();
     up_and_down(&library, "up", "down", false);
@@ -52,7 +52,7 @@ fn what_was_initialised_before_one_that_throws_is_finalised() {
 }
 
 #[test]
-fn what_cannot_be_closed_is_not_opened() {
+fn a_dylib_that_cannot_be_closed_is_not_opened() {
     for is_lazy in [false, true] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
@@ -71,7 +71,7 @@ fn what_cannot_be_closed_is_not_opened() {
 }
 
 #[test]
-fn what_finalisers_throw_when_an_opening_is_taken_back_is_told() {
+fn exceptions_of_finalisers_in_a_failed_opening_are_reported() {
     let session = session(Workers::Caller);
     let library = session.create_dylib("library").unwrap();
     let program = prints("up") + &throws("down") + &throws("below");
@@ -177,7 +177,7 @@ fn a_session_ends_behind_what_another_thread_opens() {
 }
 
 #[test]
-fn who_opens_what_another_thread_opens_waits_for_it() {
+fn a_second_opening_waits_for_the_first() {
     static IS_IN: AtomicBool = AtomicBool::new(false);
     static GOES_ON: AtomicBool = AtomicBool::new(false);
     let session = session(Workers::Pool(1));
@@ -241,7 +241,7 @@ fn finalisers_may_need_what_was_not_compiled_when_the_session_ends() {
 }
 
 #[test]
-fn what_is_asked_for_when_the_session_ends_is_made() {
+fn the_end_of_the_session_completes_pending_lookups() {
     let session = session(Workers::Seeded(1));
     let main = session.create_dylib("main").unwrap();
     define(&main, &(adds("g", 1) + &calls("f", "g")));

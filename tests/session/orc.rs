@@ -58,7 +58,7 @@ fn l01_a_failure_is_told_to_the_caller() {
     }
 }
 
-/// A lazy function that nobody calls is removed, and what it would have needed was never made.
+/// A lazy function without calls is removed, and what it would have needed was never made.
 #[test]
 fn l02_a_lazy_function_can_go_unused() {
     let session = session(Workers::Caller);

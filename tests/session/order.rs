@@ -1,4 +1,4 @@
-//! Definitions that come while others are under way: none is lost, and nobody keeps what was there before.
+//! Definitions that come while others are under way: none is lost, and no caller keeps the earlier ones.
 //!
 //! | comes | while |
 //! |---|---|
@@ -100,7 +100,7 @@ fn a_redefinition_is_not_undone_by_one_that_began_before() {
 }
 
 #[test]
-fn what_was_read_before_a_redefinition_takes_in_what_there_is_when_it_is_defined() {
+fn a_program_inlines_the_definitions_in_force_when_it_is_defined() {
     for way in 0..3 {
         let (session, library, main) = two_dylibs(Workers::Caller);
         library.define(inlinable(&library, "base", 1).lazy()).unwrap();
@@ -208,7 +208,7 @@ impl<F: FnMut() + Send> Drop for AtTheEnd<F> {
     }
 }
 
-/// Promises a function that nobody looks for. Dropping the promise runs the given action.
+/// Promises a function that is never looked up. Dropping the promise runs the given action.
 fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
     let held = AtTheEnd(act);
     let made = main.promise(&[signature(name)], None, move |dylib| {
@@ -219,7 +219,7 @@ fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
 }
 
 #[test]
-fn what_is_in_force_is_seen_through_when_its_tracker_goes() {
+fn a_redefinition_in_force_is_completed_when_its_tracker_is_removed() {
     let (session, library, main) = two_dylibs(Workers::Caller);
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();
     lazy(&main, &calls("top", "base"));
@@ -239,7 +239,7 @@ fn what_is_in_force_is_seen_through_when_its_tracker_goes() {
 }
 
 #[test]
-fn what_is_defined_just_behind_a_removal_is_noted() {
+fn a_definition_right_after_a_removal_is_noted() {
     for clears in [false, true] {
         let (_session, library, main) = two_dylibs(Workers::Caller);
         library.define(inlinable(&library, "base", 1).lazy()).unwrap();
@@ -330,7 +330,7 @@ impl CodeListener for WhenLoaded {
 }
 
 #[test]
-fn what_is_redefined_while_its_caller_is_linked_is_found_by_the_caller() {
+fn a_caller_finds_a_redefinition_made_while_it_is_linked() {
     for is_lazy in [false, true] {
         let (session, library, main) = two_dylibs(Workers::Caller);
         super::define(&library, &adds("base", 1));
@@ -397,7 +397,7 @@ impl CodeListener for WhenFreed {
 }
 
 #[test]
-fn who_is_told_that_a_finaliser_was_freed_may_look_something_up() {
+fn a_listener_to_freed_finalisers_may_look_up_symbols() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     super::define(&main, &adds("known", 0));
@@ -434,7 +434,7 @@ fn a_name_is_free_when_its_function_was_removed_while_that_was_being_compiled() 
         let session = session(Workers::Seeded(1));
         let main = session.create_dylib("main").unwrap();
         lazy(&main, &adds("f", 1));
-        // It is asked for, and nobody has begun.
+        // It is requested and has not begun.
         let body = main.linking().lookup([session.linking().intern("f(Int64)#body")]);
         main.linking().remove([session.linking().intern("f(Int64)")]).unwrap();
         let program = main.read("f.jlir", adds("f", 2).as_bytes()).unwrap().lazy();

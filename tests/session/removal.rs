@@ -43,7 +43,7 @@ fn catches(name: &str, callee: &str) -> String {
 }
 
 #[test]
-fn who_was_linked_directly_throws_and_the_code_goes() {
+fn direct_callers_throw_and_the_code_is_freed() {
     for (linker, mapping) in [
         (LinkerKind::Loader, Mapping::Dual),
         (LinkerKind::Loader, Mapping::Private),
@@ -91,7 +91,7 @@ fn who_was_linked_directly_throws_and_the_code_goes() {
 
 /// A caller of the removed function stays linked to it, until it is redefined itself.
 #[test]
-fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
+fn a_later_definition_of_the_name_serves_only_later_callers() {
     let session = plain(crate::doors::open(Options::new()), Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = tracked(&main, &adds("base", 1));
@@ -273,9 +273,9 @@ fn is_right(result: &Result<i64, CallError>, expected: i64) -> bool {
     }
 }
 
-/// Threads call, others are linked, and it is removed: each call gives what one of the definitions gives, or says what is missing.
+/// Threads call a function and link to it while it is removed: each call gives a definition's result, or reports what is missing.
 #[test]
-fn it_is_removed_under_those_who_call_it_and_are_linked_to_it() {
+fn a_function_is_removed_during_calls_and_linking() {
     #[expect(clippy::disallowed_methods, reason = "a test that may be asked to run longer")]
     let rounds: i64 = std::env::var("BROLGA_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
     let session = plain(crate::doors::open(Options::new()), Workers::Pool(2));
@@ -288,7 +288,7 @@ fn it_is_removed_under_those_who_call_it_and_are_linked_to_it() {
         main.define(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(&callers)).unwrap();
         let top: Int = main.func("top").unwrap();
         let (stop, called, linked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-        // Errors are looked at when nobody waits for anybody.
+        // Errors are looked at when no thread waits for another.
         let (results, last) = std::thread::scope(|scope| {
             let calling = [(); 3].map(|()| {
                 scope.spawn(|| {

@@ -55,7 +55,7 @@ fn pair(workers: fn() -> Workers, has_one_context: bool) -> (Session, Session) {
     (first, second.unwrap())
 }
 
-/// Definitions of one are not seen by the other, and a redefinition in one leaves the other as it is.
+/// Definitions of one are not seen by the other, and a redefinition in one leaves the other unchanged.
 #[test]
 fn each_session_has_its_own_definitions() {
     for workers in [|| Workers::Caller, || Workers::Pool(1)] {
@@ -133,9 +133,9 @@ fn a_type_outlives_the_program_that_named_it_first() {
     assert_eq!(found.unwrap(), 42);
 }
 
-/// Tables of two sessions have the same numbers for different things.
+/// Tables of two sessions have the same numbers for different entities.
 #[test]
-fn what_belongs_to_another_session_is_refused() {
+fn objects_of_another_session_are_refused() {
     let (here, there) = pair(|| Workers::Caller, true);
     let main = dylib(&here, "main", &adds("f", 1));
     let other = dylib(&there, "main", &adds("f", 2));
@@ -151,7 +151,7 @@ fn what_belongs_to_another_session_is_refused() {
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(3));
 }
 
-/// A session may be dropped without an end: handles stay what they are, and what nobody holds goes.
+/// A session may be dropped without an end: handles stay valid, and code without handles is freed.
 #[test]
 fn a_session_may_be_dropped_without_an_end() {
     for workers in [Workers::Caller, Workers::Pool(2)] {

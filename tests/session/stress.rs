@@ -99,7 +99,7 @@ fn define_user(main: &Dylib, (name, source): &(String, String), trackers: &Track
 
 type Trackers = Mutex<BTreeMap<String, Tracker<Native>>>;
 
-/// Takes the tracker of a function and removes it by the policy of the round. A refusal leaves everything as it is.
+/// Takes the tracker of a function and removes it by the policy of the round. A refusal changes nothing.
 fn remove_tracked(name: &str, round: usize, trackers: &Trackers) {
     let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
     let tracker = trackers.lock().unwrap().remove(name);
@@ -119,7 +119,7 @@ fn define(main: &Dylib, n: usize, round: usize, trackers: &Trackers) {
         1 => read.tiered(50),
         _ => read,
     };
-    // It may be there, or be compiled at this moment: then it stays as it is.
+    // It may be there, or be compiled at this moment: then it is unchanged.
     if round > 0 {
         drop(main.redefine(read).map(drop));
     } else if let Ok(tracker) = main.create_tracker(OnDrop::Keep)

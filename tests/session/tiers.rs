@@ -151,7 +151,7 @@ end
 ";
 
 #[test]
-fn first_calls_are_interpreted_where_nobody_can_tell() {
+fn first_calls_are_interpreted_where_it_cannot_be_observed() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let program = main.read("cold.jlir", COLD.as_bytes()).unwrap();
@@ -204,7 +204,7 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
 }
 
 #[test]
-fn what_was_interpreted_goes_when_there_is_code() {
+fn an_interpreted_program_is_freed_when_there_is_code() {
     // Every program in memory holds the context: how many are there more, before the code and behind it.
     let held = |cold: u32| {
         let session = session(Workers::Caller);

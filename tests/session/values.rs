@@ -275,7 +275,7 @@ fn a_running_frame_calls_the_methods_of_its_world() {
 }
 
 #[test]
-fn what_is_removed_is_no_method_any_more() {
+fn a_removed_function_is_no_longer_a_method() {
     for definer in KINDS {
         for way in 0..4 {
             let session = session(OptLevel::O2, Workers::Caller);
@@ -286,7 +286,7 @@ fn what_is_removed_is_no_method_any_more() {
             let source = VALUES[0].1.split_inclusive("end\n").next().unwrap();
             let program = library.read("values.jlir", source.as_bytes()).unwrap();
             library.define(defined_as(program, definer).tracked_by(&tracker)).unwrap();
-            // The object is made where nobody depends on the method.
+            // The object is made where no caller depends on the method.
             let make = "function make(n::Int64)::Any\n1 ─      return Main.double\nend\n";
             put(&main, &(make.to_owned() + CALLER + DRIVE), Kind::Lazy);
             let drive: Int = main.func("drive").unwrap();
@@ -345,7 +345,7 @@ end
 }
 
 #[test]
-fn what_cannot_be_compiled_is_an_error_of_the_call() {
+fn a_failed_compilation_is_an_error_of_the_call() {
     for kind in KINDS {
         let session = session(OptLevel::O2, Workers::Caller);
         let main = session.create_dylib("main").unwrap();
@@ -430,7 +430,7 @@ fn a_type_is_one_type_in_all_programs_that_declare_it_alike() {
     }
 }
 
-/// A program that was read by itself has a context of its own. Its functions are those that other programs name.
+/// A program that was read separately has its own context. Its functions are those that other programs name.
 #[test]
 fn functions_of_programs_with_other_contexts_are_known_by_module_and_name() {
     for kind in KINDS {

@@ -159,7 +159,7 @@ fn answers(kind: Kind, call: Call, level: OptLevel, inlines: bool, workers: Work
 }
 
 #[test]
-fn what_a_frame_sees_of_a_redefinition_depends_on_the_kind_of_definition_alone() {
+fn only_the_kind_of_definition_decides_what_a_frame_sees() {
     for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
         for inlines in [true, false] {
             for kind in KINDS {

@@ -74,7 +74,7 @@ fn imports(files: &[SourceFile], src: &str) -> Imports {
     package.files.iter().map(|(module, file)| (file.path.clone(), named(module, file))).collect()
 }
 
-/// Whether `target` is the module file of a folder that holds `module`. The root of the crate is nobody's room.
+/// Whether `target` is the module file of a folder that holds `module`. The root of the crate is no such folder.
 fn is_own_room(target: &ModulePath, module: &ModulePath) -> bool {
     !target.is_empty() && module.starts_with(target)
 }

@@ -13,7 +13,7 @@
 //! | symbol | name in the file |
 //! |---|---|
 //! | compiled function | its deterministic name: `fib(Int64)` |
-//! | routine of the run time, C function | as it is |
+//! | routine of the run time, C function | its own name |
 //! | record of a symbol constant | `brolga.symbol.` and the text: records are unique in a process, so the run time has them |
 //! | description of the type `String` | [`STRING_TYPE`] |
 //!

@@ -22,7 +22,7 @@
 //!
 //! The *build id* is a hash of the whole file, made by the writer: equal ids are equal packages, so a package that was built on another one can say which one it was.
 //!
-//! **Reading trusts nothing.** Magic and version first, then length and checksum, then machine and ABI id; all places are bounds-checked. That machine code does what it should nobody can check.
+//! **Reading trusts nothing.** Magic and version first, then length and checksum, then machine and ABI id; all places are bounds-checked. Whether machine code does what it should cannot be checked.
 //!
 //! **Cost.** Reading is one checksum and the lists of needs and programs. The index is searched in place; notes are read when somebody asks for a reason.
 //!

@@ -349,7 +349,7 @@ mod tests {
             for writer in 0..4 {
                 let path = folder.path();
                 scope.spawn(move || {
-                    // Each has a store of its own, as processes have.
+                    // Each has its own store, as processes have.
                     let store = DirectoryStore::open(path, 40_000).unwrap();
                     for round in 0..100u32 {
                         let entry = name((round % 20) as u8);

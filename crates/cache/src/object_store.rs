@@ -46,7 +46,7 @@ impl ObjectStore {
         let runtime = self.runtime.as_ref().ok_or_else(|| self.failed("it is being closed"))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let task = runtime.spawn(async move {
-            // Nobody waits any more if it took too long.
+            // The receiver is gone if it took too long.
             let _ = sender.send(request.await);
         });
         receiver.recv_timeout(self.timeout).map_err(|_| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_and_dropped_inside_a_task() {
+    fn a_store_works_and_is_dropped_inside_a_task() {
         let runtime = Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = in_memory();

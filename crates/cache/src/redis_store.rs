@@ -3,7 +3,7 @@
 //! An entry is a string under the store's prefix and the entry's name. How much the server keeps, and what goes when that is too much, are its settings: `maxmemory` and
 //! `maxmemory-policy allkeys-lru`.
 //!
-//! Each request has a connection of its own from a list of open ones, so threads do not wait for each other. A connection that failed is dropped. Connecting, sending and waiting
+//! Each request has its own connection from a list of open ones, so threads do not wait for each other. A connection that failed is dropped. Connecting, sending and waiting
 //! for an answer have a time limit each, so a server that is gone or silent costs that time, a few times over (`breaker.rs`).
 //!
 //! Cost: a round trip for each request.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_an_error_in_time() {
-        // Nobody listens at a port that was free a moment ago.
+        // A port that was free a moment ago has no listener.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("redis://:secret@127.0.0.1:{port}/");
         let store = RedisStore::new(&url, "test:", Duration::from_millis(200)).unwrap();

@@ -178,7 +178,7 @@ mod tests {
     const COST: Duration = Duration::from_millis(5);
 
     #[test]
-    fn what_the_far_store_has_comes_into_the_near_one() {
+    fn entries_of_the_far_store_are_copied_into_the_near_one() {
         let (near, far) = (Arc::new(Breakable::default()), Arc::new(Breakable::default()));
         let key = CacheKey::new([3; 32]);
         Cache::new(far.clone(), &key).keep(&facts(1), b"code", COST);

@@ -681,7 +681,7 @@ BrolgaError *brolga_object_clone(const BrolgaObject *object,
                                  BrolgaObject **clone);
 
 /*
- Frees a handle; the object goes with a later collection, if nothing else keeps it. Null is nothing.
+ Frees a handle; a later collection frees the object, if nothing else keeps it. Null is nothing.
  */
 void brolga_object_free(BrolgaObject *object);
 

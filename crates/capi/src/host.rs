@@ -55,7 +55,7 @@ unsafe impl Sync for Host {}
 impl Drop for Host {
     fn drop(&mut self) {
         if let Some(free) = self.free {
-            // SAFETY: by the contract of `brolga_dylib_define_host`; nobody has the closure any more that calls with this data.
+            // SAFETY: by the contract of `brolga_dylib_define_host`; the closure that calls with this data is gone.
             unsafe { free(self.data) };
         }
     }
@@ -81,7 +81,7 @@ impl Host {
             (self.call)(self.data, args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
         });
         if !error.is_null() {
-            // The result belongs to nobody then: it may be half made.
+            // The result is not handed out then: it may be half made.
             result.0.clear();
             // SAFETY: an error is one of this library's, which the function gives away.
             return Err(unsafe { Box::from_raw(error) }.text());

@@ -68,7 +68,7 @@ struct Exported {
 static OPENING: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// The first error of an entry that nobody has taken.
+    /// The first error of an entry that has not been taken.
     static KEPT: RefCell<Option<Box<BrolgaError>>> = const { RefCell::new(None) };
 }
 
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn brolga_engine_open(
 }
 
 /// Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
-/// stays as it is.
+/// is unchanged.
 ///
 /// # Safety
 ///
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn brolga_exports_call(
         Ok(())
     });
     if let Some(error) = error {
-        // A thread that ends has nobody who asks.
+        // At the end of the thread there is no caller to ask for it.
         let _ = KEPT.try_with(|kept| kept.borrow_mut().get_or_insert(error).code());
     }
 }
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn brolga_image_main(
         run(bytes, call, shows)
     });
     let Some(error) = error else { return 0 };
-    // Nobody is there for an error of the error stream.
+    // An error of the error stream has no handler.
     let _ = writeln!(std::io::stderr(), "error: {}", error.text());
     match error.code() {
         BrolgaCode::Machine => 4,

@@ -261,7 +261,7 @@ pub extern "C" fn brolga_object_clone(
     })
 }
 
-/// Frees a handle; the object goes with a later collection, if nothing else keeps it. Null is nothing.
+/// Frees a handle; a later collection frees the object, if nothing else keeps it. Null is nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn brolga_object_free(object: Option<Box<BrolgaObject>>) {
     drop(object);

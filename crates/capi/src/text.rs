@@ -44,7 +44,7 @@ pub(crate) unsafe fn array<'a, T>(
 ///
 /// # Safety
 ///
-/// `to` is null, or there is room for `capacity` elements behind it, which nobody else uses meanwhile.
+/// `to` is null, or there is room for `capacity` elements behind it, which no other thread uses meanwhile.
 pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
     let count = from.len().min(capacity);
     if !to.is_null() && to.is_aligned() {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_c_has_no_key() {
+    fn signatures_outside_of_c_have_no_key() {
         for abi in [Abi::I128, Abi::F16, Abi::Object, Abi::V128] {
             assert_eq!(first_word(&[abi], &[]), None);
             assert_eq!(first_word(&[], &[abi]), None);

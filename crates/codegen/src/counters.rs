@@ -15,7 +15,7 @@
 //! after the mid-end and in front of the register allocator.
 //!
 //! A *counter* is a parameter of a loop's head to which a block of the loop passes its sum with a constant, the *next value*. Phases for each: move the
-//! addition down to the first use of its result in its block; leave the counter as it is if the loop itself uses the old value behind that
+//! addition down to the first use of its result in its block; leave the counter alone if the loop itself uses the old value behind that
 //! place; else rewrite the uses outside of the loop. They become differences, because isel looks through sums: it would find the old value again.
 //!
 //! Cost: one sweep over the instructions, and one over those behind the additions. Not done: an old value that the last block of a loop passes on; next values that

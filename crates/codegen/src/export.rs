@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   NAME        the C convention of the host
-//!      each argument into a word of its own, with zeros above
+//!      each argument into its own word, with zeros above
 //!      brolga_exports_call(exports, index, words, word for the result)
 //!      load the result from its word; it is zero if there is none
 //!

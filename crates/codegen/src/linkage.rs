@@ -1,11 +1,11 @@
 //! How a compiled function reaches what is compiled apart from it.
 //!
-//! | call kind | code | who changes it later |
+//! | call kind | code | changed later by |
 //! |---|---|---|
-//! | [`CallKind::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nobody: both are one link unit |
-//! | [`CallKind::Far`] | the address as a constant, then a call through the register | nobody: the callee's unit is held |
+//! | [`CallKind::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nothing: both are one link unit |
+//! | [`CallKind::Far`] | the address as a constant, then a call through the register | nothing: the callee's unit is held |
 //! | [`CallKind::Cell`] | the word's address by distance, a load, a call through the register | the owner of the cell, by one store |
-//! | [`CallKind::OsrCheck`] | no call: counts down, and asks the run time when the count is below zero | nobody |
+//! | [`CallKind::OsrCheck`] | no call: counts down, and asks the run time when the count is below zero | nothing |
 //!
 //! An *indirection cell* is a word that always holds the address of code with the function's native signature. A caller names the word
 //! ([`Symbol::IndirectCell`](crate::compiled::Symbol)), so its own code never changes. The word lies in the same reservation as code, which

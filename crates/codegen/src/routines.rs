@@ -84,7 +84,7 @@ routines! {
     "brolga_rethrow" (Thread);
     // (thread, depth): forgets the exceptions above a depth, for `pop_exception`.
     "brolga_pop_exception" (Thread, I64);
-    // Answers who wants the thread, which is in the pinned register; returns, or throws by itself.
+    // Answers requests to the thread, which is in the pinned register; returns, or throws.
     "brolga_safepoint" (), keeps_registers;
 
     // The same by the C convention, for a thread that has a handler in the running function: not 0 if an exception is pending.

@@ -314,7 +314,7 @@ mod tests {
         let targets = parse("generic; sandybridge,-xsaveopt,clone_all;haswell,-rdrnd,base(1);").unwrap();
         let read: Vec<_> = targets.iter().map(|t| (t.name.as_str(), t.clone_all, t.base)).collect();
         assert_eq!(read, [("generic", false, 0), ("sandybridge", true, 0), ("haswell", false, 1)]);
-        assert!(targets.iter().all(|target| target.features.is_empty()), "nobody uses these features");
+        assert!(targets.iter().all(|target| target.features.is_empty()), "no target uses these features");
     }
 
     #[test]

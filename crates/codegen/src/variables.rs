@@ -7,7 +7,7 @@
 //! Optimised code shows a variable where a value of it is kept for the computation; elsewhere it is optimised out. Code of the first tier, and that of `O0`, stores each
 //! variable in the frame when it is assigned, so it is always shown, but for a constant that is assigned.
 //!
-//! Cost: nothing for a function without named values. One with such values is not compiled in a single pass, whose places nobody notes.
+//! Cost: nothing for a function without named values. One with such values is not compiled in a single pass, which does not record places.
 
 use std::collections::BTreeMap;
 

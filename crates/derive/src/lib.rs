@@ -16,7 +16,7 @@
 //! | no `#[repr(C)]` | Rust may order the fields as it likes, and programs do not |
 //! | `packed`, `align` | programs lay out structs as C does |
 //! | enums, unions, structs without named fields | programs have no such types, or find fields by name |
-//! | parameters | a program's type of each would have a name of its own |
+//! | parameters | a program's type of each would have its own name |
 //! | no field, or more than twelve | there is nothing to pass; a struct may be a field of another |
 #![forbid(unsafe_code)]
 

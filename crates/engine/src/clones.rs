@@ -1,4 +1,4 @@
-//! Which functions of an image have code of their own for a target beyond the first.
+//! Which functions of an image have their own code for a target beyond the first.
 //!
 //! | kind | functions |
 //! |---|---|

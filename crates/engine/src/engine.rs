@@ -298,7 +298,7 @@ impl Unit {
         self.unit.types().map(|ty| ty.name.as_str())
     }
 
-    /// The symbol of the only method with a bare name; any other name is taken as it is.
+    /// The symbol of the only method with a bare name; any other name is taken unchanged.
     fn symbol<'a>(&'a self, name: &'a str) -> &'a str {
         match self.names.get(name).map(Vec::as_slice) {
             Some([only]) => only,
@@ -362,7 +362,7 @@ fn link(
     recipe: Recipe,
     globals: Option<&Globals>,
 ) -> Result<brolga_jit::Unit, BuildError> {
-    // Other programs, and other units of this one, have methods of their own.
+    // Other programs, and other units of this one, have their own methods.
     let runtime = jit.runtime();
     let table = runtime.method_table();
     let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };

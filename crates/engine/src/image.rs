@@ -9,7 +9,7 @@
 //! module with its types, globals and the IR of its functions. So a program that was opened can be called, tested, printed and compiled again.
 //!
 //! Opening makes what compiling makes. Types are those of the context that the module is read into; constants, types and singletons become
-//! permanent objects of the run time; methods go into a table of their own; global variables get the values that the module says. Types of
+//! permanent objects of the run time; methods go into their own table; global variables get the values that the module says. Types of
 //! functions are computed from the module and compared with those that the code was compiled with.
 //!
 //! Cost: building is compiling, by as many threads as the options say (`emission.rs`). Opening is reading the module and the tables; nothing is compiled.

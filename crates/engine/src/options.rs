@@ -154,7 +154,7 @@ impl Options {
     /// Features of the processor that images are opened without, as if it lacked them and what needs them: `avx2`, `sse4.2`. For tests.
     ///
     /// # Errors
-    /// Nobody knows such a feature.
+    /// There is no such feature.
     pub fn without_cpu_features(mut self, features: &[&str]) -> Result<Options, Error> {
         let text: String = features.iter().map(|feature| format!(",-{feature}")).collect();
         for target in target::parse(&format!("native{text}"))? {
@@ -277,14 +277,14 @@ impl Options {
         self
     }
 
-    /// Whether compiled code is written through a second mapping, or lies in pages of its own that debuggers can write to.
+    /// Whether compiled code is written through a second mapping, or lies in its own pages that debuggers can write to.
     #[must_use]
     pub fn code_mapping(mut self, mapping: Mapping) -> Options {
         self.jit.memory.mapping = mapping;
         self
     }
 
-    /// The linker of compiled code. [`LinkerKind::Cranelift`] links with `cranelift-jit`: each unit takes pages of its own, so it is slower and larger,
+    /// The linker of compiled code. [`LinkerKind::Cranelift`] links with `cranelift-jit`: each unit takes its own pages, so it is slower and larger,
     /// and it depends on nothing of the system but memory that can be made executable.
     #[must_use]
     pub fn linker(mut self, linker: LinkerKind) -> Options {
@@ -331,7 +331,7 @@ impl Options {
     }
 }
 
-/// The effort of code generation that goes with a level of optimisation.
+/// The effort of code generation that belongs to a level of optimisation.
 pub fn tier(level: OptLevel) -> Tier {
     match level {
         OptLevel::O0 => Tier::Baseline,

@@ -62,7 +62,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         Stages { pipeline: self.pipeline.for_heap(roots, *heap), ..self }
     }
 
-    /// A function after the passes on high IR; a low function as it is.
+    /// A function after the passes on high IR; a low function unchanged.
     pub fn high(&mut self, id: FuncId) -> Result<Func, Error> {
         match self.level_of(id)? {
             Level::High => self.step(|pipeline, run| pipeline.settled(run, id)),

@@ -1,4 +1,4 @@
-//! Locks of a session: a panic of one holder does not take the others along.
+//! Locks of a session: a panic of one holder does not affect the others.
 //!
 //! The state behind a session's locks is valid after each step of a change, so a poisoned lock stays in use.
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A seed gives the same input every time. A fault that takes the process down is known by the seed that was tried, so a campaign
-//! does so in a process of its own (`src/cli/fuzz.rs`).
+//! does so in its own process (`src/cli/fuzz.rs`).
 //!
 //! Names of types are kept as long as a run time: engines are made again after `INPUTS` inputs.
 

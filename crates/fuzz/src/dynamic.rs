@@ -58,7 +58,7 @@ const CONSTANTS: [&str; 9] = ["0", "1", "3", "1000", "0.5", "2.0", "true", "0x05
 /// The program of a seed.
 pub fn program(seed: u64) -> String {
     let mut rng = Rng::new(seed);
-    // Without a type of its own the operators have no more methods than are tried one by one.
+    // Without its own type the operators have no more methods than are tried one by one.
     let mut text = if rng.chance(60) { TYPES.to_owned() } else { String::new() };
     let usual = rng.chance(70);
     let values = rng.between(2, 4);

@@ -54,7 +54,7 @@ pub struct Reduced {
     pub tries: usize,
 }
 
-/// Reduces a module for which `fails` holds. If it does not hold, the module comes back as it is.
+/// Reduces a module for which `fails` holds. If it does not hold, the module is returned unchanged.
 pub fn reduce(module: &Module, limits: Limits, fails: &mut dyn FnMut(&Module) -> bool) -> Reduced {
     let mut search = Search { module: module.clone(), fails, tries: 1, limit: limits.tries };
     if (search.fails)(module) {

@@ -184,7 +184,7 @@ fn complete_edges(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
     }
 }
 
-/// The base of each value, as far as one look at each instruction tells, and the φ and `ifelse` without a base of their own.
+/// The base of each value, as far as one look at each instruction tells, and the φ and `ifelse` without their own base.
 fn keys(func: &Func, rpo: &Rpo, objects: &StackObjects) -> (SecondaryMap<Value, Key>, Vec<Value>) {
     let mut keys: SecondaryMap<Value, Key> = SecondaryMap::new();
     let mut nodes = Vec::new();

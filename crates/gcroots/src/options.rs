@@ -34,7 +34,7 @@ pub struct Options {
     /// Verify the function in full first: for callers that have not done so.
     pub verify: bool,
     /// The limit on the sizes of the live sets at block boundaries, summed over the function, per instruction (counting 256 instructions
-    /// more). Beyond it each root has a word of its own; and where the lists of [`Lowering::Maps`] exceed half of it, the frame is linked.
+    /// more). Beyond it each root has its own word; and where the lists of [`Lowering::Maps`] exceed half of it, the frame is linked.
     pub budget: usize,
 }
 
@@ -69,7 +69,7 @@ pub struct Report {
     pub barriers: usize,
     /// Write barriers that are redundant and removed.
     pub barriers_removed: usize,
-    /// Whether each root has a word of its own, because exact sets would be larger than the [budget](Options::budget).
+    /// Whether each root has its own word, because exact sets would be larger than the [budget](Options::budget).
     pub coarse: bool,
     /// How the frame is found.
     pub lowering: Lowering,

@@ -30,7 +30,7 @@
 //! other.
 //!
 //! Cost: linear in instructions. The code is slower than what placement alone makes: loads that no safepoint on the way asked
-//! for are there too, and every such object has a word of its own.
+//! for are there too, and every such object has its own word.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::{Cursor, first_insertion_point};

@@ -19,7 +19,7 @@
 //! highest doomed dominator. An error path then stores its own roots and the normal path stores nothing for it.
 //!
 //! **Coarse.** A function whose live sets are too large for that (see [`needs`](crate::needs)) has a variable for each root that is
-//! not always rooted, in a word of its own, which is stored where the root is made. The frame is linked at the entry, and a word keeps
+//! not always rooted, in its own word, which is stored where the root is made. The frame is linked at the entry, and a word keeps
 //! what it had to the end. Where all objects live to the end of the function, that is what they need.
 //!
 //! Invariant: between a variable's store and its last safepoint nothing else is stored into its word.

@@ -10,8 +10,8 @@
 //! | `a_superseded_instance_is_called_in_its_worlds` | `instance.rs`, with both | a call reaches code of another world, or code that was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
 //! | `a_thread_that_stays_lets_go` | what others ask in the stead of a thread that stays | the same |
-//! | `who_stays_is_asked_while_its_frames_stand` | the same | the same; others read frames that change |
-//! | `whoever_is_short_finds_what_others_give_up` | `room.rs` | there will be room, and somebody is refused |
+//! | `a_staying_thread_is_asked_while_its_frames_exist` | the same | the same; others read frames that change |
+//! | `a_thread_short_of_room_finds_room_that_others_free` | `room.rs` | a thread is refused although there will be room |
 //!
 //! The models' own words, which stand for the bytes of code:
 //!
@@ -291,9 +291,9 @@ fn a_thread_that_stays_lets_go() {
     });
 }
 
-/// The frame says which code it lies in, and is gone when it says 0.
+/// The frame holds the code it lies in, or 0 when it is gone.
 #[test]
-fn who_stays_is_asked_while_its_frames_stand() {
+fn a_staying_thread_is_asked_while_its_frames_exist() {
     model(|| {
         let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(1)));
         memory.write(at(1));
@@ -389,7 +389,7 @@ impl Place {
 }
 
 #[test]
-fn whoever_is_short_finds_what_others_give_up() {
+fn a_thread_short_of_room_finds_room_that_others_free() {
     model(|| {
         let place = Arc::new(Place {
             room: Room::new(),

@@ -1,11 +1,11 @@
 //! Freeing code that nothing leads to any more, when no thread can be running it.
 //!
-//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has a counter of its own, odd inside:
+//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has its own counter, odd inside:
 //!
 //! ```text
 //!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …
 //!   retire(x)    notes (thread, counter) of each thread that is inside: these may know x
-//!   collect()    forgets those whose counter has changed; gives back each x that nobody may know
+//!   collect()    forgets those whose counter has changed; gives back each x that no thread may know
 //! ```
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
@@ -418,7 +418,7 @@ impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         state.threads.retain(|known| !Arc::ptr_eq(&known.thread, &self.own));
-        // Nobody looks at its counter any more.
+        // Its counter is no longer read.
         state.has_changed = true;
     }
 }
@@ -471,7 +471,7 @@ mod tests {
     use super::{Arc, Reclaimer, lock};
 
     #[test]
-    fn what_nobody_knows_is_given_back_at_once_and_once() {
+    fn items_that_no_thread_knows_are_given_back_at_once_and_once() {
         let reclaimer = Reclaimer::new();
         let _outside = reclaimer.participant();
         reclaimer.retire_all([1, 2]);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_inside_is_waited_for_and_who_came_later_is_not() {
+    fn only_threads_pinned_before_a_retirement_are_waited_for() {
         let reclaimer = Reclaimer::new();
         let (first, second) = (reclaimer.participant(), reclaimer.participant());
         let pin = first.pin();
@@ -546,14 +546,14 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_looked_at_when_something_has_changed() {
+    fn waiting_items_are_looked_at_after_a_change() {
         let reclaimer = Reclaimer::new();
         let has_news = || lock(&reclaimer.shared.state).has_news();
         let (thread, other) = (reclaimer.participant(), reclaimer.participant());
         let pin = thread.pin();
         assert!(has_news() && !has_news());
         reclaimer.retire_all([1, 2, 3]);
-        assert!(!has_news(), "whoever knows them knows them still");
+        assert!(!has_news(), "a thread that knows them knows them still");
         assert_eq!(thread.awaited(), (3, 0));
         thread.report(|_| true);
         assert!(!has_news());
@@ -564,13 +564,13 @@ mod tests {
         assert!(has_news() && !has_news());
         drop((pins, pin));
         drop((thread, other));
-        assert_eq!(reclaimer.collect(), [1, 2, 3], "nobody is there to be looked at");
+        assert_eq!(reclaimer.collect(), [1, 2, 3], "there is no thread to look at");
         reclaimer.retire(4);
-        assert_eq!(reclaimer.collect(), [4], "nobody knows it");
+        assert_eq!(reclaimer.collect(), [4], "no thread knows it");
     }
 
     #[test]
-    fn who_stays_knows_nothing_new_until_it_goes_on_or_enters() {
+    fn a_staying_thread_learns_nothing_until_it_continues_or_enters() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
         let pin = thread.pin();
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_what_it_called_while_it_waits_stays_again() {
+    fn a_waiting_thread_stays_again_after_a_nested_pin() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
         let pin = thread.pin();
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_is_asked_by_others_once_about_each_thing() {
+    fn a_staying_thread_is_asked_once_about_each_item() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
         let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -643,7 +643,7 @@ mod tests {
             lock(&notes).push(item);
             item % 2 == 0
         });
-        assert_eq!(asked_about(), [], "nobody wants to know");
+        assert_eq!(asked_about(), [], "no collection has asked");
         assert_eq!((reclaimer.collect(), asked_about()), (vec![1], vec![1, 2]));
         reclaimer.retire_all([3, 4]);
         assert_eq!((reclaimer.collect(), asked_about()), (vec![3], vec![3, 4]));
@@ -668,7 +668,7 @@ mod tests {
         drop(outer);
         assert_eq!(thread.collect_if_awaited(), [1]);
         reclaimer.retire(2);
-        assert_eq!(thread.collect_if_awaited(), [], "nobody waits for this thread");
+        assert_eq!(thread.collect_if_awaited(), [], "no item waits for this thread");
         assert_eq!(reclaimer.collect(), [2]);
     }
 

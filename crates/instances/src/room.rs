@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_freed_between_attempt_and_look_is_seen() {
+    fn room_freed_between_attempt_and_look_is_seen() {
         let mut others = |_: &Room, is_free: &Cell<bool>| {
             is_free.set(true);
             Evicted::Nothing
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_are_giving_up_is_waited_for() {
+    fn room_that_others_are_freeing_is_waited_for() {
         let mut under_way = None;
         let mut looks = 0;
         let mut others = |room: &Room, is_free: &Cell<bool>| {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_to_be_held_since_is_looked_at() {
+    fn evictable_code_added_since_the_look_is_looked_at() {
         let mut looks = 0;
         let mut others = |room: &Room, is_free: &Cell<bool>| {
             looks += 1;

@@ -6,7 +6,7 @@
 //!
 //! The native signature of a function is fixed when its word is made, and the word leads somewhere from the beginning, to a stub. So one word is
 //! enough, and to publish code, to upgrade it, to supersede it and to close the function is one store each time. Boxed entries, entries
-//! for C and those of loops are code of their own that calls through the word; none of them is changed when the function's code is.
+//! for C and those of loops are separate code that calls through the word; none of them is changed when the function's code is.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|

@@ -421,7 +421,7 @@ fn questions_about_places_and_hints_say_no() {
 }
 
 #[test]
-fn what_is_put_next_to_itself_stays() {
+fn a_move_next_to_itself_changes_nothing() {
     let cx = Context::new();
     let sig = Signature { params: vec![Param { name: None, ty: Type::I64 }], ..Signature::default() };
     let mut func = Func::new(cx.names.intern("f"), Level::Low, sig);

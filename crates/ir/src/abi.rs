@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_says_is_one_reference() {
+    fn values_passed_as_objects_are_one_reference() {
         let cx = Context::new();
         let t = &cx.types;
         let reference = [("tracked", 0, 8)];

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! **Names.** A function is found by its last name ([`BaseFn::from_name`]), whatever its module: a module sees what Base exports unless
-//! it has a method of its own. So callers ask here only after [`Module::find_method`](crate::Module::find_method) found none. A
+//! it has its own method. So callers ask here only after [`Module::find_method`](crate::Module::find_method) found none. A
 //! call of `Base.error` does not find a method of `Main.error`: they are two functions.
 //!
 //! Not done: functions with a body worth compiling. They belong into IR text.

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | throws | may end in an exception |
 //! | reads, writes | may observe or change memory that others can see |
-//! | allocates | makes an object with an identity of its own; boxing of a result is decided where the call is lowered |
+//! | allocates | makes an object with its own identity; boxing of a result is decided where the call is lowered |
 //! | calls | runs a function of the program, and has whatever effect that has |
 //! | identity | the result is one of the operands, unchanged |
 //!
@@ -199,7 +199,7 @@ impl Builtin {
         self.has(WRITES)
     }
 
-    /// Whether it makes an object with an identity of its own, or runs code that may.
+    /// Whether it makes an object with its own identity, or runs code that may.
     pub fn allocates(self) -> bool {
         self.has(ALLOCATES)
     }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_may_do_everything() {
+    fn builtins_that_call_have_all_effects() {
         for &builtin in Builtin::ALL {
             if builtin.calls() {
                 assert!(builtin.can_throw() && builtin.reads_memory() && builtin.writes_memory());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dumps_use_is_not_refused() {
+    fn builtins_that_dumps_use_are_accepted() {
         for name in
             ["===", "<:", "_apply_iterate", "arrayref", "memoryrefset!", "sizeof", "donotdelete", "tuple"]
         {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! verified function ── standing(op) ──► Safe       nothing that the operands may be breaks memory
-//!                                       Refused    the verifier lets nobody have it
+//!                                       Refused    the verifier rejects it
 //!                                       Door(d)    always a door
 //!                                       Asks(d)    a door, unless this statement is seen to be harmless
 //! ```
@@ -101,7 +101,7 @@ impl Door {
             Door::LowIr => "the function is low IR: loads, stores and calls that nothing checks",
             Door::Bounds => "bounds are checked nowhere, and nothing says that the indices are in range",
             Door::NativeCode => {
-                "code or an address from elsewhere is taken as it is, and nothing says what it does"
+                "code or an address from elsewhere is taken without a check, and nothing says what it does"
             }
         }
     }
@@ -110,7 +110,7 @@ impl Door {
     pub fn obligation(self) -> &'static str {
         match self {
             Door::Pointer => {
-                "the address is valid for the access, aligned as claimed, of that type, and nobody writes there meanwhile"
+                "the address is valid for the access, aligned as claimed, of that type, and no thread writes there meanwhile"
             }
             Door::Foreign => {
                 "the function exists with the stated signature, keeps to it, does not unwind, and its arguments are what it expects"

@@ -131,7 +131,7 @@ impl ObjectHash {
         self.word((bits >> 64) as u64);
     }
 
-    /// A part with a hash of its own: a string, a symbol, an object with an identity.
+    /// A part with its own hash: a string, a symbol, an object with an identity.
     pub fn word(&mut self, word: u64) {
         self.parts += 1;
         self.state = finish(self.state.rotate_left(23) ^ word).wrapping_add(word);

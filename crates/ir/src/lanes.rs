@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_throws_or_skips_a_width_has_no_lanes() {
+    fn operations_that_throw_or_skip_a_width_have_no_lanes() {
         for op in [Intrinsic::SdivInt, Intrinsic::Uitofp, Intrinsic::CheckedSaddInt, Intrinsic::CtpopInt] {
             assert_eq!(Lanes::I32x4.eval(op, &[1, 1]), None, "{op}");
         }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A view holds every entry that it has interned, found or read. The holder of a number has a view that holds the entry, or had one when it passed the number
-//! to another view, which holds it from the first look on. An entry goes with the last view that holds it. Its number is not given out again before the
+//! to another view, which holds it from the first look on. An entry is freed with the last view that holds it. Its number is not given out again before the
 //! numbers are exhausted, so a number that outlives its entry is unknown to all views rather than that of another entry.
 //!
 //! | question | locks |
@@ -299,7 +299,7 @@ mod tests {
         drop(b);
         assert_eq!(a.get(number), None);
         assert_ne!(intern(&a, "two"), number);
-        assert_ne!(intern(&a, "one"), number, "nobody can take one for the other");
+        assert_ne!(intern(&a, "one"), number, "one cannot be taken for the other");
         assert_eq!(a.get(number), None);
     }
 

@@ -547,7 +547,7 @@ fn broken_functions_are_shown() {
 }
 
 #[test]
-fn what_damaged_text_still_says_is_stable() {
+fn the_printed_form_of_damaged_text_is_stable() {
     let texts: Vec<Vec<u8>> = files("tests/corpus").into_iter().map(|(_, text)| text.into_bytes()).collect();
     let mut random = Random(7);
     let mut right = 0;

@@ -425,7 +425,7 @@ fn functions_and_calls_ask_about_inlining() {
     assert_eq!(rows("1 ─ $(Expr(:meta, :nospecialize, :(x)))\n└── return x"), None);
     assert_eq!(rows("1 ─ $(Expr(:meta, :propagate_inbounds, :noinline))\n└── return x"), Some(Never));
     assert_eq!(rows("1 ─ $(Expr(:meta, :inline))\n│   $(Expr(:meta, :noinline))\n└── return x"), Some(Never));
-    // Optimised code has them in a block of their own.
+    // Optimised code has them in their own block.
     assert_eq!(rows("1 ─ return x\n2 ─ $(Expr(:meta, :noinline))"), Some(Never));
     assert_eq!(
         rows(

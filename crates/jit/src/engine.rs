@@ -53,7 +53,7 @@ pub enum LinkerKind {
     /// [`Loader`]: units share pages.
     #[default]
     Loader,
-    /// [`CraneliftLinker`]: each unit has pages of its own.
+    /// [`CraneliftLinker`]: each unit has its own pages.
     Cranelift,
 }
 
@@ -197,7 +197,7 @@ impl Jit {
         self.making_room(wanted, new, LinkError::is_shortage, || self.shared.linker.link(unit, resolver))
     }
 
-    /// Loads code of an image into memory of its own, and makes room for it.
+    /// Loads code of an image into its own memory, and makes room for it.
     pub(crate) fn place_image(
         &self,
         code: &ImageCode<'_>,
@@ -212,7 +212,7 @@ impl Jit {
     /// Allocates room. If there is none, the evictor frees some, in growing steps.
     #[expect(
         clippy::disallowed_methods,
-        reason = "threads that leave code tell nobody, and one that does not leave is not to be waited for"
+        reason = "a thread that leaves code notifies no other thread, and one that does not leave is not waited for"
     )]
     fn making_room<T, E>(
         &self,
@@ -249,7 +249,7 @@ impl Jit {
             }
             goes_on
         };
-        // Code without a count of its own is held as soon as it is made.
+        // Code without its own count is held as soon as it is made.
         let own = new.is_none().then(|| self.unmade());
         let Some(new) = new.or(own.as_ref()) else { return make() };
         self.shared.room.make(new, attempt, evict, wait, || self.shared.linker.stats().freed)

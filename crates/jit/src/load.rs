@@ -180,7 +180,7 @@ impl Visible<'_> {
 
     fn slot(&self, name: &str) -> Result<IndirectCell, String> {
         let found = self.program.and_then(|program| program.slots.get(name));
-        let slot = found.ok_or("nobody was asked for its slot")?.clone()?;
+        let slot = found.ok_or("its slot was not requested")?.clone()?;
         if !slot.jit().is(self.jit) {
             return Err("its slot belongs to another engine".into());
         }
@@ -191,7 +191,7 @@ impl Visible<'_> {
     fn in_units(&self, find: impl Fn(&LoadedUnit) -> Option<usize>) -> Result<Import, String> {
         for unit in self.units {
             if let Some(address) = find(unit.loaded()) {
-                // Its constants would go with its own runtime.
+                // Its constants would be freed with its own runtime.
                 if !Arc::ptr_eq(unit.jit().runtime(), self.runtime) {
                     return Err("defined in a unit of another runtime".into());
                 }

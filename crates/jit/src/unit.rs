@@ -77,7 +77,7 @@ pub(crate) struct Code {
     held: Box<dyn Any + Send + Sync>,
     #[expect(dead_code, reason = "held so that the code can count in them")]
     cells: Option<Cells>,
-    /// The code that it may call by address, which has edges of its own.
+    /// The code that it may call by address, which has its own edges.
     visible: Vec<Arc<Code>>,
     /// Owners that the embedder attached.
     kept: OnceLock<Arc<dyn Any + Send + Sync>>,

@@ -36,7 +36,7 @@ fn calls_within_an_activation_reach_what_is_behind_the_cell() {
 }
 
 #[test]
-fn what_is_replaced_within_an_activation_is_freed_behind_it() {
+fn code_replaced_within_an_activation_is_freed_after_it() {
     let jit = engine();
     let program = Program::new(&jit, Tier::Baseline, STEPS);
     let owner = program.owner("step");
@@ -92,7 +92,7 @@ fn activations_and_scopes_of_one_runtime_do_not_mix() {
         assert_eq!(step.call_within(activation, (1,)), Ok(2));
     })
     .unwrap();
-    // Another runtime's activation does not serve; the call enters by itself.
+    // Another runtime's activation does not serve; the call enters one itself.
     let other = engine();
     assert_eq!(activate(other.runtime(), |activation| step.call_within(activation, (1,))), Ok(Ok(2)));
 }

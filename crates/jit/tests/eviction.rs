@@ -104,9 +104,9 @@ fn an_evictor_that_frees_nothing_leaves_the_error() {
     assert!(unit(&jit, 5).is_err());
 }
 
-/// Between the attempt of one and his look at what could be evicted, another one frees all that there is.
+/// Between a thread's attempt and its look at evictable code, another thread frees all units.
 #[test]
-fn what_others_free_meanwhile_is_no_reason_for_an_error() {
+fn room_freed_between_attempt_and_eviction_is_used() {
     struct Other(Mutex<Vec<Unit>>);
     impl Evictor for Other {
         fn evict(&self, _: usize) -> Evicted {

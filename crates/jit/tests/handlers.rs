@@ -88,7 +88,7 @@ fn handlers_in_loops_and_in_every_frame_of_a_recursion() {
 }
 
 #[test]
-fn what_is_alive_in_the_handler_survives() {
+fn values_live_in_the_handler_survive() {
     for tier in TIERS {
         let jit = engine();
         let unit = build(&jit, tier);

@@ -60,7 +60,7 @@ low function unbox(a::tracked, n::i64, b::tracked)::i64
 └──      return %4
 end
 
-# Nobody but the callee keeps the objects.
+# Only the callee keeps the objects.
 low function boxes(n::i64)::i64
 1 ─ %1 = brolga_gc_box_int(n)::tracked
 │   %2 = invoke unbox(%1, n, %1)::i64
@@ -154,7 +154,7 @@ fn objects_survive_collections_while_their_callee_is_compiled() {
 }
 
 #[test]
-fn what_cannot_be_compiled_throws_its_cause_each_time_until_it_is_reset() {
+fn a_failed_compilation_throws_its_cause_on_each_call() {
     for tier in TIERS {
         let tries = Arc::new(AtomicUsize::new(0));
         let counted = tries.clone();

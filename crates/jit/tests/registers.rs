@@ -1,7 +1,7 @@
 //! The host's callee-saved registers are as before after a call into compiled code, whichever way it came back.
 //!
 //! A naked function fills every callee-saved register of the C convention with a pattern, calls through typed calls and
-//! compares. Compiled code has the thread in one of them and clobbers the others. And a safepoint that nobody wanted leaves
+//! compares. Compiled code has the thread in one of them and clobbers the others. And a safepoint without a request leaves
 //! all registers of compiled code as they were.
 
 #![cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), unix))]

@@ -9,7 +9,7 @@ use support::lazy::{Program, STEPS};
 use support::{TIERS, engine, int_function};
 
 #[test]
-fn what_is_behind_a_slot_is_replaced_while_threads_call_it() {
+fn code_behind_a_slot_is_replaced_while_threads_call_it() {
     const CALLS: i64 = 1000;
     for tier in TIERS {
         let jit = engine();
@@ -119,7 +119,7 @@ end
 ";
 
 #[test]
-fn code_that_no_slot_leads_to_any_more_is_freed_when_nobody_runs_it() {
+fn code_that_no_slot_leads_to_is_freed_when_no_thread_runs_it() {
     let jit = engine();
     let in_use = || jit.stats().in_use;
     let round = || {

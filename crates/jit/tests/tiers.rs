@@ -141,7 +141,7 @@ fn threads_that_call_reach_the_second_tier_without_stopping() {
 }
 
 #[test]
-fn what_cannot_be_optimised_stays_what_it_is() {
+fn a_function_that_cannot_be_optimised_keeps_its_code() {
     let ways: [Box<Optimise>; 2] =
         [Box::new(|_| Err("too clever".into())), Box::new(|_| panic!("much too clever"))];
     for optimise in ways {
@@ -154,7 +154,7 @@ fn what_cannot_be_optimised_stays_what_it_is() {
 }
 
 #[test]
-fn what_cannot_be_optimised_for_now_is_asked_for_again_after_twice_as_many_calls() {
+fn a_failed_optimisation_is_retried_after_twice_as_many_calls() {
     let jit = engine();
     let refused = |two: &Two| two.optimised.load(Ordering::Relaxed) <= 2;
     let two =
@@ -171,7 +171,7 @@ fn what_cannot_be_optimised_for_now_is_asked_for_again_after_twice_as_many_calls
 }
 
 #[test]
-fn what_is_replaced_meanwhile_is_not_overwritten() {
+fn code_replaced_during_optimisation_is_not_overwritten() {
     let jit = engine();
     let two = Two::new(
         &jit,

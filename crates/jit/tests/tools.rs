@@ -165,7 +165,7 @@ fn backtraces_go_through_compiled_code() {
         drop(unit);
         assert_eq!(tables.len(), 1);
         drop(jit);
-        assert!(tables.is_empty(), "tables go with the code");
+        assert!(tables.is_empty(), "tables are freed with the code");
     }
     assert_eq!(*SEEN.lock().unwrap(), [true; 3]);
 }

@@ -59,7 +59,7 @@ impl<T: Target> WeakDylib<T> {
     /// The dylib.
     ///
     /// # Errors
-    /// Nobody has the session any more.
+    /// The session is gone.
     pub fn upgrade(&self) -> Result<Dylib<T>, Error> {
         let (session, shown) = (self.session.upgrade(), self.shown.upgrade());
         let (session, shown) = session.zip(shown).ok_or(Error::SessionEnded)?;

@@ -159,7 +159,7 @@ where
 /// A generator of re-exports: symbols of another dylib, as far as the filter lets them through, with their flags.
 ///
 /// When the other dylib is closed, it offers nothing, as in a link order. Re-exported symbols that are ready stay or are removed by the
-/// policy of the closing; those that nobody has looked up since it was found fails, and says that the dylib is closed.
+/// policy of the closing; a lookup of one not looked up since it was found fails, and says that the dylib is closed.
 pub struct Reexports<F> {
     /// Where they come from.
     pub from: Link,

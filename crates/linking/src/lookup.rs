@@ -1,7 +1,7 @@
 //! A lookup under way: a future, and something to wait for.
 //!
 //! Waiting on a thread runs tasks meanwhile, as the dispatcher sees fit. Dropping a lookup that has no answer takes it out of
-//! the session: what it has started continues, and what is queued for nobody else is not begun.
+//! the session: work it has started continues, and queued work that no other lookup needs is not begun.
 //!
 //! A lookup that a responsibility made holds it up from when it is awaited: waited for, or polled in vain. Before that, whoever
 //! has the responsibility may yet continue without the answer.

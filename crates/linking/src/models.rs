@@ -239,7 +239,7 @@ fn lookup_against_renewal() {
             thread::spawn(move || looks(&main))
         };
         let renewed = session.renew(main.label(foo), 1, made(2));
-        assert!(renewed, "nobody uses it");
+        assert!(renewed, "it has no users");
         assert!(!session.renew(main.label(foo), 1, made(3)), "it leads elsewhere");
         looks(&main);
         other.join().expect("no panic");

@@ -71,7 +71,7 @@ impl<T: Target> Dylib<T> {
     /// it meanwhile waits.
     ///
     /// # Errors
-    /// The dylib is closed, or was not open; or the session ends, and deinitialises it by itself.
+    /// The dylib is closed, or was not open; or the session ends, which deinitialises it.
     pub fn close(&self, mut deinitialize: impl FnMut(DylibId)) -> Result<(), Error> {
         self.session().undertake(|| {
             let closing = self.session().step(Release { dylib: self.id(), by: current().id() })?;

@@ -218,7 +218,7 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(Claim { unit: self.duty.unit, symbols: symbols.into_iter().collect() })
     }
 
-    /// Splits symbols off into a responsibility of their own.
+    /// Splits symbols off into their own responsibility.
     ///
     /// # Errors
     /// They are not its own, or have addresses already; or the unit was removed.

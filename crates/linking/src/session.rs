@@ -355,7 +355,7 @@ impl<T: Target> Session<T> {
     }
 
     /// Runs `work` to completion before the session ends: [`Session::end`] waits for it, and this thread's lookups and
-    /// definitions are accepted meanwhile. Opening and closing a dylib does this by itself.
+    /// definitions are accepted meanwhile. Opening and closing a dylib does this already.
     ///
     /// # Errors
     /// The session has ended; `work` was not run.
@@ -546,7 +546,7 @@ impl<T: Target> Session<T> {
         if doer.is_none() && matches!(answer, Err(Error::SessionEnded)) {
             return Task::new(priority, move || then(answer));
         }
-        // A queued task is a handle: without one, the dispatcher may go with the session and drop the task.
+        // A queued task is a handle: without one, the dispatcher may be dropped with the session, and the task with it.
         let held = self.clone();
         self.task(priority, doer, move || {
             then(answer);

@@ -70,7 +70,7 @@ fn value(program: &Program, call: &str, steps: u64, output: Kept) -> Result<Stri
     }
 }
 
-/// The folder for pages, which goes with the server.
+/// The folder for pages, which is removed with the server.
 #[derive(Default)]
 pub(crate) struct Pages {
     folder: Option<TempDir>,

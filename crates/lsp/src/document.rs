@@ -41,7 +41,7 @@ impl Document {
         *self = Document::new(version, text);
     }
 
-    /// Whether nobody has looked at this version.
+    /// Whether this version has not been analysed.
     pub(crate) fn is_new(&self) -> bool {
         self.analysis.is_none()
     }

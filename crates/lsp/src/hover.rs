@@ -8,7 +8,7 @@
 //! | a type, a global | its declaration |
 //! | a block | from where control comes, where it continues |
 //!
-//! Cost: for a row of a version that nobody has asked about, optimising its function.
+//! Cost: for a row of a version not asked about before, optimising its function.
 
 use brolga_explore::Fate;
 use brolga_ir::analysis::{Cfg, Uses};

@@ -1,4 +1,4 @@
-//! Threads for what takes long, and the answers that nobody wants any more.
+//! Threads for long work, and the answers that are no longer wanted.
 //!
 //! | job | thread |
 //! |---|---|
@@ -39,7 +39,7 @@ struct Shared {
     commands: usize,
 }
 
-/// See the file's header. Dropping it waits for nobody.
+/// See the file's header. Dropping it does not wait.
 pub(crate) struct Jobs {
     shared: Arc<Mutex<Shared>>,
     client: Sender<Message>,
@@ -137,7 +137,7 @@ impl Jobs {
         }
     }
 
-    /// Answers a request by a thread of its own.
+    /// Answers a request on its own thread.
     pub(crate) fn command(&self, id: RequestId, work: impl FnOnce() -> Answer + Send + 'static) {
         {
             let mut shared = lock(&self.shared);

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `transport` | messages over streams |
 //! | `server` | the loop, the answers |
-//! | `jobs` | threads for what takes long; which answers nobody wants any more |
+//! | `jobs` | threads for long work; which answers are no longer wanted |
 //! | `document` | a text, and the analysis of a version of it |
 //! | `text` | positions in units of UTF-16 |
 //! | `index` | names, and where each of them stands |

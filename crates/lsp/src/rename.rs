@@ -108,7 +108,7 @@ fn renamable(analysis: &Analysis, offset: usize) -> Result<Occurrence, String> {
         Some(Symbol::Row { .. } | Symbol::Param { .. }) => {}
     }
     if analysis.program.is_none() {
-        return refused("the program has errors, so nobody can tell whether it stays the same");
+        return refused("the program has errors, so it is unknown whether it stays the same");
     }
     Ok(found)
 }

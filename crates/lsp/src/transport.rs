@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A frame whose content is no message is skipped, and the server is told ([`MALFORMED`]). A header that is none, or promises more than
-//! [`MAX_BYTES`], ends the connection: nobody knows where the next message begins. The queue of what was read is bounded, so that a client
+//! [`MAX_BYTES`], ends the connection: the start of the next message is unknown. The queue of what was read is bounded, so that a client
 //! that writes faster than it is served waits.
 //!
 //! The reader's thread is not joined: it may wait for the client for ever.
@@ -48,7 +48,7 @@ pub(crate) fn connect(
         messages.try_for_each(|message| message.write(&mut output))
     })?;
     thread::Builder::new().name("lsp reader".to_owned()).spawn(move || {
-        // The end of the stream and a broken one are the same to the server: nobody asks any more.
+        // The end of the stream and a broken one are the same to the server: no more requests come.
         let _ended = read(&mut input, &to_server);
     })?;
     Ok((Connection { sender: to_client, receiver: from_client }, writer))

@@ -135,7 +135,7 @@ fn names_lead_to_their_definitions_and_uses() {
 #[test]
 fn names_are_completed_by_what_stands_before_them() {
     let mut client = Client::with(PROGRAM);
-    // In the middle of a row that nobody can read yet.
+    // In the middle of a row that is not readable yet.
     let mut version = 1;
     let mut complete = |client: &mut Client, typed: &str| {
         version += 1;

@@ -91,7 +91,7 @@ fn event(events: &mut Vec<String>, row: &Row, span: &str) {
     events.push(line(ph, name, row, &rest));
 }
 
-/// Whether spans of a stage have names of their own: passes, parts of collections.
+/// Whether spans of a stage have their own names: passes, parts of collections.
 pub(crate) fn is_named(stage: Stage) -> bool {
     matches!(stage, Stage::Pass | Stage::Phase)
 }

@@ -37,7 +37,7 @@ pub struct Snapshot {
     pub left_loops: u64,
     /// Memory of loaded code.
     pub code_in_use: u64,
-    /// Of it, code that nobody can call any more.
+    /// Of it, code that can no longer be called.
     pub code_retired: u64,
     /// Memory that the system has given for code.
     pub code_resident: u64,
@@ -77,7 +77,7 @@ fn nanoseconds(time: std::time::Duration) -> u64 {
 }
 
 impl Snapshot {
-    /// A session as it is. `live` listens to its run time, or nobody does.
+    /// The present state of a session. `live` listens to its run time, if there is a listener.
     pub fn of(session: &Session, since: Instant, live: Option<&Live>) -> Snapshot {
         let (stats, heap) = (session.stats(), session.runtime().heap().stats());
         let sums = live.map(Live::sums);

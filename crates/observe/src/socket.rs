@@ -5,7 +5,7 @@
 //! ```
 //!
 //! **Who may connect.** The socket is made in a new folder that only the user can enter, gets mode 0600 there, and then its name: there is no
-//! moment at which others could connect. A file of that name is left alone, unless it is a socket that nobody listens to.
+//! moment at which others could connect. A file of that name is left alone, unless it is a socket without a listener.
 //!
 //! **Requests.** A client asks for snapshots. A request that is none is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
 //! connection. There are at most [`MAX_CLIENTS`] connections.
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Served {
     }
 }
 
-/// Shows a session to processes of this user, by a socket of this name. Compile times and the queue are known if nobody listens to the
+/// Shows a session to processes of this user, by a socket of this name. Compile times and the queue are known if there is no listener to the
 /// [events](brolga_runtime::events) of its run time; earlier compilations are not in them.
 ///
 /// # Errors
@@ -231,7 +231,7 @@ impl Watcher {
     /// Connects.
     ///
     /// # Errors
-    /// There is no such socket, or nobody listens to it.
+    /// There is no such socket, or it has no listener.
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Watcher> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -239,7 +239,7 @@ impl Watcher {
         Ok(Watcher { input: BufReader::new(stream) })
     }
 
-    /// The session as it is.
+    /// The present state of the session.
     ///
     /// # Errors
     /// The session has ended ([`ErrorKind::UnexpectedEof`]), or what answers is no session.

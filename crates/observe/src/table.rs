@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The time of a stage is that between its beginning and its end, with what nests in it; a stage within the same stage counts once. Passes and parts of collections
-//! have rows of their own below their stage.
+//! have their own rows below their stage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

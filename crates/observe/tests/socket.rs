@@ -44,7 +44,7 @@ fn a_session_is_seen_while_it_is_shown() {
         let row = snapshot.functions.iter().find(|row| row.symbol == symbol).unwrap().clone();
         (row.tier, row.calls, row.bytes > 0)
     };
-    // Nobody has looked the other one up.
+    // The other one has not been looked up.
     let symbols: Vec<String> =
         watcher.snapshot().unwrap().functions.into_iter().map(|row| row.symbol).collect();
     assert_eq!(symbols, ["twice(Int64)"]);
@@ -78,7 +78,7 @@ fn files_and_sockets_of_others_are_left_alone() {
     fs::remove_file(&path).unwrap();
     let listener = UnixListener::bind(&path).unwrap();
     assert_eq!(serve(&session, &path).unwrap_err().kind(), ErrorKind::AddrInUse);
-    // Nobody listens any more: the socket is stale.
+    // The listener is gone: the socket is stale.
     drop(listener);
     let served = serve(&session, &path).unwrap();
     assert!(Watcher::connect(served.path()).unwrap().snapshot().is_ok());
@@ -91,7 +91,7 @@ fn files_and_sockets_of_others_are_left_alone() {
 }
 
 #[test]
-fn what_is_no_request_harms_nobody() {
+fn malformed_requests_do_no_harm() {
     let session = session();
     let path = path("harm");
     let served = serve(&session, &path).unwrap();

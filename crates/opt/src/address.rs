@@ -32,7 +32,7 @@ pub(crate) struct Sum {
     pub(crate) counter: Option<Value>,
     /// The factor of the counter that is a constant.
     pub(crate) factor: i64,
-    /// A factor of the counter that does not change, with a factor of its own.
+    /// A factor of the counter that does not change, with its own factor.
     pub(crate) by: Option<(Value, i64)>,
     /// The constant.
     pub(crate) constant: i64,

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | regions differ | accesses to different regions never overlap |
 //! | roots and indices agree, and the displacements differ by the sizes or more | the difference is the same wherever the root is |
-//! | roots are two *objects*: slots, or results of what makes new memory | each has bytes of its own |
+//! | roots are two *objects*: slots, or results of what makes new memory | each has its own bytes |
 //! | roots are an object and an argument or constant | those were there before the object |
 //! | one root is an object whose address stays here | nothing that is not computed from the root can point into it |
 //!

@@ -14,7 +14,7 @@
 //! Each value has a *flag*, which runs along it: true for what is defined, false over an edge that is missing. A φᶜ whose ϒ need not
 //! have run has one more ϒ for its flag, at the entry of the function. One test is enough for what it dominates.
 //!
-//! Needs verified high IR; low IR is as it is. To be done once, and before summaries: a test may throw. Passes introduce undefined
+//! Needs verified high IR; low IR is unchanged. To be done once, and before summaries: a test may throw. Passes introduce undefined
 //! values of their own where they know that they are not used.
 //!
 //! Cost: a look at each φ; in functions that have such values, some visits to their instructions.

@@ -23,7 +23,7 @@ pub enum OptError {
         /// The level of the function.
         level: Level,
     },
-    /// The function has more statements than [`Options::max_statements`](crate::Options::max_statements), as it is or by what was inlined and unrolled.
+    /// The function has more statements than [`Options::max_statements`](crate::Options::max_statements), as written or after inlining and unrolling.
     #[error("`{symbol}` has {count} statements, and the limit is {limit}")]
     TooLarge {
         /// The function's symbol.
@@ -47,7 +47,7 @@ pub enum OptError {
         message: String,
         /// All violations.
         violations: Vec<Violation>,
-        /// The function as it is.
+        /// The function that has them.
         func: Box<Func>,
     },
     /// Our bug: a pass panicked, or broke what it promises.

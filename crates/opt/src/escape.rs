@@ -11,7 +11,7 @@
 //! `Flow::visit` captures its sources, which is always right.
 //!
 //! A field of a mutable struct is no part of its origin: who reads it gets what was stored there, and storing captures what is stored. What
-//! an exception holds is not captured, because it is gone if the function returns, and a function with a handler of its own is
+//! an exception holds is not captured, because it is gone if the function returns, and a function with its own handler is
 //! not looked at.
 //!
 //! Invariant: the origin of a value is complete after the last iteration; an instruction is queried only then.

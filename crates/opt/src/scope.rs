@@ -206,7 +206,7 @@ pub(crate) struct PassScope<'s, 'c> {
 }
 
 impl<'s, 'c> PassScope<'s, 'c> {
-    /// Runs all steps; the report has a row for each that ran. The facts hold for the function as it is then.
+    /// Runs all steps; the report has a row for each that ran. The facts hold for the function after the last step.
     pub(crate) fn run(
         module: &'s Module,
         func: &mut Func,

@@ -51,7 +51,7 @@ impl Repair {
         self.of[value] = self.vars.len() as u32;
     }
 
-    /// Replaces all uses of variables by what reaches them. `cfg` and `rpo` are those of the function as it is now.
+    /// Replaces all uses of variables by what reaches them. `cfg` and `rpo` are those of the present function.
     pub(crate) fn apply(self, func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
         if self.vars.is_empty() {
             return;
@@ -137,7 +137,7 @@ impl Mend<'_> {
         }
     }
 
-    /// Notes that the variable is used in or after a block, unless that has a definition of its own.
+    /// Notes that the variable is used in or after a block, unless that has its own definition.
     fn need(&mut self, block: Block) {
         if self.rpo.is_reachable(block) && self.blocks[block].stamp != self.stamp {
             self.blocks[block] = State { stamp: self.stamp, ..State::default() };

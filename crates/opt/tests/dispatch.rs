@@ -30,7 +30,7 @@ fn types(cx: &Context) -> Vec<Type> {
     all
 }
 
-/// `f(…) = n`, with a number of its own.
+/// `f(…) = n`, with its own number.
 fn method(cx: &Context, params: &[Type], n: i128) -> Result<Func, BuildError> {
     let params: Vec<(&str, Type)> = params.iter().map(|&ty| ("x", ty)).collect();
     let mut b = Builder::high(cx, "f", &params, Type::INT64);

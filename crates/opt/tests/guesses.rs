@@ -63,7 +63,7 @@ fn without_a_guess_a_call_of_five_methods_stays() {
 }
 
 #[test]
-fn what_was_seen_is_tested_for_in_order_and_all_else_is_called_as_before() {
+fn observed_types_are_tested_in_order_and_others_are_dispatched() {
     let expected = "\
 function top(x::Any)::Any
 1 ─ %1  =   builtin (x isa Float64)::Bool

@@ -41,7 +41,7 @@ fn size(func: &Func) -> usize {
 }
 
 #[test]
-fn what_is_wanted_does_not_grow_without_bounds() {
+fn requested_inlining_is_bounded() {
     let mut module = doubling();
     // From the top, where all bodies are as they were written.
     let first = inlined(&module, FuncId::from_u32(0));

@@ -27,7 +27,7 @@ end
 ";
 
 #[test]
-fn what_is_hidden_stays_hidden() {
+fn opaque_values_stay_opaque() {
     let source = SourceFile::new("opaque", PROGRAM).unwrap();
     let (unit, found) = read(&source, &Context::new());
     assert!(!found.has_errors(), "{found:?}");

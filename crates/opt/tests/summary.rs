@@ -182,7 +182,7 @@ fn summaries_say_what_bodies_do() {
 }
 
 #[test]
-fn what_becomes_of_arguments() {
+fn summaries_describe_the_flow_of_arguments() {
     let module = module();
     let flow = |name| summary(&module, name).args;
     for name in ["bump", "walks"] {

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_in_an_outer_activation_waits_again() {
+    fn an_exception_of_an_outer_activation_waits_again() {
         let carried = Carried::nothing();
         let (one, two) = (ptr::without_provenance_mut(32), ptr::without_provenance_mut(64));
         let outer = carried.begin();

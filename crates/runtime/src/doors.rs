@@ -20,7 +20,7 @@ impl Doors {
     ///
     /// | door | what is to be kept |
     /// |---|---|
-    /// | `pointer`: an access through a `Ptr` | the address is valid for it, aligned as claimed, of that type, and nobody writes there meanwhile |
+    /// | `pointer`: an access through a `Ptr` | the address is valid for it, aligned as claimed, of that type, and no thread writes there meanwhile |
     /// | `foreign`: a `foreigncall` | the function exists with the stated signature, keeps to it and does not unwind; its arguments are what it expects |
     /// | `callback`: a `cfunction` | C calls it with the stated signature, on an attached thread, while the unit that took its address is there |
     /// | `array-parts`: `%new` of an array, `setfield!` of its `ref` and `size`, but where the type of the array is found out at run time, which checks | there are as many elements behind `ref` as `size` says |

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn spans_that_began_before_the_listener_do_not_end() {
         let (events, log) = (Events::default(), Arc::new(Log::default()));
-        let early = events.span(Stage::Link, || -> &str { unreachable!("nobody listens") });
+        let early = events.span(Stage::Link, || -> &str { unreachable!("there is no listener") });
         assert!(events.listen(log.clone()) && !events.listen(log.clone()));
         drop(early);
         events.tell(Event::Interrupted);

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_says_is_kept_and_payloads_do_no_harm() {
+    fn panic_messages_are_kept_and_payloads_do_no_harm() {
         assert_eq!(fenced(|| 3), Ok(3));
         assert_eq!(fenced(|| resume_unwind(Box::new("a"))), Err::<(), _>("a".into()));
         assert_eq!(fenced(|| resume_unwind(Box::new("b".to_owned()))), Err::<(), _>("b".into()));

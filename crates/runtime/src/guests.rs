@@ -129,7 +129,7 @@ impl Guests {
 
     /// Runs `body` as a guest, under limits, when the result is polled: compiled code of this runtime that it calls gives way after each slice.
     ///
-    /// `body` runs on a thread of its own. A panic of it continues where the result is polled.
+    /// `body` runs on its own thread. A panic of it continues where the result is polled.
     pub fn run<R: Send + 'static>(
         &self,
         runtime: &Arc<Runtime>,
@@ -255,7 +255,7 @@ enum Place<R> {
     #[default]
     Empty,
     Full(Outcome<R>),
-    /// Nobody wants it.
+    /// Unused.
     Closed,
 }
 

@@ -253,7 +253,7 @@ impl Runtime {
         self.methods.shared.change(NewMethods::default(), &mut [], prepare).0
     }
 
-    /// As [`Runtime::next_world`], with methods that all programs see from that world on, and others that nobody sees from then on. The result
+    /// As [`Runtime::next_world`], with methods that all programs see from that world on, and others that are hidden from then on. The result
     /// has one element for each new method. Makes no type objects, and calls nothing but `prepare`; what is hidden goes when it is dropped.
     pub fn change_methods(
         &self,

@@ -41,7 +41,7 @@ mod linux {
 
     /// A full fence on each running thread of the process.
     pub(super) fn barrier() {
-        // After the registration the call fails only where the kernel finds no memory for a set of processors. Nobody can continue without
+        // After the registration the call fails only where the kernel finds no memory for a set of processors. No thread can continue without
         // the fence, so the call is repeated.
         while !membarrier(PRIVATE_EXPEDITED) {
             std::thread::yield_now();

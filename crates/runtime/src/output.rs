@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_threads_print_while_the_writer_is_used_is_written_in_order() {
+    fn output_during_a_write_is_written_in_order() {
         let (begun, has_begun) = channel();
         let (go_on, wait) = channel();
         let (written, all) = channel();

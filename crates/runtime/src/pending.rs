@@ -117,7 +117,7 @@ pub(crate) enum Detail {
 /// An exception on a thread's stack of exceptions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pending {
-    /// One that the run time raised, and nobody has asked for as an object.
+    /// One that the run time raised, and that no caller has asked for as an object.
     Kind(ExceptionKind, Detail),
     /// An object that was thrown.
     Object(Object),

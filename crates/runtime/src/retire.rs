@@ -156,7 +156,7 @@ mod tests {
         struct Unknown;
         impl RetiredCode for Unknown {
             fn contains_any(&self, addresses: &[usize]) -> bool {
-                assert!(addresses[0] > 1, "nobody knows");
+                assert!(addresses[0] > 1, "unknown");
                 false
             }
         }
@@ -191,7 +191,7 @@ mod tests {
         let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Box<dyn RetiredCode>]);
         let state = || (freed.load(Ordering::SeqCst), runtime.retired());
         retire();
-        assert_eq!(state(), (1, 0), "nobody runs anything");
+        assert_eq!(state(), (1, 0), "no thread runs code");
         with_attached(&runtime, |thread| {
             let outer = thread.enter();
             let inner = thread.enter();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_blocks_holds_no_code_up_that_it_does_not_run() {
+    fn a_blocked_thread_holds_up_only_code_that_it_runs() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let freed = Arc::new(AtomicUsize::new(0));
         let state = || (freed.load(Ordering::SeqCst), runtime.retired());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn who_retires_code_below_compiled_code_says_what_it_runs() {
+    fn a_thread_that_retires_code_reports_the_code_it_runs() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let freed = Arc::new(AtomicUsize::new(0));
         let state = || (freed.load(Ordering::SeqCst), runtime.retired());

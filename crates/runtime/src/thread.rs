@@ -211,7 +211,7 @@ impl Entered<'_> {
         self.depth
     }
 
-    /// Whether compiled code came back though C had been called back with an exception, for which nobody asked: it leaves here.
+    /// Whether compiled code returned with an exception of a callback from C that no caller has taken: it leaves here.
     #[inline]
     pub fn carries(&self) -> bool {
         self.activation.carries()
@@ -663,7 +663,7 @@ impl Thread {
         self.limits.borrow_mut().push(frame);
     }
 
-    /// A limited call is over, which nobody ends from now on.
+    /// A limited call is over; it can no longer be ended.
     pub(crate) fn leave_limits(&self, frame: &Arc<EndFrame>) {
         let mut limits = self.limits.borrow_mut();
         limits.retain(|other| !Arc::ptr_eq(other, frame));

@@ -47,7 +47,7 @@ pub(crate) struct Turn {
 
 struct State {
     at: At,
-    /// Nobody polls any more: the guest runs to its end without pauses.
+    /// The guest is no longer polled: it runs to its end without pauses.
     is_abandoned: bool,
     /// Whether a pause of the guest is requested.
     is_asked: bool,
@@ -108,7 +108,7 @@ impl Turn {
         }
     }
 
-    /// Nobody polls the guest any more.
+    /// The guest is no longer polled.
     pub(crate) fn abandon(&self) {
         let mut state = self.lock();
         state.is_abandoned = true;
@@ -158,7 +158,7 @@ impl Turn {
         state
     }
 
-    /// The guest has come to its end, and nobody asks its thread from now on.
+    /// The guest has come to its end; its thread receives no requests from now on.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         let (ask, waker) = (state.ask.take(), state.waker.take());

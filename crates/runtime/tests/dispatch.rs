@@ -1,4 +1,4 @@
-//! Calls of objects: what the run time does by itself is what the interpreter does, and methods are chosen as Julia does.
+//! Calls of objects: the run time's own operations agree with the interpreter, and methods are chosen as in Julia.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -89,7 +89,7 @@ end
 ";
 
 #[test]
-fn what_is_no_method_does_what_the_interpreter_does() {
+fn calls_without_a_method_agree_with_the_interpreter() {
     let (runtime, module) = (runtime(), module(DECLARATIONS));
     runtime.heap().set_stress(Stress::EverySafepoint);
     let calls = "
@@ -623,7 +623,7 @@ fn a_function_of_the_host_that_calls_itself_without_end_is_a_stack_overflow() {
 }
 
 #[test]
-fn what_a_program_says_wrongly_about_an_array_is_not_believed() {
+fn a_wrong_size_of_an_array_is_refused() {
     let (runtime, module) = (runtime(), module(DECLARATIONS));
     let cx = &module.cx;
     let vector = runtime.heap().type_object(cx, cx.types.vector(Type::INT64).unwrap()).unwrap();

@@ -276,7 +276,7 @@ fn the_limit_is_an_error_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_was_kept_for_a_finalizer_makes_room_once_that_has_run() {
+fn objects_kept_for_a_finalizer_make_room_once_it_has_run() {
     let runtime = runtime(HeapOptions { limit: Some(3 << 20), verify: true, ..HeapOptions::default() });
     let bytes = vector(&runtime, Type::UINT8);
     let visits = Arc::new(Mutex::new(0));
@@ -421,7 +421,7 @@ fn a_finalizer_that_panics_stops_no_other() {
 }
 
 #[test]
-fn what_a_finalizer_throws_is_counted_and_told() {
+fn exceptions_of_finalizers_are_counted_and_reported() {
     let runtime = runtime(HeapOptions::default());
     let node = node(&runtime);
     runtime

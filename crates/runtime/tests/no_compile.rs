@@ -3,6 +3,6 @@
 //! `TRYBUILD=overwrite cargo test -p brolga-runtime --test no_compile` accepts what the compiler says; read it before it is committed.
 
 #[test]
-fn what_the_collector_cannot_know_does_not_compile() {
+fn references_unknown_to_the_collector_do_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/no_compile/*.rs");
 }

@@ -129,7 +129,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn what_finalizers_throw_and_panic_with_stays_with_them() {
+fn exceptions_and_panics_of_finalizers_do_not_leave_them() {
     let runtime = runtime();
     let ty = {
         let cx = Context::new();

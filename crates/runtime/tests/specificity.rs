@@ -27,7 +27,7 @@ fn module(params: &[&str]) -> Module {
     module
 }
 
-/// The same methods in a table of their own.
+/// The same methods in their own table.
 fn methods(runtime: &Arc<Runtime>, module: &Module) -> (MethodTable, Methods) {
     let table = runtime.method_table();
     let rows = module.funcs().enumerate().map(|(number, (_, func))| {

@@ -37,7 +37,7 @@ impl Globals {
         }
     }
 
-    /// A number that nobody else gets.
+    /// A number that is given once.
     pub(crate) fn number(&self) -> u64 {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         *numbers += 1;

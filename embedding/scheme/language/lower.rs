@@ -211,7 +211,7 @@ impl<'a> Lowering<'a> {
             }
             Expr::Lambda(lambda) => self.closure(f, lambda),
             Expr::Call(callee, args) => {
-                // A name that nobody has defined yet may be a function by the time of the call.
+                // A name that is not defined yet may be a function by the time of the call.
                 let callee = match &**callee {
                     Expr::Global(name) if self.globals.get(name).is_none() => {
                         f.b.function_object(&symbol(name))
@@ -379,7 +379,7 @@ fn find_free(expr: &Expr, bound: &mut Vec<Var>, free: &mut Vec<Var>) {
         Expr::Begin(all) => all.iter().for_each(|expr| find_free(expr, bound, free)),
         Expr::Let(var, value, body) => {
             find_free(value, bound, free);
-            // Each variable of a form has a number of its own.
+            // Each variable of a form has its own number.
             bound.push(*var);
             find_free(body, bound, free);
         }

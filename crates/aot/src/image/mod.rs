@@ -16,13 +16,13 @@
 //!
 //! | symbol | in the file | answered at load by |
 //! |---|---|---|
-//! | compiled function, constant bytes | a distance | nobody |
+//! | compiled function, constant bytes | a distance | nothing: it is resolved |
 //! | routine, C function | its name | the run time |
 //! | symbol, module, string constant | its text | permanent objects of the run time |
 //! | type, singleton, box | a place in the type list of the module | the run time, for the types of the process |
 //! | global variable | its name | cells that the engine makes |
 //! | table of methods | itself | the table that the engine makes for the program |
-//! | slot, counter, cells of a profile | refused | an image is a closed set, without tiers of its own |
+//! | slot, counter, cells of a profile | refused | an image is a closed set, without its own tiers |
 //!
 //! **The file.** All addresses in it are offsets of the file, so each can be looked up without a section table.
 //!
@@ -37,8 +37,8 @@
 //! | imports, constants | read, write | |
 //!
 //! **Reading trusts nothing but the text.** Magic and version first, then the length and the checksum of the whole file, then ABI id, machine and
-//! targets; only then a table is looked at, each by bounds-checked reads. The module is read by `brolga_ir::binary` and verified. That machine code
-//! does what it should nobody can check: an image is code, and is opened by an explicit path only.
+//! targets; only then a table is looked at, each by bounds-checked reads. The module is read by `brolga_ir::binary` and verified. Whether machine code
+//! does what it should cannot be checked: an image is code, and is opened by an explicit path only.
 //!
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on addresses, hash order or time. The same input
 //! gives the same bytes.

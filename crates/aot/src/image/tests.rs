@@ -128,7 +128,7 @@ fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn a_written_image_is_read_back() {
     let bytes = image();
     let image = opened(&bytes).unwrap();
     let expected = imports();
@@ -233,7 +233,7 @@ fn a_library_has_entries_and_finds_its_exports() {
 }
 
 #[test]
-fn what_an_image_cannot_hold_is_refused_by_name() {
+fn symbols_that_an_image_cannot_hold_are_refused_by_name() {
     let error = |symbol, kind| {
         let loads = vec![];
         built(&[function("f", loads, vec![(symbol, kind)])], &[]).unwrap_err().to_string()
@@ -251,7 +251,7 @@ fn what_an_image_cannot_hold_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_no_image_of_ours_says_so() {
+fn files_that_are_not_images_are_refused_with_a_reason() {
     let bytes = image();
     let message = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
     assert!(message(b"").contains("no ELF file"));

@@ -6,7 +6,7 @@
 //!   chosen: 2    h                  g                        f
 //! ```
 //!
-//! Each target is a list of features, and has functions of its own, or all of them (target 0). A function that a target lacks is that of its base. A base is in
+//! Each target is a list of features, and has its own functions, or all of them (target 0). A function that a target lacks is that of its base. A base is in
 //! front, so the way down ends at target 0.
 //!
 //! **References** are bound when the image is written: code of a version refers to the version of a function that its own target has. No slot and

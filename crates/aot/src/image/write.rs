@@ -1,6 +1,6 @@
 //! From a program's code to the bytes of an image, and bytes into a file.
 //!
-//! A file is written beside its place under a name of its own, made durable, and renamed: readers see the old image or the new one, whole, also
+//! A file is written beside its place under its own name, made durable, and renamed: readers see the old image or the new one, whole, also
 //! after the writer was killed.
 
 use std::fs::{self, File};

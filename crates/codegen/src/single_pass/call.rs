@@ -7,7 +7,7 @@
 //! | arguments on the stack are taken off by | the callee | the caller | |
 //! | what a call loses | all that holds values | all that holds values | nothing |
 //!
-//! Arguments move at once: one register may be wanted for what is in another. Moves whose target nobody waits for come first; where there
+//! Arguments move at once: one register may be wanted for what is in another. Moves whose target no other move reads come first; where there
 //! are only cycles, one register is copied to the scratch register.
 
 use cranelift_codegen::ir::{

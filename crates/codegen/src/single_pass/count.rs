@@ -1,7 +1,7 @@
 //! Facts known before code generation: how often values are used and where, which instructions are unused, how many edges lead to blocks.
 //!
 //! One walk against the order of the code, so that the uses of a value are met before it: an instruction without effect whose results
-//! nobody has used by then is not wanted, and its operands are not used by it.
+//! are unused by then is not needed, and its operands are not used by it.
 
 use cranelift_codegen::ir::{Function, Inst, Opcode, ValueDef};
 

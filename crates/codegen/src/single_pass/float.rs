@@ -197,7 +197,7 @@ impl Emitter<'_> {
             value = R11;
         }
         let made = self.places.temporary_float(self.asm)?;
-        // The instruction leaves the rest of the register as it is, and would wait for it.
+        // The instruction leaves the rest of the register unchanged, and would wait for it.
         self.asm.bits(BitOp::Xor, made, made);
         self.asm.int_to_float(from.at_least_32(), to, made, value);
         self.define(inst, made);

@@ -1,4 +1,4 @@
-//! Dynamic calls: code looks for the way by itself before it asks the run time.
+//! Dynamic calls: compiled code looks for the callee before it asks the run time.
 //!
 //! ```text
 //!        tags of the callee and the arguments ──► hash ──► line of the thread

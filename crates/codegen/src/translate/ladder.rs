@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Low IR has no operation with more than two ways out; a front end writes a `switch` as comparisons of one value with constants. A *rung* is a branch
-//! on `x === constant`. A *ladder* is a chain of rungs on one value, each but the first in a block of its own that holds nothing else and that
+//! on `x === constant`. A *ladder* is a chain of rungs on one value, each but the first in its own block that holds nothing else and that
 //! only the rung above leads to. So no instruction is left out by jumping from the first rung to where the others lead, and the edges pass what they passed.
 //! The first of several rungs with the same constant counts, as in the chain.
 //!

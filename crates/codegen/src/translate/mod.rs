@@ -18,7 +18,7 @@
 //!
 //! **Branches.** Cranelift hoists nothing out of a loop whose body comes after a side exit in dominator order, so the
 //! successor that leaves the innermost loop goes first in every `brif`, with the comparison inverted. A comparison is
-//! translated again at the branch that tests it: fused with it, it costs nothing, and the first copy dies if nobody
+//! translated again at the branch that tests it: fused with it, it costs nothing, and the first copy dies if nothing
 //! else reads it.
 //!
 //! **Safety.** The input is verified low IR; whatever else is found (an operand without a value, a type that does not

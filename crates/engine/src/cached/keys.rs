@@ -132,7 +132,7 @@ fn program(module: &Module) -> Fingerprint {
     digest.finish()
 }
 
-/// The function by itself.
+/// The function alone.
 fn own(module: &Module, func: &Func, note: u64, has_sites: bool) -> Fingerprint {
     let mut digest = Digest::new("own");
     digest.word(note);

@@ -35,7 +35,7 @@ impl Continuation {
     }
 }
 
-/// A loop of a unit, as it is kept.
+/// The stored form of a loop of a unit.
 pub(crate) struct KeptLoop {
     /// The place of its function in the unit.
     pub(crate) func: usize,

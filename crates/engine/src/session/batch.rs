@@ -120,7 +120,7 @@ impl<'a> Batch<'a> {
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
-        // Functions of another context are named in a view that goes with the answer.
+        // Functions of another context are named in a view that is returned with the answer.
         let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();
@@ -297,7 +297,7 @@ impl<'a> Batch<'a> {
                 self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));
                 self.beside.push((symbol, hit.label.symbol));
             }
-            // Nobody has looked, perhaps. An eager function gets another promise of its cell then. The cell of a lazy one is made now, so that it gets this
+            // There may have been no lookup. An eager function gets another promise of its cell then. The cell of a lazy one is made now, so that it gets this
             // body and no older one: callers may be linked to it before it is ready.
             if dylib.cell(hit.label.symbol).is_none() {
                 match ty {
@@ -403,7 +403,7 @@ impl<'a> Batch<'a> {
             hidden.iter().any(is)
         };
         match dylib.linking.change(change, agree) {
-            // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
+            // The caller has named neither the second tier nor inliners: that they are being compiled is no reason to
             // refuse. A compilation under way may have seen the former state.
             Err(linking::Error::Busy { symbols })
                 if self.replace && symbols.iter().all(|name| self.is_unnamed(name)) =>

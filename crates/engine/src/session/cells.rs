@@ -11,7 +11,7 @@
 //! `CompileError`. Frames in older worlds call the old body to their end.
 //!
 //! **Orphans.** Handles to eager functions stay good when the tables have let go of the function, unless a tombstone removed it. So the cell of
-//! an eager function becomes an *orphan* and stays as it is while a [`Handle`] holds it, or while code behind another such orphan calls it.
+//! an eager function becomes an *orphan* and stays unchanged while a [`Handle`] holds it, or while code behind another such orphan calls it.
 //! Functions call each other in cycles, so no count of references can tell: the orphans are traced from those with handles, whenever the
 //! tables let go of code and whenever the last handle to a function goes. Cells that the trace does not reach are removed.
 //!

@@ -32,7 +32,7 @@ use super::lazy::{BODY, Body, elsewhere};
 #[non_exhaustive]
 pub struct Redefined {
     /// Functions of other dylibs that could not be evicted in the same step, because they are being compiled and that waits for the thread that
-    /// redefines. Nobody enters their old code any more; the next call recompiles them.
+    /// redefines. No call enters their old code any more; the next call recompiles them.
     pub later: Vec<Name>,
     /// Functions that keep what they have inlined: the new definitions do not fit, because their types are others; or they could not be
     /// evicted, and were not looked up yet.

@@ -69,7 +69,7 @@ impl WeakDylib {
     /// The dylib.
     ///
     /// # Errors
-    /// Nobody has the session any more: [`linking::Error::SessionEnded`].
+    /// The session is gone: [`linking::Error::SessionEnded`].
     pub fn upgrade(&self) -> Result<Dylib, SessionError> {
         let inner = self.inner.upgrade().ok_or(linking::Error::SessionEnded)?;
         Ok(Dylib { session: Session { inner }, linking: self.linking.upgrade()? })
@@ -297,7 +297,7 @@ impl Dylib {
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
         let held = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
         let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
-        // The versions behind a cell go with it.
+        // The versions behind a cell are freed with it.
         let linking = self.session.linking();
         let here = [self.linking.all()];
         for at in 0..symbols.len() {

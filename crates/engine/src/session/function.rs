@@ -46,7 +46,7 @@ impl Function {
         Function { function: Handle::new(function) }
     }
 
-    /// The hold that a callable of an eager function keeps. A lazy function goes with its definition.
+    /// The hold that a callable of an eager function keeps. A lazy function is freed with its definition.
     fn kept(&self) -> Option<Arc<Handle>> {
         self.function.body.map(|_| Arc::new(self.function.clone()))
     }

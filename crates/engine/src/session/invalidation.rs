@@ -183,7 +183,7 @@ pub(crate) struct Caller {
     pub(crate) func: Func,
     /// Its program, without functions.
     pub(crate) program: Module,
-    /// The declarations of its callees, for a program in a context of its own.
+    /// The declarations of its callees, for a program in its own context.
     pub(crate) declared: Vec<Func>,
     pub(crate) facts: Arc<ProgramFacts>,
     pub(crate) kind: Kind,

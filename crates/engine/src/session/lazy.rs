@@ -19,7 +19,7 @@
 //!
 //! Threads that call first at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition adds
 //! a version to the cell: all calls from the next world on find the new body. It is compiled at the next look-up of an eager function,
-//! or at the first call. When the types change, it is another function with a cell of its own, and code that was linked to the old one keeps it.
+//! or at the first call. When the types change, it is another function with its own cell, and code that was linked to the old one keeps it.
 //! A call of a removed function throws `CompileError`; so does one that cannot be compiled, with the cause.
 //!
 //! The source of a version holds the session weakly: cells belong to it.

@@ -1,4 +1,4 @@
-//! The library of a session: the methods of Base that its programs need and do not have, in a dylib of its own, once for all of them.
+//! The library of a session: the methods of Base that its programs need and do not have, in its own dylib, once for all of them.
 //!
 //! ```text
 //!   program ── what does it use that the prelude has? ──► library: defines what is new, lazily      (crates/engine/src/prelude.rs)

@@ -68,7 +68,7 @@ impl Dylib {
     /// on others first, the last one defined first. Says what they threw.
     ///
     /// # Errors
-    /// The dylib is not open; or the session ends, and runs them by itself.
+    /// The dylib is not open; or the session ends, which runs them.
     pub fn close(&self) -> Result<Vec<SessionError>, SessionError> {
         let mut thrown = Vec::new();
         self.linking.close(|dylib| thrown.extend(self.session.finalize(dylib)))?;

@@ -291,7 +291,7 @@ impl OpenedPackage {
         self.package.unit_count()
     }
 
-    /// Removes its functions, and looks for no code in it any more. Code in use stays as long as it is.
+    /// Removes its functions, and looks for no code in it any more. Code in use stays until it is unused.
     ///
     /// # Errors
     /// The policy refuses; or the functions were removed before. The package stays open then.
@@ -334,7 +334,7 @@ impl Dylib {
         session.packages().add(package.clone());
         if let Err(error) = self.define_stored(&package, &tracker) {
             session.packages().remove(&package);
-            // Nobody has seen them.
+            // They have not been seen.
             let _ = tracker.remove(Dependants::Keep);
             return Err(error);
         }

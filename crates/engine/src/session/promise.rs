@@ -1,7 +1,7 @@
 //! Functions that are promised before they exist: signatures now, a program at the first lookup.
 //!
-//! For embedders with a representation of their own: what is kept until then is a closure, with a syntax tree in it or whatever
-//! it needs. The program that it makes may have functions of its own besides those that were promised; they are linked
+//! For embedders with their own representation: what is kept until then is a closure, with a syntax tree in it or whatever
+//! it needs. The program that it makes may have its own functions besides those that were promised; they are linked
 //! with them, and no other code sees them. One that lacks a promised function, or has it with another result, is refused: callers have been
 //! compiled for the types of the promise.
 

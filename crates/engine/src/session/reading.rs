@@ -41,7 +41,7 @@ impl Dylib {
         bytes: &[u8],
         callees: Callees,
     ) -> Result<Definitions<'static>, SessionError> {
-        // Names that only the program holds go with it.
+        // Names that only the program holds are freed with it.
         let cx = &self.session.context().view();
         let scopes = self.session.scopes(&self.linking.links()?);
         let is_elsewhere = |module: &str, name: &str| {
@@ -85,7 +85,7 @@ impl Dylib {
         Ok(made)
     }
 
-    /// As [`Dylib::build`], of a module of a package: it was verified by itself, and its functions have their prices. Calls of what is not there are decided when they are reached.
+    /// As [`Dylib::build`], of a module of a package: it was verified separately, and its functions have their prices. Calls of what is not there are decided when they are reached.
     pub(super) fn build_stored(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::Late)?;

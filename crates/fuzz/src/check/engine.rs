@@ -2,7 +2,7 @@
 //!
 //! | engine | runs |
 //! |---|---|
-//! | [`HighInterpreter`] | high IR, as it is or after the passes of a level |
+//! | [`HighInterpreter`] | high IR, as read or after the passes of a level |
 //! | [`LowInterpreter`] | low IR, as `lower` makes it or with the passes of a level before and after |
 //! | [`Native`](super::Native) | machine code at a level |
 

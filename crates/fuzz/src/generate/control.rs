@@ -101,7 +101,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A region of its own in a block of its own.
+    /// A region of its own in its own block.
     fn arm(
         &mut self,
         block: Block,

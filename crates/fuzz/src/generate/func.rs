@@ -90,7 +90,7 @@ impl<'a> FuncGen<'a> {
         index: usize,
     ) -> (Func, Option<Known>) {
         let name = cx.names.intern(&function_name(rng, index));
-        // A function that nobody calls may rely on the bits of its floats.
+        // A function without callers may rely on the bits of its floats.
         let is_root = rng.chance(40) || index + 1 == options.functions;
         let recursive = !is_root && options.features.calls && rng.chance(30);
         let mut params: Vec<Type> = (0..rng.between(1, 5)).map(|_| palette.any(rng)).collect();

@@ -17,7 +17,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Const, Op, Type, TypeKind, Value};
 
 impl FuncGen<'_> {
-    /// A region with memory of its own.
+    /// A region with its own memory.
     pub(super) fn memory_region(&mut self, depth: usize) {
         let element = self.palette.concrete(self.rng);
         let is_text = self.palette.texts.contains(&element);

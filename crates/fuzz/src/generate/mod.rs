@@ -144,7 +144,7 @@ struct Known {
     steps: u64,
 }
 
-/// A module with a context of its own.
+/// A module with its own context.
 ///
 /// # Panics
 ///

@@ -57,7 +57,7 @@ fn cut_short(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     vec![without_dead_ends(module, &changed)]
 }
 
-/// Another terminator in the place of one. The end of the region that an `enter` begins goes with it.
+/// Another terminator in the place of one. The end of the region that an `enter` begins is removed with it.
 fn end_with(func: &mut Func, end: Inst, op: Op, args: &[Value], targets: &[Block]) {
     let Some(block) = func.inst_block(end) else { return };
     if let Some(token) = func.result(end) {

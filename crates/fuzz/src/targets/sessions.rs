@@ -90,7 +90,7 @@ impl World {
         const BASE: i64 = 1 << 40;
         match func.call((BASE,)) {
             Ok(value) if (BASE..BASE + NUMBERS + 2 * DEPTH).contains(&value) => {}
-            Ok(value) => self.fail(format!("a call gave {value}, which nobody has written")),
+            Ok(value) => self.fail(format!("a call gave {value}, which was never written")),
             // A callee may be gone, or be another function with other types.
             Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => {
                 self.text(&thrown.message);
@@ -175,7 +175,7 @@ impl World {
 /// Runs the steps that bytes say, on a session whose tasks a seed orders.
 ///
 /// # Errors
-/// A value that nobody has written, an error without words or of a panic, tables that contradict each other.
+/// A value that was never written, an error without a message or of a panic, tables that contradict each other.
 pub fn sessions(bytes: &[u8]) -> Result<(), Fault> {
     let failed = |error: &dyn std::error::Error| Fault(error.to_string());
     let (first, rest) = bytes.split_first().map_or((0, bytes), |(first, rest)| (*first, rest));
@@ -202,7 +202,7 @@ pub fn sessions(bytes: &[u8]) -> Result<(), Fault> {
                         if std::panic::catch_unwind(run).is_err() {
                             world.fail(format!("{step:?} panicked"));
                         }
-                        // Nobody listens to steps that are not waited for.
+                        // Steps that are not waited for have no receiver.
                         let _ = done.send(());
                     }
                 });

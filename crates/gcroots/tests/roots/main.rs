@@ -63,7 +63,7 @@ const SHAPES: [Shape; 4] = [
 ];
 
 #[test]
-fn what_is_used_after_a_safepoint_is_rooted() {
+fn values_used_after_a_safepoint_are_rooted() {
     for seed in 1..1500 {
         let shape = SHAPES[seed % SHAPES.len()];
         let mut random = Random::new(seed as u64);
@@ -203,7 +203,7 @@ fn roots_in_random_functions_are_missed() {
             for (removed, watched) in unnoticed {
                 let (Removed::Store(at) | Removed::Entry(at, _)) = removed;
                 if watched.met == 0 || watched.lost > 0 {
-                    let wrong = Wrong { what: format!("nobody misses {removed:?}: {watched:?}"), at };
+                    let wrong = Wrong { what: format!("{removed:?} is not missed: {watched:?}"), at };
                     complain(&cx, &func, &placed, &wrong, &format!("seed {seed}"));
                 }
                 two_names += 1;
@@ -214,7 +214,7 @@ fn roots_in_random_functions_are_missed() {
 }
 
 #[test]
-fn what_placement_is_not_for_is_refused() {
+fn placement_refuses_functions_that_are_not_low() {
     let (cx, mut func) = function(&mut Random::new(1), SHAPES[0]);
     let before = show_func(&cx, &func).to_string();
     func.level = Level::High;
@@ -245,7 +245,7 @@ fn on_a_moving_heap(cx: &Context, func: &Func, random: &mut Random, what: &str) 
 }
 
 #[test]
-fn what_has_moved_is_loaded_again() {
+fn moved_objects_are_loaded_again() {
     let (mut taken, mut refused) = (0, 0);
     for seed in 1..1000 {
         let mut random = Random::new(seed as u64);

@@ -143,9 +143,9 @@ pub(crate) struct Watched {
     pub(crate) lost: usize,
 }
 
-/// Runs a function from which something was removed, until somebody misses it. The paths are those on which that happens if
+/// Runs a function from which something was removed, until it is missed. The paths are those on which that happens if
 /// there are any: no exception ends them early, and of two ways the one is taken, mostly, that was taken less often. `Ok`:
-/// nobody does.
+/// it is never missed.
 pub(crate) fn search(
     original: &Func,
     placed: &Func,
@@ -381,7 +381,7 @@ impl Oracle<'_> {
             Op::PointerFromObjref => self.define(inst, Val::Other),
             Op::ThreadAddr => self.define(inst, Val::Thread),
             Op::SlotAddr(slot) => self.define(inst, Val::Stack(slot, 0)),
-            // Nobody reads or writes through null, or where a φ left it open: a path on which that happens is not taken.
+            // No program accesses memory through null, or where a φ left it open: a path on which that happens is not taken.
             Op::Load(_) | Op::Store(_) if matches!(args[0], Val::Null | Val::Undefined) => {
                 return Ok(Next::End);
             }
@@ -546,7 +546,7 @@ impl Oracle<'_> {
         Ok(())
     }
 
-    /// Something that nobody here knows.
+    /// Something that the oracle does not know.
     fn loaded(&mut self, inst: Inst, tracked: bool) -> Run<()> {
         let val = if tracked { self.new_object() } else { Val::Other };
         self.define(inst, val);

@@ -239,7 +239,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A tracked value that is not surely null: through null nobody reads.
+    /// A tracked value that is not surely null: null is not read through.
     fn object(&mut self, there: &There) -> Value {
         loop {
             let value = self.tracked(there);
@@ -410,7 +410,7 @@ impl Generator<'_> {
 
         let mut inner = there.clone();
         if self.shape.plain {
-            // Something to find in the handler, and something that throws: else nobody misses what only the handler uses.
+            // Something to find in the handler, and something that throws: else what only the handler uses is not missed.
             let value = self.tracked(&inner);
             let mut at = Cursor::new(&mut self.func);
             let word = at.before(enter).ins_value(address, &[], Type::PTR);

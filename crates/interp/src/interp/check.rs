@@ -39,7 +39,7 @@ impl Interp<'_> {
         self.call_value(callee, &args)
     }
 
-    /// Runs a check. Globals are as earlier calls left them, so every check wants an interpreter of its own.
+    /// Runs a check. Globals are as earlier calls left them, so every check wants its own interpreter.
     pub fn run_check(&mut self, check: &Check) -> Verdict {
         let result = self.run_call(&check.call);
         let passed = match (&check.outcome, &result) {

@@ -13,7 +13,7 @@ use std::fmt;
 /// Why a call did not return.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// An exception that nobody caught.
+    /// An uncaught exception.
     Thrown(Val),
     /// The program could not continue.
     Error(Box<InterpError>),

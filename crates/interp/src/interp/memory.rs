@@ -7,7 +7,7 @@
 //! 0x1_0000   allocation   gap   allocation   gap   …        addresses only grow and are never used twice
 //! ```
 //!
-//! Every access must lie inside one live allocation. Between two allocations there is a gap that belongs to nobody, so that
+//! Every access must lie inside one live allocation. Between two allocations there is a gap that belongs to neither, so that
 //! running over an end is noticed, and what was freed stays known as freed. Fresh memory holds zeros, in order that runs
 //! are repeatable; a program must not rely on it.
 //!
@@ -19,7 +19,7 @@ use std::fmt;
 
 /// Memory by addresses, and the C functions that work on it.
 pub trait RawMemory {
-    /// Fresh memory. A size of 0 gives an address of its own, too.
+    /// Fresh memory. A size of 0 gives a distinct address, too.
     fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError>;
 
     /// Gives back memory that `allocate` gave.

@@ -87,7 +87,7 @@ pub struct Options {
     pub max_depth: usize,
     /// How many bytes the values of active calls may take before `StackOverflowError`.
     pub max_stack_bytes: u64,
-    /// How many bytes objects may take before `OutOfMemoryError`; raw memory has limits of its own.
+    /// How many bytes objects may take before `OutOfMemoryError`; raw memory has its own limits.
     pub max_heap_bytes: u64,
     /// How many units of fuel the functions that have a price ([`brolga_ir::fuel`]) may take before [`Outcome::OutOfFuel`].
     pub max_fuel: u64,
@@ -363,7 +363,7 @@ impl<'m> Interp<'m> {
         self.exception("OutOfMemoryError", Vec::new())
     }
 
-    /// A builtin exception without an identity of its own, ready to be thrown.
+    /// A builtin exception without its own identity, ready to be thrown.
     fn exception(&self, name: &str, fields: Vec<Val>) -> Stop {
         match self.find_type(name) {
             Some(ty) => Stop::Throw(Val::aggregate(ty, fields.into_iter().map(Some).collect())),

@@ -13,7 +13,7 @@ impl<'m> Interp<'m> {
         show(&mut Values(self), val).map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// The text of an exception that nobody caught, as Julia's `showerror` writes it.
+    /// The text of an uncaught exception, as Julia's `showerror` writes it.
     pub fn show_error(&mut self, val: &Val) -> Result<String, Outcome> {
         show_error(&mut Values(self), val).map_err(|stop| self.outcome_without_place(stop))
     }

@@ -21,7 +21,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// The uses in `func` as it is now.
+    /// The present uses in `func`.
     pub fn compute(func: &Func) -> Uses {
         // Most instructions have one operand or two.
         let mut pairs = Vec::with_capacity(2 * func.inst_count());

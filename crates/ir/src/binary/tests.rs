@@ -130,7 +130,7 @@ fn low(cx: &Arc<Context>) -> crate::Func {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn a_written_module_is_read_back_unchanged() {
     let cx = Context::new();
     let module = sample(&cx);
     let bytes = write(&module);
@@ -248,7 +248,7 @@ fn damage_is_refused() {
 }
 
 #[test]
-fn what_text_cannot_say_is_refused() {
+fn modules_that_text_cannot_express_are_refused() {
     let again = |change: &dyn Fn(&mut Module)| {
         let cx = Context::new();
         let mut module = Module::new(cx);

@@ -113,7 +113,7 @@ fn wrong_use_is_refused_at_once() {
 }
 
 #[test]
-fn what_only_the_whole_shows_is_said_at_the_end() {
+fn errors_of_the_whole_function_are_reported_at_the_end() {
     let cx = cx();
     let mut b = Builder::high(&cx, "f", &[("c", Type::BOOL)], Type::INT64);
     let c = b.param(0).unwrap();

@@ -20,7 +20,7 @@
 //!          └► handler         x = 2: ϒ 2 ─────┘  added at each assignment between enter and leave, for each handler in force
 //! ```
 //!
-//! Which handlers are in force is known where a block begins, from the block that jumps there. ϒ that nobody reads go at the end, and so does a φᶜ of
+//! Which handlers are in force is known where a block begins, from the block that jumps there. Unread ϒ are removed at the end, and so does a φᶜ of
 //! a variable that never changes under its handler.
 //!
 //! A path without assignment gives a φ no edge, and a φᶜ a ϒ that stores nothing. φ that turn out to be one value are replaced at the end, all in one sweep:

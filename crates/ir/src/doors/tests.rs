@@ -37,7 +37,7 @@ fn every_intrinsic_is_safe_or_on_the_list() {
             Standing::Door(door) => {
                 assert!(door == Door::Pointer && touches, "{intrinsic}");
             }
-            Standing::Asks(_) => panic!("{intrinsic}: nobody looks at its operands"),
+            Standing::Asks(_) => panic!("{intrinsic}: its operands are not examined"),
         }
     }
 }

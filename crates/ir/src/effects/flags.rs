@@ -62,7 +62,7 @@ impl BitOr for Regions {
 pub struct Effects {
     /// Equal operands give equal results.
     pub consistent: bool,
-    /// Nobody can tell afterwards that it ran.
+    /// It has no observable effect afterwards.
     pub effect_free: bool,
     /// It never ends in an exception.
     pub nothrow: bool,

@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_was_stored_before() {
+    fn printing_interferes_with_stores() {
         use crate::runtime_fn::RuntimeFn;
         let mut b = Bench::new(&[]);
         let object = b.func.constant(Const::Undef(Type::TRACKED));

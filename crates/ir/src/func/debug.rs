@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A value may be several variables, and a variable several values, one after the other. Names follow a value that takes the place of another one
-//! ([`Func::replace_values`]) and go with it: optimised code knows fewer of them. They are neither printed nor stored in the binary form, and change nothing
+//! ([`Func::replace_values`]) and are dropped with it: optimised code knows fewer of them. They are neither printed nor stored in the binary form, and change nothing
 //! that is computed.
 
 use super::Func;

@@ -1,4 +1,4 @@
-//! Characters, strings and symbols: what is printed as it is, and how the rest is escaped.
+//! Characters, strings and symbols: which are printed unchanged, and how the rest is escaped.
 //!
 //! A Julia `Char` is 32 bits that hold the bytes of its UTF-8 form from the left, so that it can also hold
 //! what is no character:

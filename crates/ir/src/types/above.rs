@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_defined_has_no_place_yet() {
+    fn an_undefined_declaration_has_no_place_yet() {
         let (cx, decls) = tree(&[None, Some(0)]);
         let open = cx.types.declare(cx.names.intern("Open"), &[]).unwrap();
         assert_eq!(cx.types.is_declared_below(open, decls[0]), None);

@@ -51,7 +51,7 @@ pub(super) enum Body {
     Primitive(u16, PrimitiveRepr),
     Immutable(&'static [(&'static str, &'static str)]),
     Mutable(&'static [(&'static str, &'static str)]),
-    /// Known to the run time; its fields are reached by operations of their own.
+    /// Known to the run time; its fields are reached by their own operations.
     Opaque,
 }
 

@@ -73,7 +73,7 @@ pub enum TypeKind {
         /// The type of each element.
         elem: Type,
     },
-    /// A type with variables of its own, the union of all types that they give: `Vector{<:Real}`, `Tuple{T, Vector{T}} where T`. In the body and
+    /// A type with its own variables, the union of all types that they give: `Vector{<:Real}`, `Tuple{T, Vector{T}} where T`. In the body and
     /// in the bounds behind its own, variable *n* is a [`TypeKind::Param`]`(n)`; no other parameter occurs in them. Tests have such types; values
     /// have a supertype instead.
     UnionAll {

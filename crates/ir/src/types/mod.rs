@@ -28,7 +28,7 @@
 //! | `layout` | sizes, alignments, field offsets, pointer maps |
 //! | `above` | whether a declaration is below another one |
 //! | `statics` | the variables of a method's `where` |
-//! | `union_all` | types with variables of their own |
+//! | `union_all` | types with their own variables |
 //! | `subtype` | `<:`, intersection tests, union normal form |
 //! | `print` | the text of a type |
 //! | `reflect` | what the fields of a `DataType` say |

@@ -106,7 +106,7 @@ impl TypeDisplay<'_> {
         }
     }
 
-    /// A type with variables of its own: `Vector{<:Real}` where each stands once and as a parameter, or else `Pair{T1, T1} where {T1 <: Real}`.
+    /// A type with its own variables: `Vector{<:Real}` where each stands once and as a parameter, or else `Pair{T1, T1} where {T1 <: Real}`.
     fn union_all(self, f: &mut Formatter<'_>, bounds: &[(Type, Type)], body: Type) -> fmt::Result {
         let types = self.types;
         let free = (Type::BOTTOM, Type::ANY);

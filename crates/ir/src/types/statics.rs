@@ -196,7 +196,7 @@ impl Types {
         }
     }
 
-    /// Whether something holds for one of the types that a type is made of. One with variables of its own is taken as a whole.
+    /// Whether something holds for one of the types that a type is made of. One with its own variables is taken as a whole.
     pub(super) fn any_part(&self, ty: Type, holds: &dyn Fn(Type) -> bool) -> bool {
         let any = |list: &[Type]| list.iter().any(|&part| holds(part));
         match self.kind(ty) {

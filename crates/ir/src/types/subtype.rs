@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_as_a_graph_and_endless_as_a_text_is_refused() {
+    fn a_type_small_as_a_graph_and_huge_as_text_is_refused() {
         let cx = Context::new();
         let mut ty = Type::INT64;
         let error = loop {

@@ -175,7 +175,7 @@ impl Types {
         let entries: Vec<Arc<Entry>> = (0..).map_while(|at| entries.hold(at).cloned()).collect();
         let types = entries.iter().zip(0..).map(|(entry, at)| (entry.kind.clone(), Type(at))).collect();
         let facts = (0..entries.len() as u32).map(|at| facts.get(at).cloned().unwrap_or_default()).collect();
-        // Nobody has another view of them.
+        // They have no other view.
         let Declared { decls, index } = Arc::into_inner(declared).unwrap_or_default();
         let index = Index { types, decls: index.into_inner().unwrap_or_else(PoisonError::into_inner) };
         FixedTypes { entries, facts, decls: decls.into_values().collect(), index }

@@ -1,4 +1,4 @@
-//! Types with variables of their own, for tests: `Vector{<:Real}`, `Vector`, `Type{<:Integer}`, `Tuple{T, Vector{T}} where T`.
+//! Types with their own variables, for tests: `Vector{<:Real}`, `Vector`, `Type{<:Integer}`, `Tuple{T, Vector{T}} where T`.
 //!
 //! ```text
 //! Array{T, 1} where T <: Real           bounds  (Union{}, Real)        body  Array{<0>, 1}
@@ -110,7 +110,7 @@ impl Types {
         }
     }
 
-    /// `a <: b` where one of them has variables of its own.
+    /// `a <: b` where one of them has its own variables.
     pub(super) fn union_all_subtype(&self, a: Type, b: Type) -> bool {
         let to = self.as_pattern(b);
         let to = Pattern { statics: &to, vararg: false };

@@ -15,9 +15,9 @@
 //! | `low` | operand and result types of low IR, memory accesses, pointer classes | `low-…` |
 //! | `exceptions` | handlers nest and are left in order | `exception-…` |
 //! | `calls` | callees fit; refused operations | `call-…` |
-//! | `complete` | callees exist: asked for by itself, no rule | `call-unknown`, `call-foreign` |
+//! | `complete` | callees exist: run separately, no rule | `call-unknown`, `call-foreign` |
 //! | `module` | first values of globals | `module-global` |
-//! | `doors` of the crate | ways out of what is checked: asked for by itself | `door-…` |
+//! | `doors` of the crate | ways out of what is checked: run separately | `door-…` |
 //! | `explain`, `codes` | violations as diagnostics | |
 //!
 //! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.

@@ -11,7 +11,7 @@
 //! | `(A, B, …)` up to 12        | `Tuple{A, B, …}`                         | the sum |
 //! | a [`Struct`], derived       | the struct of its name                   | the sum |
 //!
-//! The words of a value have a type of their own (`Value::Words`), made of `u64` arrays and pairs in C layout, so a call
+//! The words of a value have their own type (`Value::Words`), made of `u64` arrays and pairs in C layout, so a call
 //! passes them on the stack without knowing their number at run time.
 
 use brolga_codegen::sig::{FieldType, ValueType};

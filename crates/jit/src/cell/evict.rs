@@ -11,7 +11,7 @@
 //! once, which notes the time. Code that still rests when memory is short has not been called since.
 //!
 //! A function in two tiers starts again in the first, with all its calls to be counted again. Loops' entries belong to the code of the
-//! loop, and go with it. Code that was put behind a cell by [`CellOwner::set`] cannot be made again, and stays; so does code made before the
+//! loop, and are evicted with it. Code that was put behind a cell by [`CellOwner::set`] cannot be made again, and stays; so does code made before the
 //! engine had an evictor, since its source was dropped; and so does a function of which threads in older worlds see another version.
 //!
 //! Cost: of a call of what rests, about as much as of a first call beside compiling.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Groups lie in the reservation of code, so that code names a word by its distance. Words are adjacent, because
-//! calls read them; only first calls read the data of a stub. World selectors lie in groups of their own (`select.rs`).
+//! calls read them; only first calls read the data of a stub. World selectors lie in their own groups (`select.rs`).
 //!
 //! **Orderings.** A word is written by one thread at a time (its record's lock) and read by compiled code at any time.
 //!

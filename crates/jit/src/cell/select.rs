@@ -123,7 +123,7 @@ fn selector_aarch64(distance: usize) -> Vec<u8> {
         0x5800_0000 | (((distance + offset - at) as u32 >> 2) & 0x7_ffff) << 5 | register
     };
     let words: [u32; 8] = [
-        // ldr x16, [x21, world]: x16 and x17 carry no argument and belong to nobody.
+        // ldr x16, [x21, world]: x16 and x17 carry no argument and are scratch registers.
         0xf940_02b0 | (ThreadLayout::WORLD as u32 / 8) << 10,
         load(17, DATA_SINCE, 4),
         // cmp x16, x17

@@ -273,7 +273,7 @@ pub trait CodeListener: Send + Sync {
     /// A unit was loaded. Its code is in place, and no thread can call it yet.
     fn loaded(&self, unit: &Arc<CodeUnit>);
 
-    /// A unit is about to be freed. Nobody can call it any more.
+    /// A unit is about to be freed. It can no longer be called.
     fn freed(&self, unit: &Arc<CodeUnit>);
 }
 

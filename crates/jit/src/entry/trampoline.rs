@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_of_trampolines_that_go_may_ask_for_others() {
+    fn a_listener_to_freed_trampolines_may_request_others() {
         let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
         let asks = Arc::new(Asks { jit: Mutex::new(Some(jit.clone())), given: OnceLock::new() });
         jit.listen(asks.clone());

@@ -97,7 +97,7 @@ impl Layout {
                 true => (Part::Writable, &mut sizes.writable, &mut aligns.writable),
                 false => (Part::ReadOnly, &mut sizes.read_only, &mut aligns.read_only),
             };
-            // An object without bytes has an address of its own, too.
+            // An object without bytes has its own address, too.
             let at = put(size, most, bytes.len().max(1), *align);
             data.push((part, at.ok_or_else(|| too_large(*size))?));
         }

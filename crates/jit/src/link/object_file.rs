@@ -194,7 +194,7 @@ impl ObjectFile {
         for function in &mut self.unit.functions {
             for reloc in &mut function.relocs {
                 let RelocTarget::Symbol(index) = reloc.target else { continue };
-                // Each relocation has a symbol of its own.
+                // Each relocation has its own symbol.
                 let Some(symbol) = function.symbols.get_mut(index as usize) else { continue };
                 if let Some(found) = found(symbol) {
                     reloc.addend = reloc.addend.wrapping_add(found.offset as i64);

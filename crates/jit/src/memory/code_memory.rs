@@ -20,7 +20,7 @@
 //!   systems where dual mapping is refused.
 //!
 //! ```text
-//!   run               code             read-only    writable      each on pages of its own
+//!   run               code             read-only    writable      each on its own pages
 //!   while linking     read+write       read+write   read+write
 //!   sealed            read+execute     read         read+write
 //! ```
@@ -60,7 +60,7 @@ pub enum Mapping {
     /// Through a second mapping, where the system has such a thing; otherwise as `Private`.
     #[default]
     Dual,
-    /// Before its pages become executable. Each unit has pages of its own.
+    /// Before its pages become executable. Each unit has its own pages.
     Private,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// Computes what a function gives, without its code.
 pub trait Interpret: Send + Sync {
     /// Replaces the arguments in the words by the results, each in the lowest bits of a word, whose other bits mean nothing, and says how many
-    /// statements that took. `None` leaves the call to code. Nobody must be able to see that it ran.
+    /// statements that took. `None` leaves the call to code. That it ran must not be observable.
     fn interpret(&self, words: &mut [u128]) -> Option<u64>;
 }
 

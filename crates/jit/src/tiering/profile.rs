@@ -11,8 +11,8 @@
 //! A call that is made with more than `KINDS` different tuples has the first of them in its lines, and a sum of their counts that is
 //! less than the number of calls: that is how one sees that there are others.
 //!
-//! **Orderings.** All accesses are relaxed; those of code are plain moves. A cell is one word, so what is read was written, but by
-//! whom and when nobody knows: counts may be lost, and the tags of a line may be those of two threads' calls. The user of a profile
+//! **Orderings.** All accesses are relaxed; those of code are plain moves. A cell is one word, so a value that is read was written,
+//! by an unknown thread at an unknown time: counts may be lost, and the tags of a line may be those of two threads' calls. The user of a profile
 //! must be right for any content of it. That all sites of code lie in the cells is checked when it is linked.
 //!
 //! | row | operation | order | pairs with | without it |

@@ -103,7 +103,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> OnExecutor<F> {
     }
 
     /// The executor has no more threads than these. When all of them wait in the middle of tasks, the last one runs
-    /// whatever there is, though nobody knows of it that it helps. Without this such a wait may last for ever; that takes a responsibility
+    /// any queued task, though it is unknown whether that helps. Without this such a wait may last for ever; that takes a responsibility
     /// which is not fulfilled by the task that it was given to.
     #[must_use]
     pub fn with_threads(self, threads: NonZeroUsize) -> Self {
@@ -156,7 +156,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));
         while !latch.is_done() {
             let task = if on_top {
-                // The session knows which tasks are needed, under a lock of its own.
+                // The session knows which tasks are needed, under its own lock.
                 let needed = latch.needed();
                 let task = lock(&self.shared.backlog).pop_for(&needed);
                 task.or_else(|| all_wait().then(|| self.shared.pop()).flatten())

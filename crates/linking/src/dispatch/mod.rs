@@ -9,14 +9,14 @@
 //!
 //! Running tasks on top of a waiting *task* may bury what the upper task waits for below it; that is why the pool does not.
 //! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
-//! it but in a cycle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
+//! it but in a cycle; then those of which it is unknown whom they are for; and whatever there is when all threads wait so.
 //!
 //! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many wait to be run, the same part of several is done
 //! together, which finds the processor's caches with what that part needs (`rest.rs`).
 //!
 //! The session knows the work of each thread: tasks say for whom they are done ([`Doing`] hands that on to
 //! other threads), so a thread that would wait for itself gets an error.
-//! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves nobody waiting.
+//! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves no thread waiting.
 
 mod executor;
 mod parked;
@@ -55,7 +55,7 @@ pub struct Task {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionDoer {
     pub(crate) session: usize,
-    /// None if nobody is known to wait for it.
+    /// None if no waiter is known.
     pub(crate) doer: Option<Doer>,
 }
 

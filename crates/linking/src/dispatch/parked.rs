@@ -7,7 +7,7 @@
 //!     roused: take the mark back, look again
 //! ```
 //!
-//! A task that nobody needed may come to be needed without anything being queued: so whoever parks hears of changes of waits, too.
+//! An unneeded task may come to be needed without anything being queued: so parked threads are told of changes of waits, too.
 //!
 //! Liveness: a change before a waiter is counted in is seen when it looks; a later one sets its mark, with which it does not sleep.
 //! Marks and list have a lock each; no other is taken under them.

@@ -33,7 +33,7 @@ pub trait Tokens: Send + Sync {
 /// A wrapper around the wait of a thread that drops a pool for the pool's threads, which may need something that it holds: a heap to
 /// enter, for one.
 pub trait Leave: Send + Sync {
-    /// Calls `wait`, once; or does not, and nobody waits: the threads end when they are done with what they are at.
+    /// Calls `wait`, once; or does not, and no thread waits: the threads end when they have finished their present task.
     fn leave(&self, wait: &mut dyn FnMut());
 }
 
@@ -50,7 +50,7 @@ pub struct PoolOptions {
     /// Tasks above which a thread that makes more, and is not in the middle of one, has to run some itself before it continues.
     /// No bound if there is none.
     pub limit: Option<usize>,
-    /// Whom to ask before more than one thread works. Nobody if there is none.
+    /// The tokens to acquire before more than one thread works. None: no tokens are needed.
     pub tokens: Option<Arc<dyn Tokens>>,
     /// The wrapper around the wait of a thread that drops the pool, if any.
     pub leave: Option<Arc<dyn Leave>>,
@@ -102,7 +102,7 @@ struct Threads {
     started: usize,
     /// Threads that exist and are not parked in a wait. Less than none while threads that share one task begin to wait.
     running: isize,
-    /// Whether nobody has the permit that needs no token.
+    /// Whether the permit that needs no token is free.
     own_permit: bool,
     handles: Vec<JoinHandle<()>>,
 }
@@ -272,7 +272,7 @@ impl Shared {
     fn work(self: &Arc<Self>, number: usize) {
         doing(|doing| doing.worker = Some(Worker { of: self.address(), number }));
         while self.run_or_sleep(number) {
-            // Of a queue that is closed nobody else may look for the rest: they leave when it is empty for a moment.
+            // No other thread may take the rest of a closed queue: threads leave when it is empty for a moment.
             let is_wanted = self.queue.is_closed() && !self.queue.is_empty();
             let mut threads = lock(&self.threads);
             if threads.running > self.size.cast_signed() && !is_wanted {

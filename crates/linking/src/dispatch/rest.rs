@@ -47,7 +47,7 @@ struct Batch {
     tasks: VecDeque<Task>,
 }
 
-/// The next step of a worker with rests of its own.
+/// The next step of a worker with its own rests.
 pub(crate) enum Next {
     /// It begins another task, if there is one.
     Begin(Priority),

@@ -109,7 +109,8 @@ impl<P: Parts> Machine<P> {
             }
         }
         for ((generator, symbol), request) in &self.asking {
-            let request = self.requests.get(*request).ok_or(format!("{symbol:?} is asked for by nobody"))?;
+            let request =
+                self.requests.get(*request).ok_or(format!("{symbol:?} is asked for by no request"))?;
             if request.generator != *generator || !request.symbols.contains(symbol) {
                 return Err(format!("{symbol:?} is asked for by another question"));
             }

@@ -10,8 +10,8 @@
 //! of them would ever be answered. One is answered with [`Error::Cycle`] then: that of a thread that waits, if there is one. Units whose symbols have addresses
 //! before they look anything up, as stubs have, are in no cycle.
 //!
-//! Aliases have lookups of their own, which hold up only those that wait for the alias: they are links of cycles, and are told only
-//! if nobody else can be.
+//! Aliases have their own lookups, which hold up only those that wait for the alias: they are links of cycles, and are told only
+//! if no other link can be.
 //!
 //! Cost: a lookup with an owner with awaited symbols is followed once, when it comes to wait: along the lookups and units that wait
 //! below it, until its owner is found or nothing is left.

@@ -176,7 +176,7 @@ impl<P: Parts> Event<P> for Claim<P> {
     }
 }
 
-/// Splits symbols that have no address yet off into a unit of their own, with the same tracker.
+/// Splits symbols that have no address yet off into their own unit, with the same tracker.
 pub struct Delegate<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,
@@ -223,7 +223,7 @@ impl<P: Parts> Event<P> for HandBack<P> {
     }
 }
 
-/// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that nobody waits
+/// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that no lookup waits
 /// for any more is made at the next lookup.
 pub struct Begin<P: Parts> {
     /// The unit.

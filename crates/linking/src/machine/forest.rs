@@ -3,7 +3,7 @@
 //! Every tree is cut into vertical paths, each kept in a splay tree by depth (`left` is nearer to the root); `up` is the
 //! parent in the splay tree, or, at its top, the tree-parent of the path's first node. `access` makes the path from a
 //! node to its root one splay tree. After D. Sleator and R. Tarjan, "Self-adjusting binary search trees" (1985), without
-//! re-rooting, which nobody needs here.
+//! re-rooting, which is not needed here.
 //!
 //! Nodes are small numbers; a fresh or cut-off node is its own root. Cost: amortised logarithmic for every operation.
 

@@ -256,7 +256,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Asks `generator` for those of `symbols` that nobody is asking it for, and waits for all of them.
+    /// Asks `generator` for those of `symbols` that it has not been asked for, and waits for all of them.
     fn ask(&mut self, id: QueryId<P>, generator: GeneratorId, dylib: DylibId, symbols: Vec<Symbol>) {
         let Some(query) = self.queries.get_mut(id) else { return };
         let (kind, priority) = (query.kind, query.priority);

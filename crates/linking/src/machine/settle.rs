@@ -197,7 +197,7 @@ impl<P: Parts> Machine<P> {
             let mut names = self.names_of_versions(&entries);
             names.sort();
             names.dedup();
-            // A unit that fails with a part of itself is no link of its own in the chain.
+            // A unit that fails with a part of itself is no separate link in the chain.
             let failure = match cause {
                 Cause::Needs(part) if part.symbols() == names => part,
                 cause => Failure::new(names, cause, passes),

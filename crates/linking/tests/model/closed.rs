@@ -50,7 +50,7 @@ impl Generator<Words> for Silent {
 }
 
 #[test]
-fn who_waits_for_a_generator_of_what_is_closed_goes_on_without_it() {
+fn a_lookup_continues_without_the_generator_of_a_closed_dylib() {
     let (session, main) = in_place();
     let gone = session.create_dylib("gone").expect("a dylib");
     let silent = Silent::default();
@@ -85,7 +85,7 @@ fn of_what_is_closed_nothing_is_exported_again() {
     let [f, own, none] = ["f", "_own", "none"].map(|name| session.intern(name));
     source.define(made(&[(f, E, 1)])).expect("defined");
     behind.define(made(&[(f, E, 2), (own, E, 3)])).expect("defined");
-    session.close_dylibs(&[&source], Dependants::Deny).expect("nobody uses it");
+    session.close_dylibs(&[&source], Dependants::Deny).expect("it has no users");
 
     let found = main.lookup([f, own]).wait().expect("found");
     assert_eq!(found.iter().map(|found| found.address).collect::<Vec<_>>(), [Some(2), Some(3)]);
@@ -96,7 +96,7 @@ fn of_what_is_closed_nothing_is_exported_again() {
 }
 
 #[test]
-fn what_was_exported_again_is_a_user_of_what_is_closed() {
+fn a_reexport_is_a_user_of_the_closed_dylib() {
     let found = |main: &Dylib<Words>| main.address("f").map_err(|error| error.to_string());
     for dependants in [Dependants::Cascade, Dependants::Keep, Dependants::Tombstone] {
         let (session, main, source) = exporting();
@@ -111,12 +111,12 @@ fn what_was_exported_again_is_a_user_of_what_is_closed() {
         assert_eq!(found(&main), left, "{dependants:?}");
         session.check().expect("invariants");
     }
-    // It was found there, and nobody has looked it up since.
+    // It was found there, and has not been looked up since.
     let (session, main, source) = exporting();
     let f = session.intern("f");
     source.define(made(&[(f, E, 1)])).expect("defined");
     session.lookup(vec![main.all()], required([f]), Until::Known).wait().expect("known");
-    session.close_dylibs(&[&source], Dependants::Deny).expect("nobody uses it");
+    session.close_dylibs(&[&source], Dependants::Deny).expect("it has no users");
     let told = failure(main.lookup([f]).wait());
     assert!(matches!(told.root(), Cause::Refused(error) if matches!(**error, Error::DylibClosed { .. })));
     main.remove([f]).expect("it has failed");

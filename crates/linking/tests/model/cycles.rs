@@ -57,7 +57,7 @@ fn symbols<const N: usize>(session: &Session<Words>, names: [&str; N]) -> [Symbo
 }
 
 #[test]
-fn who_waits_for_himself_is_told_and_everything_else_goes_on() {
+fn a_wait_for_oneself_is_reported_and_everything_else_continues() {
     for (name, dispatcher) in dispatchers() {
         let (session, main) = with(dispatcher);
         let [own, a, b, c] = symbols(&session, ["own", "a", "b", "c"]);
@@ -190,7 +190,7 @@ fn a_generator_that_waits_for_what_it_is_asked_for_is_told() {
 }
 
 #[test]
-fn what_a_task_does_on_another_thread_is_a_part_of_it() {
+fn work_of_a_task_on_another_thread_is_a_part_of_it() {
     for (name, dispatcher) in dispatchers() {
         let (session, main) = with(dispatcher);
         let own = session.intern("own");
@@ -259,7 +259,7 @@ impl std::task::Wake for LooksUp {
 }
 
 #[test]
-fn who_is_woken_may_wait_for_what_the_same_step_has_begun() {
+fn a_waker_may_wait_for_a_unit_that_the_same_step_has_begun() {
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Waker};

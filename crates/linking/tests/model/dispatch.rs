@@ -467,7 +467,7 @@ fn a_task_that_waits_leaves_its_permit_to_others() {
 }
 
 #[test]
-fn what_is_queued_for_nobody_is_not_begun_and_can_be_had_later() {
+fn a_queued_unit_that_no_lookup_needs_is_not_begun_and_stays_available() {
     let (session, main) = with(Arc::new(Seeded::new(7)));
     let [foo, bar, user] = ["foo", "bar", "user"].map(|name| session.intern(name));
     let begun = Arc::new(AtomicUsize::new(0));

@@ -54,7 +54,7 @@ fn is_ready(duty: Responsibility<Words>) {
     duty.resolve([]).expect("resolved").emit([]).expect("emitted");
 }
 
-/// A session whose `main` has an initialiser, and `late`, which nobody has looked up.
+/// A session whose `main` has an initialiser, and `late`, which has not been looked up.
 fn with_initialiser() -> (Session<Words>, Dylib<Words>, Symbol) {
     let (session, main) = in_place();
     let [init, late] = ["init", "late"].map(|name| session.intern(name));
@@ -123,7 +123,7 @@ fn a_closing_under_way_is_finished_before_the_session_ends() {
 }
 
 #[test]
-fn whoever_ends_the_session_waits_for_nobody_who_waits_for_him() {
+fn the_end_does_not_wait_for_openings_that_wait_for_it() {
     let (session, main, _) = with_initialiser();
     let (ending, dylib) = (session.clone(), main.clone());
     // It is in the middle of an opening itself.
@@ -175,7 +175,7 @@ fn whoever_ends_the_session_waits_for_nobody_who_waits_for_him() {
 }
 
 #[test]
-fn what_a_lookup_goes_on_with_belongs_to_it() {
+fn the_continuation_of_a_lookup_belongs_to_it() {
     let (session, main, late) = with_initialiser();
     let f = session.intern("f");
     let kept = Kept::default();
@@ -215,7 +215,7 @@ impl Generator<Words> for Keeps {
 }
 
 #[test]
-fn what_a_generator_does_elsewhere_belongs_to_who_asks() {
+fn work_of_a_generator_on_another_thread_belongs_to_the_lookup() {
     let (session, main, late) = with_initialiser();
     let asked = Arc::default();
     let source = session.create_dylib("source").expect("a dylib");
@@ -345,7 +345,7 @@ fn a_session_that_is_dropped_without_an_end_gives_everything_back() {
     }))
     .expect("defined");
     main.lookup([f]).wait().expect("ready");
-    main.open(|_| Ok(()), |_| panic!("nobody ends it")).expect("opened");
+    main.open(|_| Ok(()), |_| panic!("it is not ended")).expect("opened");
     let gone = session.downgrade();
     drop((session, main));
     assert!(gone.upgrade().is_none());
@@ -357,9 +357,9 @@ fn a_session_that_is_dropped_without_an_end_gives_everything_back() {
     assert_eq!(retired.lock().expect("retired").len(), 1);
 }
 
-/// Tasks in flight and lookups that wait are handles: they are finished, and the last one takes the session down, on whatever thread.
+/// Tasks in flight and waiting lookups are handles: they are finished, and the last one ends the session, on any thread.
 #[test]
-fn what_is_under_way_outlives_the_handles_of_a_session() {
+fn work_in_flight_outlives_the_handles_of_a_session() {
     let pool = Arc::new(brolga_linking::Pool::new(2));
     let (session, main) = crate::support::with(pool);
     let [slow, needs] = ["slow", "needs"].map(|name| session.intern(name));

@@ -61,7 +61,7 @@ fn names_live_as_long_as_what_they_name() {
     main.remove([made_later]).expect("removed");
     assert!(names.is_empty());
 
-    // The aliasee of an alias that nobody has looked up; a lazy re-export's.
+    // The aliasee of an alias that was not looked up; a lazy re-export's.
     let scope = session.scope();
     let [alias, of] = ["alias", "of"].map(|text| scope.intern(text));
     main.define(Alias { symbol: alias, flags: E, from: main.all(), aliasee: of }).expect("defined");
@@ -86,7 +86,7 @@ fn names_live_as_long_as_what_they_name() {
     session.check().expect("invariants");
 }
 
-/// Asks nobody, and keeps the question.
+/// Answers nothing, and keeps the request.
 struct Keeps(Arc<std::sync::Mutex<Vec<Request<Words>>>>);
 
 impl Generator<Words> for Keeps {

@@ -117,7 +117,7 @@ fn a_task_that_lies_there_is_run_when_it_comes_to_be_needed() {
 }
 
 #[test]
-fn a_lookup_that_nobody_awaits_yet_holds_nothing_up() {
+fn a_lookup_without_a_waiter_holds_nothing_up() {
     let (session, main) = with(Arc::new(Pool::new(1)));
     let (answer, duty) = top_waits(&session, &main);
     let base = session.intern("base");
@@ -153,7 +153,7 @@ fn a_thread_that_does_a_part_of_a_task_has_the_right_to_work_too() {
 }
 
 #[test]
-fn what_a_waiting_thread_leaves_lying_is_there_for_others() {
+fn tasks_that_a_waiting_thread_leaves_are_run_by_others() {
     for _ in 0..50 {
         let (session, main) = on_one_thread();
         let (answer, duty) = top_waits(&session, &main);
@@ -191,8 +191,8 @@ fn a_task_is_one_job_however_often_it_is_looked_at() {
     assert!(jobs.load(Ordering::SeqCst) <= 2 * (leaves.len() + 2));
 }
 
-/// Defines `giver`, whose task fulfils the responsibility for `base` that another one gave away. Nobody knows of it that it
-/// helps who waits for `base`.
+/// Defines `giver`, whose task fulfils the responsibility for `base` that another one gave away. It is not known that it
+/// helps the waiter for `base`.
 fn giver(
     session: &Session<Words>,
     main: &Dylib<Words>,

@@ -343,7 +343,7 @@ impl World {
             let unit =
                 self.model.units.iter().position(|unit| unit.source == work.source && unit.key.is_none());
             let unit = unit.expect("work for a unit that the model knows");
-            assert!(self.model.started.contains(&unit), "started what nobody asked for");
+            assert!(self.model.started.contains(&unit), "started a unit that was not requested");
             self.model.started.retain(|started| *started != unit);
             self.model.units[unit].key = Some(work.unit);
             let code = self.fresh();

@@ -12,7 +12,7 @@ use brolga_linking::{
 const SIDE: SymbolFlags = SymbolFlags::SIDE_EFFECTS_ONLY;
 
 #[test]
-fn c01_failures_that_nobody_waits_for_are_reported() {
+fn c01_failures_without_a_waiter_are_reported() {
     struct Listening(Arc<Mutex<Vec<String>>>);
     impl Host<Words> for Listening {
         fn unheard(&self, failure: &Failure) {
@@ -370,7 +370,7 @@ fn c22_emission_with_a_failed_dependence_is_refused() {
 }
 
 #[test]
-fn c24_symbols_that_nobody_asked_for_fail_with_their_unit() {
+fn c24_unrequested_symbols_fail_with_their_unit() {
     let (session, main) = in_place();
     let (foo, bar) = (session.intern("foo"), session.intern("bar"));
     main.define(unit([(foo, E), (bar, E)], |duty: Responsibility<Words>| duty.fail("no"))).expect("defined");
@@ -588,7 +588,7 @@ fn c38_nothing_is_claimed_for_what_was_removed() {
 }
 
 #[test]
-fn c41_what_nobody_asked_for_is_handed_back() {
+fn c41_unrequested_symbols_are_handed_back() {
     let (session, main) = in_place();
     let (foo, bar) = (session.intern("foo"), session.intern("bar"));
     let kept = Kept::default();
@@ -764,7 +764,7 @@ fn a_panic_keeps_its_message() {
     main.define(unit([(caught, E)], move |duty: Responsibility<Words>| {
         let work = std::panic::AssertUnwindSafe(|| {
             let _duty = duty;
-            panic!("nobody's");
+            panic!("unhandled");
         });
         assert!(std::panic::catch_unwind(work).is_err());
         // Its symbols have failed by the time that the thread does something else.

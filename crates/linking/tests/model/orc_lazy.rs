@@ -209,7 +209,7 @@ fn not_today() -> Foreign {
 }
 
 #[test]
-fn what_was_initialised_before_one_that_fails_is_deinitialised() {
+fn dylibs_initialised_before_one_that_fails_are_deinitialised() {
     let (session, main) = in_place();
     let [a, b, apart] = ["a", "b", "apart"].map(|name| session.create_dylib(name).expect("a dylib"));
     main.add_links(vec![a.exported(), b.exported()]).expect("open");
@@ -239,7 +239,7 @@ fn what_was_initialised_before_one_that_fails_is_deinitialised() {
 }
 
 #[test]
-fn who_opens_what_another_thread_opens_waits_for_it() {
+fn a_second_opening_waits_for_the_first() {
     for fails in [false, true] {
         let (session, main) = in_place();
         initialised(&session, &main, "init");
@@ -367,7 +367,7 @@ fn an_initialiser_that_failed_is_made_again_when_it_can_be() {
 }
 
 #[test]
-fn what_opens_and_closes_its_own_dylib_at_closing_is_waited_for_to_the_end() {
+fn an_opening_waits_for_a_closing_that_reopens_its_own_dylib() {
     for has_initializer in [false, true] {
         let (session, main) = in_place();
         if has_initializer {
@@ -409,7 +409,7 @@ fn what_opens_and_closes_its_own_dylib_at_closing_is_waited_for_to_the_end() {
 }
 
 #[test]
-fn who_opens_what_is_being_deinitialised_waits_for_it() {
+fn an_opening_waits_for_deinitialisation() {
     for has_initializer in [false, true] {
         let (session, main) = in_place();
         if has_initializer {
@@ -472,7 +472,7 @@ fn threads_that_open_in_a_cycle_are_told_so() {
 }
 
 #[test]
-fn what_is_closed_while_it_is_opened_is_deinitialised_in_the_end() {
+fn a_dylib_closed_during_its_opening_is_deinitialised_afterwards() {
     let (session, main) = in_place();
     initialised(&session, &main, "init");
     let mut gone = Vec::new();

@@ -18,7 +18,7 @@ fn code(symbol: Symbol, address: u64, needs: &[Dependence<Words>], freed: &Arc<A
     })
 }
 
-/// Ready: `app` needs `lib`, which needs `base`; each in a tracker of its own, with a counter of freed code.
+/// Ready: `app` needs `lib`, which needs `base`; each in its own tracker, with a counter of freed code.
 struct Three {
     session: Session<Words>,
     main: Dylib<Words>,
@@ -205,8 +205,8 @@ fn r10_deny_names_the_users_and_changes_nothing() {
     let Err(Error::InUse { symbols, dependants }) = denied else { panic!("{denied:?}") };
     assert_eq!((texts(&symbols), texts(&dependants)), (vec!["lib".to_owned()], vec!["app".to_owned()]));
     assert_eq!((three.freed(), three.ready()), (vec![0, 0, 0], vec![true; 3]));
-    three.trackers[0].remove(Dependants::Deny).expect("nobody uses it");
-    three.trackers[1].remove(Dependants::Deny).expect("nobody uses it now");
+    three.trackers[0].remove(Dependants::Deny).expect("it has no users");
+    three.trackers[1].remove(Dependants::Deny).expect("it has no users now");
     assert_eq!((three.freed(), three.ready()), (vec![1, 1, 0], vec![false, false, true]));
 }
 
@@ -283,7 +283,7 @@ fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
         assert_eq!(*told.lock().expect("told"), expected, "{policy:?}");
         if policy == Some(Dependants::Keep) {
             main.clear(Dependants::Tombstone).expect("cleared");
-            assert_eq!(*told.lock().expect("told"), both, "what was kept goes with its users");
+            assert_eq!(*told.lock().expect("told"), both, "kept code is freed with its users");
         }
         session.check().expect("invariants");
     }
@@ -311,7 +311,7 @@ fn r10_aliases_of_what_a_tombstone_removes_go_with_it() {
 }
 
 #[test]
-fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
+fn a_removal_is_completed_when_the_host_panics() {
     struct Panicking(Arc<AtomicUsize>);
     impl Host<Words> for Panicking {
         fn orphaned(&self, _: brolga_linking::Name, _: brolga_linking::Name) {
@@ -332,7 +332,7 @@ fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
     main.define(code(foo, 2, &[main.label(bar).into()], &freed)).expect("defined");
     main.lookup([foo]).wait().expect("ready");
     tracker.remove(Dependants::Tombstone).expect("removed");
-    assert_eq!(count(&retired), 1, "by way of the host, which knows when nobody runs it");
+    assert_eq!(count(&retired), 1, "by way of the host, which knows when no thread runs it");
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn a_session_ends_once_and_refuses_what_comes_later() {
 }
 
 #[test]
-fn what_was_begun_before_the_end_is_finished() {
+fn the_end_finishes_work_that_was_begun_before() {
     let (session, main) = with(Arc::new(Seeded::new(1)));
     let [f, g, late, init] = ["f", "g", "late", "init"].map(|name| session.intern(name));
     main.add_generator(Addresses(|name: &str| (name == "g").then_some((5, E)))).expect("open");
@@ -517,7 +517,7 @@ fn what_was_begun_before_the_end_is_finished() {
 }
 
 #[test]
-fn who_has_a_responsibility_looks_up_what_it_needs_also_at_the_end() {
+fn a_responsibility_can_look_up_symbols_at_the_end() {
     let (session, main) = in_place();
     let [f, g] = ["f", "g"].map(|name| session.intern(name));
     main.define(made(&[(g, E, 7)])).expect("defined");
@@ -595,7 +595,7 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
     assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
     assert!(!main.change(change(true), |_| false).expect("nothing speaks against it"));
     let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
-    assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for what nobody finds");
+    assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for the symbols that no lookup finds");
     let made = main.change(change(true), |is_defined| {
         main.ready(old) == Some(2) && is_defined(main.label(old)) && !is_defined(main.label(beside))
     });
@@ -608,14 +608,14 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
 }
 
 #[test]
-fn what_is_renewed_is_made_again_for_who_looks_and_stays_tracked() {
+fn a_renewed_unit_is_materialized_again_on_lookup_and_stays_tracked() {
     let (session, main) = in_place();
     let foo = session.intern("foo");
     let freed = Arc::new(AtomicUsize::new(0));
     let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
     main.define_all(vec![code(foo, 1, &[], &freed)], Some(&tracker)).expect("defined");
     let label = main.label(foo);
-    assert!(!session.renew(label, 1, code(foo, 2, &[], &freed)), "nobody has looked it up");
+    assert!(!session.renew(label, 1, code(foo, 2, &[], &freed)), "it has not been looked up");
     for address in 1..4 {
         assert_eq!(main.lookup([foo]).wait_one().expect("ready").address, Some(address));
         assert!(!session.renew(label, address + 1, code(foo, 9, &[], &freed)), "it leads elsewhere");
@@ -746,7 +746,7 @@ fn a_failure_for_ever_stays_with_what_needs_it() {
     session.check().expect("invariants");
 }
 
-/// The remains of a replaced version go with its last user, whatever removes that.
+/// The remains of a replaced version are freed with its last user, whatever removes that.
 #[test]
 fn a_replaced_version_goes_with_its_last_user() {
     let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
@@ -783,7 +783,7 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
         let [root, near, far, asks, short, apart] =
             ["root", "near", "far", "asks", "short", "apart"].map(|name| session.intern(name));
         let (kept, made_again, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)), Arc::default());
-        // Linked to what it needs; made by itself as often as it is wanted.
+        // Linked to what it needs; made on its own each time it is requested.
         fn links(
             symbol: Symbol,
             to: Symbol,
@@ -838,10 +838,10 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
         } else {
             main.redefine(vec![made(&[(root, E, 1)])], None).expect("replaced");
         }
-        assert_eq!(count(&made_again), 2, "nobody has looked");
+        assert_eq!(count(&made_again), 2, "there was no lookup");
         let addresses = all.map(|symbol| main.lookup([symbol]).wait_one().expect("ready").address);
         assert_eq!(addresses, [Some(5), Some(5), Some(6), Some(6)]);
-        assert!(main.lookup([apart]).wait().is_err(), "it failed by itself");
+        assert!(main.lookup([apart]).wait().is_err(), "it failed on its own");
         session.check().expect("invariants");
         main.clear(Dependants::Deny).expect("removed");
         assert_eq!((session.counts().1, count(&freed)), (0, 4));

@@ -1,4 +1,4 @@
-//! Work in parts: a worker does the same part of several units together, and nobody waits for ever because of it.
+//! Work in parts: a worker does the same part of several units together, and no thread waits for ever because of it.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -83,7 +83,7 @@ fn large_units_make_small_batches_or_none() {
 }
 
 #[test]
-fn what_is_urgent_comes_between_the_parts() {
+fn urgent_work_runs_between_the_parts() {
     let log = order(5, 10, Priority::Normal, true);
     let at = log.iter().position(|&entry| entry == ('u', 0)).expect("it has run");
     assert_eq!(log[..at], parts("a", 0..5), "asked for behind the first parts, it runs before the second");

@@ -73,7 +73,7 @@ impl Client {
                 Message::Response(Response { id, response_result }) if id == *wanted => {
                     return response_result.map_err(|error| (error.code, error.message));
                 }
-                Message::Response(other) => panic!("an answer that nobody waits for: {other:?}"),
+                Message::Response(other) => panic!("an answer without a request: {other:?}"),
                 _ => {}
             }
         }

@@ -183,7 +183,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The object that a value was taken out of, which is as good as a new one: nobody can tell immutable objects apart.
+    /// The object that a value was taken out of, which is as good as a new one: immutable objects are indistinguishable.
     fn unboxed_from(&self, val: &Val) -> Option<Value> {
         let (object, held) = self.unboxed.get(val.leaves.first()?)?;
         (held.ty == val.ty && held.leaves == val.leaves).then_some(*object)

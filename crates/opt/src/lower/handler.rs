@@ -11,7 +11,7 @@
 //! ```
 //!
 //! In low IR too every instruction of the region that may throw has an edge to the handler that is not written down. So a value
-//! that the handler uses is known before the `enter`, or went through memory: each φᶜ has slots of its own, one for each of
+//! that the handler uses is known before the `enter`, or went through memory: each φᶜ has its own slots, one for each of
 //! its leaves, and a ϒ writes those of every φᶜ that names it. References have slots that the collector knows.
 //!
 //! A φᶜ that control reaches past no ϒ, or past one of `#undef`, has no value in particular; the program tests that by a φᶜ of

@@ -9,7 +9,7 @@
 //!
 //! | memory | a value in memory form | a `Bool` |
 //! |---|---|---|
-//! | *own*: written by this code only, and by nobody after the value is made | is used in place | is 0 or 1 |
+//! | *own*: written by this code only, and never after the value is made | is used in place | is 0 or 1 |
 //! | inside an object, which may die or change | is copied out | is 0 or 1 |
 //! | what a `Ptr` points at | is copied out, byte by byte | is the lowest bit of its byte |
 //!

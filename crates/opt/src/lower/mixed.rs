@@ -76,7 +76,7 @@ struct Candidate {
     calls: usize,
     /// Other statements that want the object.
     others: usize,
-    /// Its web stays as it is.
+    /// Its web is unchanged.
     is_refused: bool,
 }
 

@@ -143,7 +143,7 @@ pub struct Beside<'a> {
     pub symbol: Name,
 }
 
-/// The low form of a high function of `module`. A low function is returned as it is.
+/// The low form of a high function of `module`. A low function is returned unchanged.
 pub fn lower(module: &Module, func: &Func, options: &Options) -> Result<Func, LowerErrors> {
     lower_beside(module, &[], func, options)
 }

@@ -117,7 +117,7 @@ fn every_element_access_names_what_keeps_it_alive() {
 }
 
 #[test]
-fn what_a_handler_gets_goes_through_slots() {
+fn values_for_a_handler_go_through_slots() {
     let shown = text_of(
         "function f(x::Any, d::Int64)::Any
 1 ─ %1 = ϒ (x)::Any

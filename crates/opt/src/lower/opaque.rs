@@ -1,4 +1,4 @@
-//! Values that passes know nothing of, and values that are computed although nobody uses them.
+//! Values that passes know nothing of, and values that are computed although they are unused.
 //!
 //! ```text
 //! %1 = blackbox(x)              store(slot, x)      %1 = atomic_load(slot)
@@ -8,7 +8,7 @@
 //! No pass knows what an atomic load gives, because another thread may have written it, or drops an atomic store, because
 //! another may read it. The slots are one's own, so the former costs a store and a load of the stack; the latter may cost a fence.
 //!
-//! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so nobody knows
+//! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so no pass knows
 //! what they refer to.
 
 use super::addr::Addr;

@@ -157,7 +157,7 @@ impl Lowering<'_> {
             PlaceKind::Element(element) => self.store_element(element, val),
             PlaceKind::Global { cell, .. } => {
                 let object = self.object(val)?;
-                // The cell is a root of its own, so nobody has to be told.
+                // The cell is a root of its own, so no write barrier is needed.
                 let addr = Addr::inside(*cell, 8, Region::Field);
                 self.store_low(addr, 0, object);
                 Ok(())

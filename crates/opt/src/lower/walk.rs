@@ -160,7 +160,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ends the block behind what always throws, also where the program continues: nobody gets there, so the rest of the block is lowered
+    /// Ends the block behind what always throws, also where the program continues: unreachable, so the rest of the block is lowered
     /// into a block that nothing leads to.
     fn end_behind_throw(&mut self, inst: Inst) {
         let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));
@@ -231,7 +231,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The conversion of an operand to its φ's type may take blocks of its own, so the predecessors come one
+    /// The conversion of an operand to its φ's type may need separate blocks, so the predecessors come one
     /// after the other, and the φs learn in the end where each of them ends.
     fn phi_edges(&mut self) {
         let src = self.src;

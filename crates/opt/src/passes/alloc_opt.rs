@@ -18,7 +18,7 @@
 //! object has one name at a time (invariant I1); liveness answers that.
 //!
 //! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If the object is not read here,
-//! and the call returns, its result is not used and all that it changes are such objects, then the call goes with them:
+//! and the call returns, its result is not used and all that it changes are such objects, then the call is removed with them:
 //!
 //! ```text
 //! %1 = new(Counter, 0);  %2 = invoke bump!(%1, x)      ==>   nothing

@@ -27,7 +27,7 @@
 //! safepoints that may follow, and its names are of no other object, whose need would be taken for its own; safepoints on the way to a throw do not
 //! count.
 //!
-//! Runs late: until then an object on the heap is as good for other passes, and copies of a loop's body get places of their own. Cost: the names
+//! Runs late: until then an object on the heap is as good for other passes, and copies of a loop's body get their own places. Cost: the names
 //! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that get
 //! out on error paths only.
 
@@ -133,7 +133,7 @@ fn names(func: &Func, cx: &PassCx<'_>, object: Value) -> Option<Vec<Value>> {
 
 /// The effect of a use on a name.
 enum Does {
-    /// Nobody has it afterwards.
+    /// It creates no further reference.
     Nothing,
     /// The result is a name as well.
     Name,

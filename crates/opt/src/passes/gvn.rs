@@ -22,7 +22,7 @@
 //! postorder among siblings, so what comes from before is replaced already; only what comes around a loop is not.
 //!
 //! A load is put on a way in only if the block always executes the load once entered from there, and if the way does not
-//! close a loop: then it is executed as often as before or less. A way that leaves a branch gets a block of its own.
+//! close a loop: then it is executed as often as before or less. A way that leaves a branch gets its own block.
 //!
 //! Cost: one look-up for each instruction; for each load at most [`memory::MAX_WAYS`] ways in and [`memory::MAX_ACCESSES`] accesses.
 //! Needs the dominator tree; breaks the graph only where a way in got a block. Not done: addresses that change at a φ (what

@@ -104,7 +104,7 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
             }
             Rewrite::Value(value) => [Some(value), None],
             Rewrite::Values(first, second) => [Some(first), Some(second)],
-            // Nobody who knows what it does asks for what it gives.
+            // Callers that know what it does do not use its result.
             Rewrite::Nothing => [Some(func.constant(Const::Undef(ty))), None],
         };
         for (result, value) in func.results(inst).zip(found) {

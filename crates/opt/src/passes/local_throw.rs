@@ -13,7 +13,7 @@
 //!    … %5 …                                           … %9 …
 //! ```
 //!
-//! Such pairs come together by inlining: what was thrown three calls down is an object that is made, read, and not seen again, and goes with
+//! Such pairs come together by inlining: what was thrown three calls down is an object that is made, read, and not seen again, and is removed by
 //! `sroa` and `alloc-opt`.
 //!
 //! **What is kept.** An exception is on the exception stack from its throw to its `pop_exception`, where a call could find it (`rethrow`). So all that

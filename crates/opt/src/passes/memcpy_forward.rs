@@ -156,7 +156,7 @@ impl Forward<'_> {
         }
     }
 
-    /// Notes what an instruction that stays as it is does.
+    /// Notes the effect of an unchanged instruction.
     fn visit(&mut self, func: &Func, inst: Inst) {
         let known = self.known_after(func, inst);
         self.pass(func, inst);

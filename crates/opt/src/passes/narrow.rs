@@ -18,7 +18,7 @@
 //! narrowed once is known by its type, and what flows back into a cycle is the narrowed φ, so each pair of a φ and a type is met
 //! once.
 //!
-//! The old φ keeps its other uses, and goes with the next `dce` if it has none.
+//! The old φ keeps its other uses, and is removed by the next `dce` if it has none.
 //!
 //! Cost: a visit to each instruction, and the edges and the block of each φ that is asserted; nothing where there are no assertions.
 //! Needs nothing; breaks the uses. Not done: `isa` of a φ; assertions behind other blocks.

@@ -13,7 +13,7 @@
 //! is that a thread stops soon after a request.
 //!
 //! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
-//! counts as [`CALL`] and has polls of its own if it loops or recurs. Loops in a row add up, so the time between two polls of a
+//! counts as [`CALL`] and has its own polls if it loops or recurs. Loops in a row add up, so the time between two polls of a
 //! function is at most that of its text, each loop in it taken at its bound. No bound is given for C functions.
 //!
 //! | loop | polls |

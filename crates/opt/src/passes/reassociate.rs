@@ -23,7 +23,7 @@
 //! the value that the chain itself carries from iteration to iteration, so that an iteration waits for one operation only. Leaves are joined from the lowest level on. Constants
 //! become one, which comes last in 64-bit sums and products, where an access takes it up, and first among what does not change elsewhere.
 //!
-//! A chain is made again only if constants or leaves went away or the sum of the levels of its operations falls, so what is in order stays as it is.
+//! A chain is made again only if constants or leaves went away or the sum of the levels of its operations falls, so chains in order are unchanged.
 //! It has no more operations than before and stands where its last one stood, so nothing is computed that was not.
 //!
 //! Cost: one sweep for the uses, then each operation is in one chain, of at most [`MAX_LEAVES`] leaves. Breaks the uses. Not done: common factors; addresses,

@@ -24,7 +24,7 @@
 //! Cranelift from joining what is computed in the one with its use in the other.
 //!
 //! Before that, loads that an iteration makes for the next one go to the iteration that uses them (`rotate/carried_loads.rs`). The latch of such a
-//! loop is left with the step of a counter as a rule; then the loop stays as it is, and `indvars` puts the step in front of the test.
+//! loop is left with the step of a counter as a rule; then the loop is unchanged, and `indvars` puts the step in front of the test.
 //!
 //! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
 //! a jump to a head is no head that is rotated itself.

@@ -9,7 +9,7 @@
 //!
 //! The mark says that the author does not mind the order in which a *reduction* puts values together: the chain of one operation, `+`
 //! or `*` of floats, from a φ of the head back to it, whose parts the loop uses for nothing else. Nothing else becomes fast, so that
-//! what an iteration computes stays as it is (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
+//! what an iteration computes is unchanged (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
 //! too and `x + 0.0` is `x` for -0.0, which is more than another order. `vectorize` and `reassociate` make use of it.
 //!
 //! The mark stands in a block of the loop that it is for, the innermost one there. The note `julia.ivdep`, which promises

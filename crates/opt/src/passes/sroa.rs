@@ -7,7 +7,7 @@
 //!
 //! The objects are what `tuple`, `%new` of an immutable type, `%splatnew` and constants make. A φ is taken apart if its
 //! type is a concrete immutable and everything that flows into it is such an object or another φ of this kind; only fields that are
-//! read get a φ of their own. The objects themselves lose their uses and go with the next `dce`.
+//! read get their own φ. The objects themselves lose their uses and are removed by the next `dce`.
 //!
 //! Phases. 1 find the φ that can be taken apart (a worklist: start with all candidates, remove what breaks the rule).
 //! 2 visit all `getfield` in reverse postorder and find their value; a field of a φ is made when it is first asked for.

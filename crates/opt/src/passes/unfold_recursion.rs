@@ -4,11 +4,11 @@
 //! f: … invoke f …      ==>      f: … (… (… invoke f …) …) …
 //! ```
 //!
-//! The body is taken as it is when the pass starts, and its calls of itself are replaced by it level by level: all calls of
+//! The pass keeps the body from before its start and replaces the recursive calls by it, level by level: all calls of
 //! one level before the next, while the depth is at most [`InlineLimits::recursion_depth`] and what is added at most
 //! [`InlineLimits::recursion_growth`]. A body with one call grows by one copy a level, one with two calls doubles, so the
 //! second limit is what ends the latter. A function whose body costs more than
-//! [`InlineLimits::recursion_threshold`] stays as it is: the call is then a small part of it.
+//! [`InlineLimits::recursion_threshold`] is unchanged: the call is then a small part of it.
 //!
 //! Functions that call each other are recursive in themselves once `inline` has put one into the other; it never puts a function
 //! into itself. Refused is what `inline` refuses (handlers above all), `noinline` of a call and of the function included. `inline` asks

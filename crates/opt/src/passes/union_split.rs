@@ -331,7 +331,7 @@ impl Split<'_> {
         invoke
     }
 
-    /// Puts a chain of tests and calls in front of what follows the call, which gets a block of its own.
+    /// Puts a chain of tests and calls in front of what follows the call, which gets its own block.
     fn spread(
         &self,
         func: &mut Func,

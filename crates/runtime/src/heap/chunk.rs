@@ -10,7 +10,7 @@
 //! objects of little more than 16 or 32 KiB take.
 //!
 //! The address of an object gives its chunk (by masking) and so the place of its mark bit. An object that is larger than a
-//! chunk has a chunk of its own, longer than `CHUNK`; it starts in the first blocks, so the same mask holds.
+//! chunk has its own chunk, longer than `CHUNK`; it starts in the first blocks, so the same mask holds.
 //!
 //! **C1.** A mark bit is written only by the collector while the world is stopped, and read by it and by the one mutator that
 //! owns the block.

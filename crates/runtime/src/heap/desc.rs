@@ -11,7 +11,7 @@
 //!                                  └─ the address in tags of objects of this type, a multiple of 16
 //! ```
 //!
-//! Types without objects of their own (abstract types, unions) have a description too, because they are values.
+//! Types without their own objects (abstract types, unions) have a description too, because they are values.
 //!
 //! How objects lie behind their tags:
 //!

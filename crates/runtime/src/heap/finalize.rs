@@ -94,7 +94,7 @@ fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
             let done = fenced(|| visit(scope, root));
             let thrown = mutator.exceptions.last_above(depth);
             let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());
-            // Nobody is there to handle it. Traces above go with the next exception that takes their place.
+            // There is no handler. Traces above go with the next exception that takes their place.
             mutator.exceptions.truncate(depth);
             Some(done.err().or(thrown))
         })

@@ -1,4 +1,4 @@
-//! Objects of more than a megabyte: each has a chunk of its own, and the chunks of dead ones wait for the next.
+//! Objects of more than a megabyte: each has its own chunk, and the chunks of dead ones wait for the next.
 //!
 //! ```text
 //!   take ──► live ──(sweep: not marked)──► spare ──► take       the memory is cleared, no page is faulted in

@@ -18,7 +18,7 @@
 //! | `pages.rs` | memory from the system |
 //! | `chunk.rs` | chunks, blocks, mark bits |
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
-//! | `huge.rs` | objects that have a chunk of their own |
+//! | `huge.rs` | objects that have their own chunk |
 //! | `desc.rs`, `types.rs` | run-time types, and the table of them |
 //! | `field_table.rs` | fields by name |
 //! | `permanent.rs` | constants as objects |

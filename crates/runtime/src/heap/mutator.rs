@@ -95,8 +95,8 @@ pub struct Mutator {
     pub(crate) left: RefCell<Vec<Paused>>,
     /// Whether a scope is in use, so that another one would see objects that this one does not keep.
     pub(crate) in_scope: Cell<bool>,
-    /// Whether the thread is between entering and leaving the heap, running or not. Only then it has roots, and only then its stack
-    /// stays as it is while it does not run: the collector looks at no other thread's.
+    /// Whether the thread is between entering and leaving the heap, running or not. Only then it has roots, and only then its stack does
+    /// not change while the thread does not run: the collector looks at no other thread's.
     pub(crate) inside: Cell<bool>,
     pub(crate) finalizing: Cell<bool>,
     pub(crate) registered: Cell<bool>,

@@ -248,7 +248,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// Calls `body` with a frame of its own, whose roots are dropped when it returns.
+    /// Calls `body` with a new frame, whose roots are dropped when it returns.
     pub fn frame<R>(&mut self, body: impl for<'g> FnOnce(&mut Scope<'g, 'h>) -> R) -> R {
         with_frame(self.heap, self.mutator, body)
     }

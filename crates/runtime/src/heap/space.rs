@@ -36,7 +36,7 @@ use super::object::Object;
 /// The byte that overwrites freed memory.
 pub(crate) const POISON: u8 = 0xdd;
 
-/// Large objects of more units have a chunk of their own.
+/// Large objects of more units have their own chunk.
 const MAX_LARGE_UNITS: usize = 512;
 
 /// The use of a unit.

@@ -17,7 +17,7 @@
 //! costs the collector a store and a load. Two threads that want to collect at the same time: the second finds
 //! `collecting` set, stands aside, and then need not collect any more.
 //!
-//! Nobody misses a wake-up: both conditions are changed and tested under the lock, except that a handshake is left
+//! No thread misses a wake-up: both conditions are changed and tested under the lock, except that a handshake is left
 //! before the lock is taken, and the collector tests handshakes and goes to wait without giving the lock up in between.
 //!
 //! | row | operation | order | pairs with | without it |
@@ -223,7 +223,7 @@ impl World {
     }
 }
 
-/// For a collector with threads of its own, which are no mutators. The world stays stopped without the lock being held, because
+/// For a collector with its own threads, which are no mutators. The world stays stopped without the lock being held, because
 /// no mutator enters, is added or removed while `collecting` is set.
 #[cfg(feature = "heap-mmtk")]
 impl World {

@@ -1,4 +1,4 @@
-//! The builtins on objects, apart from those of fields and elements, which have files of their own.
+//! The builtins on objects, apart from those of fields and elements, which have their own files.
 //!
 //! They do what `ir`'s interpreter does, with the same exceptions. An operation that a verified program cannot contain is an
 //! `ErrorException`.

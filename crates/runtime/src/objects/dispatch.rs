@@ -371,7 +371,7 @@ impl Dispatch {
                     return Ok(Some(method));
                 }
             }
-            // `invoke`s have keys of their own.
+            // `invoke`s have their own keys.
             Some(Found::Declared(..)) | None => {}
         }
         let answer = self.table().find(heap, isa, self.world(), callee, args);

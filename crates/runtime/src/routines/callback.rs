@@ -10,7 +10,7 @@
 //! calls compiled code: the thread enters the heap, is pinned, and is in the world of the compiled code further out, or in the newest one.
 //! Calls look in the table of the unit that C has the function from, whatever runs further out.
 //!
-//! **Exceptions** do not leave through frames of C, which nobody has asked. One that comes out of the function is *carried* (`carried.rs`):
+//! **Exceptions** do not leave through frames of C, which do not support that. One that comes out of the function is *carried* (`carried.rs`):
 //! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros
 //! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception continues from there. Code
 //! that does not ask, because its program gives no function to C, loses it to its caller.
@@ -103,17 +103,15 @@ unsafe fn activate(
     }
     if !is_inside {
         let exception = entered.take_exception();
-        give_up(&format!(
-            "an exception left a function that C called, and nobody is there to take it: {exception}"
-        ));
+        give_up(&format!("an exception left a function that C called, and there is no handler: {exception}"));
     }
     Some(Threw { kept: if in_heap { None } else { thread.keep_exception(runtime) } })
 }
 
 /// There is no way on: C waits for a result.
-#[expect(clippy::disallowed_methods, reason = "nobody is there to take an error, and C cannot be left")]
+#[expect(clippy::disallowed_methods, reason = "there is no handler for an error, and C cannot be left")]
 fn give_up(text: &str) -> ! {
-    // Whether anybody reads it is all the same.
+    // It does not matter whether it is read.
     let _ = writeln!(std::io::stderr(), "brolga: {text}");
     std::process::abort();
 }

@@ -146,7 +146,7 @@ mod tests {
 
     /// Builds a list as compiled code would: the head in a root slot, everything else in registers.
     #[test]
-    fn what_gc_frames_hold_is_alive_and_the_rest_is_not() {
+    fn objects_in_gc_frames_survive_and_others_are_freed() {
         for generations in [Generations::Off, Generations::On] {
             let runtime = runtime(HeapOptions {
                 generations,

@@ -70,7 +70,7 @@ fn objects<'a>(args: *const Object, count: i64) -> &'a [Object] {
     if count == 0 {
         return &[];
     }
-    // SAFETY: compiled code passes an array of so many live objects, none of them null, which it keeps as it is for the whole
+    // SAFETY: compiled code passes an array of so many live objects, none of them null, which it keeps unchanged for the whole
     // call.
     unsafe { std::slice::from_raw_parts(args, count) }
 }

@@ -135,7 +135,7 @@ fn returns_to(address: usize) -> bool {
     search.found
 }
 
-/// Nobody can tell.
+/// Unknown here.
 #[cfg(not(all(unix, not(miri))))]
 fn returns_to(_: usize) -> bool {
     false

@@ -17,7 +17,7 @@
 //! **Who finds nothing to evict** has no error to report as long as others are evicting, or making, what there is
 //! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
 //! for it has it. A unit that finds no room all the same fails for its present waiters, and
-//! for nobody later; so does all that waits for it (`CodegenUnit::again`).
+//! for no later one; so does all that waits for it (`CodegenUnit::again`).
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is evicted
@@ -25,7 +25,7 @@
 //! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
 //! evicted or replaced, is not counted (`CodeMemoryStats::retired`).
 //!
-//! A function goes with all its tiers, but for one that is depended on.
+//! A function is evicted with all its tiers, except one that other code depends on.
 //!
 //! Cost: each time, a look at all cells.
 

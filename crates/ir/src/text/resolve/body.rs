@@ -444,7 +444,7 @@ impl<'a> Body<'_, 'a> {
                     None => self.constant(expr, None),
                 }
             }
-            // Julia prints a constant object as a constructor call; all other calls are rows of their own.
+            // Julia prints a constant object as a constructor call; all other calls are separate rows.
             ExprKind::Call(callee, args)
                 if !self.is_literal_call(callee, args)
                     && !self.r.looks_like_type(expr)

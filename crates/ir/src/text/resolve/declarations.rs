@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All names of a text are declared first, so that its types may refer to each other; then the types are defined, supertypes first. A declaration with the name of a builtin
-//! is compared with it: printed programs may repeat what Julia has, and may have types of their own under its names.
+//! is compared with it: printed programs may repeat what Julia has, and may have their own types under its names.
 
 use rustc_hash::FxHashMap;
 

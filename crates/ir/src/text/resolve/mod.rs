@@ -3,7 +3,7 @@
 //! | file | what it turns into what |
 //! |---|---|
 //! | `types` | type expressions into [`Type`](crate::Type)s |
-//! | `exact` | types of tests into types with variables of their own |
+//! | `exact` | types of tests into types with their own variables |
 //! | `declarations` | declarations of types |
 //! | `term` | literals and constructors into constants |
 //! | `body` | rows into instructions |

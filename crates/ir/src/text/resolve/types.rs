@@ -710,7 +710,7 @@ enum TypeArg {
     Open(Type),
 }
 
-/// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names behind its `where`; any other parameter as it is.
+/// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names behind its `where`; any other parameter unchanged.
 fn vararg_of_any_length<'e, 'a>(param: &'e Expr<'a>) -> (&'e Expr<'a>, Vec<&'e str>) {
     let (mut body, mut names) = (param, Vec::new());
     while let ExprKind::Where(inner, vars) = &body.kind {

@@ -108,7 +108,7 @@ fn a_handler_is_entered_by_exceptions_only() {
 }
 
 #[test]
-fn what_never_returns_is_followed_by_unreachable() {
+fn unreachable_follows_an_instruction_that_never_returns() {
     let mut b = Bench::high(&[Type::INT64], Type::INT64);
     let x = b.arg(1);
     b.op(Op::Builtin(Builtin::Throw), &[x], Type::BOTTOM);

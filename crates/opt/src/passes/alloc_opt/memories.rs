@@ -74,7 +74,7 @@ fn length(func: &Func, types: &Types, inst: Inst) -> Option<Value> {
 
 /// A memory that is never read.
 struct Unread {
-    /// The instructions that go, with what stands for their results. Nobody asks for a name.
+    /// The instructions that go, with what stands for their results. Names need no replacement.
     dead: Vec<(Inst, Option<Value>)>,
     /// The lengths of arrays of one dimension, with the sizes that were given.
     lengths: Vec<(Inst, Value)>,

@@ -80,7 +80,7 @@ impl Nodes {
         self.out[self.group(node)]
     }
 
-    /// The group of the node stays as it is.
+    /// The group of the node is unchanged.
     pub(super) fn give_up(&mut self, node: NodeId) {
         let group = self.group(node);
         self.out[group] = true;

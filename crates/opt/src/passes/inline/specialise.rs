@@ -96,7 +96,7 @@ impl Specials {
 }
 
 /// Whether some branch tests nothing but constants and parameters that are known: without one no way through the body goes, and it
-/// stays about as dear as it is.
+/// stays about as expensive.
 fn decide_a_branch(callee: &Func, constants: &[Option<Const>]) -> bool {
     let param = |value: Value| callee.params().iter().position(|&p| p == value);
     let conditions =

@@ -138,7 +138,7 @@ impl Collection<Vm> for Vm {
             if catch_unwind(AssertUnwindSafe(work)).is_err() {
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "the world is stopped, and nobody is left to restart it or to report"
+                    reason = "the world is stopped, and no thread is left to restart it or to report"
                 )]
                 std::process::abort();
             }

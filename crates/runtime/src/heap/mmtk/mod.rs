@@ -24,7 +24,7 @@
 //! inlined path, so its table of cells is empty.
 //!
 //! **What stays.** A `Memory` and a `String`, because addresses of their elements are everywhere (`objects.rs`), and permanent objects.
-//! Immix pins them; SemiSpace has no pins, so there each has pages of its own. (mmtk's space for what does not move fails an assertion of
+//! Immix pins them; SemiSpace has no pins, so there each has its own pages. (mmtk's space for what does not move fails an assertion of
 //! its own in version 0.33, whichever of its three forms is chosen but the one that never frees.)
 //!
 //! **Roots** are handed out by value, and told afterwards where their objects are, while the old copies are still readable. So
@@ -183,7 +183,7 @@ impl Mmtk {
             set("immix_defrag_headroom_percent", "50", "moving")?;
         }
         let mmtk: &'static MMTK<Vm> = Box::leak(memory_manager::mmtk_init(&builder));
-        // Nobody else comes here in this process.
+        // This is the only initialization in this process.
         let mmtk = *MMTK_HEAP.get_or_init(|| mmtk);
         memory_manager::initialize_collection(mmtk, VMThread::UNINITIALIZED);
         if WORKERS.lock().unwrap_or_else(PoisonError::into_inner).len() < options.threads {
