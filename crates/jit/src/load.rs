@@ -5,7 +5,7 @@
 //! | symbol                | by                                                     |
 //! |-----------------------|--------------------------------------------------------|
 //! | function, data object | the unit itself, then the units that it may see, in order |
-//! | slot, counter         | the linker's caller ([`FindCell`](crate::FindCell))       |
+//! | cell, counter         | the linker's caller ([`FindCell`](crate::FindCell))       |
 //! | routine               | the tables of this crate and of the run time (`routines.rs`) |
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
 //! | constant, type        | a permanent object of the runtime                      |
@@ -46,8 +46,8 @@ pub(crate) struct Program<'a> {
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Whether calls look for C symbols that are not found.
     pub(crate) defers_foreign: bool,
-    /// The slots that its code names.
-    pub(crate) slots: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
+    /// The indirection cells that its code names.
+    pub(crate) indirect: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
     /// The words of the functions whose C entries it names.
     pub(crate) c_callees: &'a BTreeSet<Symbol>,
     /// The cells that it counts in.
@@ -111,20 +111,20 @@ impl Jit {
             return Err(LinkError::Backend { reason });
         }
         let table = Arc::new(program.map_or(self.runtime().methods(), |program| program.table).clone());
-        let (runtime, slots) = (self.runtime(), RefCell::default());
-        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots };
+        let (runtime, indirect) = (self.runtime(), RefCell::default());
+        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, indirect };
         let placed = place(&resolver)?;
-        let slots = resolver.slots.into_inner();
+        let indirect = resolver.indirect.into_inner();
         let contents = Contents {
             placed,
             types: types.into_iter().map(|ty| (ty.name.clone(), ty)).collect(),
             // The function behind a cell may be any.
-            needs_heap: program.is_some_and(|program| program.needs_heap) || !slots.is_empty(),
+            needs_heap: program.is_some_and(|program| program.needs_heap) || !indirect.is_empty(),
             cx: program.map(|program| program.cx.clone()),
             globals: program.map(|program| program.globals.clone()),
             table,
-            edges: slots.iter().map(IndirectCell::identity).collect(),
-            held: Box::new((slots, loops)),
+            edges: indirect.iter().map(IndirectCell::identity).collect(),
+            held: Box::new((indirect, loops)),
             cells: program.and_then(|program| program.cells).cloned(),
         };
         Ok(Unit::new(self, contents, visible))
@@ -156,14 +156,14 @@ struct Visible<'a> {
     program: Option<Program<'a>>,
     /// Where calls look that begin in the unit, which keeps it.
     table: &'a Arc<MethodTable>,
-    /// The slots that were found.
-    slots: RefCell<Vec<IndirectCell>>,
+    /// The indirection cells that were found.
+    indirect: RefCell<Vec<IndirectCell>>,
 }
 
 impl Visible<'_> {
     /// The word that calls of a function go through.
     fn word(&self, name: &str) -> Result<usize, String> {
-        Ok(self.slot(name)?.word())
+        Ok(self.cell(name)?.word())
     }
 
     /// The C entry of this name, if it is that of a function with a word, which the unit keeps.
@@ -171,21 +171,21 @@ impl Visible<'_> {
         let program = self.program?;
         let of = |callee: &&Symbol| matches!(callee, Symbol::IndirectCell(function) if callback_name(function) == name);
         let Symbol::IndirectCell(function) = program.c_callees.iter().find(of)? else { return None };
-        let cell = match self.slot(function) {
+        let cell = match self.cell(function) {
             Ok(cell) => cell,
             Err(error) => return Some(Err(error)),
         };
         Some(cell.c_address().map_err(|error| error.to_string()))
     }
 
-    fn slot(&self, name: &str) -> Result<IndirectCell, String> {
-        let found = self.program.and_then(|program| program.slots.get(name));
-        let slot = found.ok_or("its slot was not requested")?.clone()?;
-        if !slot.jit().is(self.jit) {
-            return Err("its slot belongs to another engine".into());
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
+        let found = self.program.and_then(|program| program.indirect.get(name));
+        let cell = found.ok_or("its cell was not requested")?.clone()?;
+        if !cell.jit().is(self.jit) {
+            return Err("its cell belongs to another engine".into());
         }
-        self.slots.borrow_mut().push(slot.clone());
-        Ok(slot)
+        self.indirect.borrow_mut().push(cell.clone());
+        Ok(cell)
     }
 
     fn in_units(&self, find: impl Fn(&LoadedUnit) -> Option<usize>) -> Result<Import, String> {
@@ -227,7 +227,7 @@ impl Resolver for Visible<'_> {
             },
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
             Symbol::IndirectCell(name) => self.word(name).map(outside),
-            Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),
+            Symbol::Counter(name) => self.cell(name).map(|cell| outside(cell.counter_address())),
             Symbol::Cells => {
                 let cells = self.program.and_then(|program| program.cells).ok_or("there are no cells")?;
                 Ok(outside(cells.address()))

@@ -71,7 +71,7 @@ pub struct Linkage<'a> {
     /// [`foreign`](Linkage::foreign) is not given.
     pub defers_foreign: bool,
     /// The source of the cells that its code names.
-    pub slots: Option<&'a dyn FindCell>,
+    pub indirect: Option<&'a dyn FindCell>,
     /// The continuations of its loops. The unit keeps them.
     pub loops: &'a [LoopEntry],
     /// The cells of its profile, if it counts, one for each number of a site. The unit keeps them.
@@ -416,8 +416,8 @@ impl Jit {
         let _span = self.runtime().events().span(Stage::Link, names);
         let loops = linkage.loops.iter().map(|entry| Ok((entry, CellOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
-        let slots = find_slots(compiled, linkage, &loops);
-        check_calls(compiled, linkage, &slots)?;
+        let indirect = find_indirect(compiled, linkage, &loops);
+        check_calls(compiled, linkage, &indirect)?;
         if let Some(given) = linkage.cells.map(Cells::count).filter(|&given| given < compiled.cells) {
             return Err(BuildError::Cells { needed: compiled.cells, given });
         }
@@ -430,7 +430,7 @@ impl Jit {
             table: linkage.table.unwrap_or(self.runtime().methods()),
             foreign: linkage.foreign,
             defers_foreign: linkage.defers_foreign || linkage.foreign.is_none(),
-            slots: &slots,
+            indirect: &indirect,
             c_callees: &compiled.c_callees,
             cells: linkage.cells,
             new: linkage.new,
@@ -498,14 +498,14 @@ fn outward_calls(
 }
 
 /// The cells that code names.
-fn find_slots<'a>(
+fn find_indirect<'a>(
     compiled: &'a Compiled,
     linkage: &Linkage<'_>,
     loops: &[(&'a LoopEntry, CellOwner)],
 ) -> BTreeMap<&'a str, Result<IndirectCell, String>> {
-    let find = |name: &str| match linkage.slots {
+    let find = |name: &str| match linkage.indirect {
         Some(cells) => cells.cell(name),
-        None => Err("there are no slots".to_owned()),
+        None => Err("there are no cells".to_owned()),
     };
     let mut found = BTreeMap::new();
     for (entry, owner) in loops {
@@ -527,11 +527,11 @@ fn find_slots<'a>(
 fn check_calls(
     compiled: &Compiled,
     linkage: &Linkage<'_>,
-    slots: &BTreeMap<&str, Result<IndirectCell, String>>,
+    indirect: &BTreeMap<&str, Result<IndirectCell, String>>,
 ) -> Result<(), BuildError> {
     for (name, actual) in &compiled.calls {
-        let recorded = match slots.get(name.as_str()) {
-            Some(slot) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
+        let recorded = match indirect.get(name.as_str()) {
+            Some(cell) => cell.as_ref().ok().map(|cell| &cell.ty().signature),
             None if compiled.signatures.contains_key(name) => None,
             None => {
                 let unit = linkage.visible.iter().find(|unit| unit.loaded().function(name).is_some());

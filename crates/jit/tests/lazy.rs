@@ -100,12 +100,12 @@ fn stressed() -> Jit {
 fn functions_are_compiled_in_the_order_of_their_first_calls_and_once() {
     for tier in TIERS {
         let program = Program::new(&engine(), tier, PROGRAM);
-        assert!(!program.slot("leaf").is_ready());
+        assert!(!program.cell("leaf").is_ready());
         for n in 0..3 {
             assert_eq!(program.call("top", n), Ok(n + 3));
         }
         assert_eq!(*program.compiled.lock().unwrap(), ["top", "middle", "leaf"]);
-        assert!(program.slot("leaf").is_ready());
+        assert!(program.cell("leaf").is_ready());
     }
 }
 
@@ -113,7 +113,7 @@ fn functions_are_compiled_in_the_order_of_their_first_calls_and_once() {
 fn arguments_on_the_stack_and_results_in_memory_pass_by() {
     for tier in TIERS {
         let program = Program::new(&engine(), tier, PROGRAM);
-        let calls = program.slot("calls_wide").untyped().unwrap();
+        let calls = program.cell("calls_wide").untyped().unwrap();
         for n in [7u128, 9] {
             let expected = ((n * 1000 + n + 1) * 10 + 8) * 10 + 2;
             assert_eq!(calls.call(&[n, u128::from(1.5f64.to_bits())]), Ok(vec![expected]));
@@ -141,7 +141,7 @@ fn objects_survive_collections_while_their_callee_is_compiled() {
             .enter(|scope| {
                 let boxed = scope.string(b"kept").unwrap();
                 let args = [Word::Object(Some(boxed)), Word::Bits(5), Word::Object(None)];
-                let given = program.slot("swap").untyped().unwrap().call_in(scope, &args).unwrap();
+                let given = program.cell("swap").untyped().unwrap().call_in(scope, &args).unwrap();
                 let [Word::Object(None), Word::Bits(5), Word::Object(Some(root))] = given[..] else {
                     panic!("{given:?}")
                 };
@@ -173,7 +173,7 @@ fn a_failed_compilation_throws_its_cause_on_each_call() {
         }
         assert_eq!(tries.load(Ordering::Relaxed), 3, "each call asks");
         assert_eq!(program.call("catches", 1), Ok(-1), "the caller's handler gets it");
-        let wide = program.slot("calls_wide").untyped().unwrap();
+        let wide = program.cell("calls_wide").untyped().unwrap();
         let text = thrown(wide.call(&[1, 1]));
         assert!(text.contains("panicked: lost my marbles"), "{text}");
 
@@ -188,7 +188,7 @@ fn a_failed_compilation_throws_its_cause_on_each_call() {
 #[test]
 fn nothing_has_the_identity_of_a_slot_that_somebody_has() {
     let program = Program::new(&stressed(), TIERS[0], PROGRAM);
-    let (jit, ty) = (program.slot("leaf").jit().clone(), program.slot("leaf").ty().clone());
+    let (jit, ty) = (program.cell("leaf").jit().clone(), program.cell("leaf").ty().clone());
     let make = || jit.cell(ty.clone(), program.source("leaf")).unwrap();
     let owner = make();
     let (held, identity) = (owner.cell(), owner.identity());
@@ -286,10 +286,10 @@ fn a_function_that_is_removed_says_so() {
     }
     let program = Program::new(&engine(), Tier::Baseline, PROGRAM);
     let owner = program.jit.cell(program.ty("leaf"), Arc::new(Leaf(program.clone()))).unwrap();
-    let slot = owner.cell();
-    let leaf = slot.func::<(i64,), i64>().unwrap();
+    let cell = owner.cell();
+    let leaf = cell.func::<(i64,), i64>().unwrap();
     assert_eq!(leaf.call((1,)), Ok(2));
     drop(owner);
     assert_eq!(thrown(leaf.call((1,))), "CompileError: `leaf` has been removed");
-    assert!(slot.materialize().is_err());
+    assert!(cell.materialize().is_err());
 }

@@ -53,18 +53,18 @@ impl Two {
         two
     }
 
-    fn slots(&self) -> [IndirectCell; 2] {
+    fn cells(&self) -> [IndirectCell; 2] {
         self.owners.get().unwrap().each_ref().map(CellOwner::cell)
     }
 
     fn call(&self, n: i64) -> i64 {
-        self.slots()[1].func::<(i64,), i64>().unwrap().call((n,)).unwrap()
+        self.cells()[1].func::<(i64,), i64>().unwrap().call((n,)).unwrap()
     }
 }
 
 impl FindCell for Two {
     fn cell(&self, name: &str) -> Result<IndirectCell, String> {
-        let [step, count] = self.slots();
+        let [step, count] = self.cells();
         Ok(if name == "step" { step } else { count })
     }
 }
@@ -124,7 +124,7 @@ fn threads_that_call_reach_the_second_tier_without_stopping() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let count = two.slots()[1].func::<(i64,), i64>().unwrap();
+                let count = two.cells()[1].func::<(i64,), i64>().unwrap();
                 loop {
                     match count.call((1000,)).unwrap() {
                         2000 => break,

@@ -29,7 +29,7 @@ fn a_running_frame_calls_the_version_of_its_world_to_its_end() {
         let jit = engine();
         let program = Program::new(&jit, tier, STEPS);
         let owner = program.owner("step");
-        let count = program.slot("count").func::<(i64,), i64>().unwrap();
+        let count = program.cell("count").func::<(i64,), i64>().unwrap();
         assert_eq!(count.call((CALLS,)), Ok(CALLS));
         let (stop, begun) = (AtomicBool::new(false), AtomicI64::new(0));
         std::thread::scope(|scope| {

@@ -82,7 +82,7 @@ impl EntrySource for Entry {
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
         let place = self.find(&shared, &session)?;
         let name: Arc<str> = session.names().text(self.label.symbol);
-        let (mut visible, mut slots): (Vec<Unit>, Found) = Default::default();
+        let (mut visible, mut cells): (Vec<Unit>, Found) = Default::default();
         let call_kind = match place {
             Place::Function(function) => {
                 if let Some(declared) = self.declared.function_type(&name)
@@ -94,7 +94,7 @@ impl EntrySource for Entry {
                         found: function.ty().describe_beside(&declared),
                     }));
                 }
-                slots.0.insert(name, function.cell.clone());
+                cells.0.insert(name, function.cell.clone());
                 CallKind::Cell
             }
             // Functions without a native form have no cell.
@@ -106,7 +106,7 @@ impl EntrySource for Entry {
         };
         let (compiled, symbol) = self.declared.compile(&shared.jit, &shared.recipe, call_kind)?;
         lock(&shared.compiled).bytes += compiled.code_bytes() as u64;
-        let linkage = Linkage { visible: &visible, slots: Some(&slots), ..Linkage::default() };
+        let linkage = Linkage { visible: &visible, indirect: Some(&cells), ..Linkage::default() };
         Ok(shared.jit.link_boxed(&compiled, &symbol, &linkage)?)
     }
 

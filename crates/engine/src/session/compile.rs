@@ -9,8 +9,8 @@
 //!
 //! | symbol in the code | is |
 //! |---|---|
-//! | a slot: a function of another unit | required; a failure to have it is the unit's. It is a cell, which has an address before its function is compiled (`lazy.rs`) |
-//! | a counter | the same; slots and counters of loops are the unit's own |
+//! | a cell: a function of another unit | required; a failure to have it is the unit's. It has an address before its function is compiled (`lazy.rs`) |
+//! | a counter | the same; cells and counters of loops are the unit's own |
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
@@ -280,7 +280,7 @@ pub(crate) fn link_unit(
         table: None,
         foreign: Some(&foreign),
         defers_foreign: input.facts.callees == Callees::Late,
-        slots: Some(&cells),
+        indirect: Some(&cells),
         loops,
         cells: input.profile.as_deref().map(Profile::cells),
         new,

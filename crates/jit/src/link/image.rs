@@ -69,7 +69,7 @@ impl Jit {
                 });
             }
         }
-        let (slots, c_callees) = Default::default();
+        let (indirect, c_callees) = Default::default();
         let program = Program {
             cx: linkage.cx,
             needs_heap: code.needs_heap,
@@ -77,7 +77,7 @@ impl Jit {
             table: linkage.table,
             foreign: None,
             defers_foreign: true,
-            slots: &slots,
+            indirect: &indirect,
             c_callees: &c_callees,
             cells: None,
             new: None,

@@ -129,7 +129,7 @@ impl Program {
         &self.owners.get().unwrap()[name]
     }
 
-    pub(crate) fn slot(&self, name: &str) -> IndirectCell {
+    pub(crate) fn cell(&self, name: &str) -> IndirectCell {
         self.owner(name).cell()
     }
 
@@ -138,7 +138,7 @@ impl Program {
         One::new(self, name)
     }
 
-    /// Compiles a function now, as a unit of its own that reaches all others through slots.
+    /// Compiles a function now, as a unit of its own that reaches all others through cells.
     pub(crate) fn target(&self, name: &str) -> Target {
         self.target_style(name, Style { others: &|_| CallKind::Cell, ..self.tier.into() })
     }
@@ -147,9 +147,9 @@ impl Program {
         self.target_with(name, style, self)
     }
 
-    /// The same with slots that are found elsewhere.
-    pub(crate) fn target_with(&self, name: &str, style: Style<'_>, slots: &dyn FindCell) -> Target {
-        let linkage = Linkage { slots: Some(slots), ..Linkage::default() };
+    /// The same with cells that are found elsewhere.
+    pub(crate) fn target_with(&self, name: &str, style: Style<'_>, cells: &dyn FindCell) -> Target {
+        let linkage = Linkage { indirect: Some(cells), ..Linkage::default() };
         self.unit(&[name], style, &linkage).target(name).unwrap()
     }
 
@@ -171,7 +171,7 @@ impl Program {
     }
 
     pub(crate) fn call(&self, name: &str, argument: i64) -> Result<i64, brolga_jit::CallError> {
-        self.slot(name).func::<(i64,), i64>().unwrap().call((argument,))
+        self.cell(name).func::<(i64,), i64>().unwrap().call((argument,))
     }
 }
 

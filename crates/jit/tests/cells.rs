@@ -1,4 +1,4 @@
-//! Calls through slots, and what is behind them while it is replaced.
+//! Calls through cells, and what is behind them while it is replaced.
 
 mod support;
 
@@ -9,13 +9,13 @@ use support::lazy::{Program, STEPS};
 use support::{TIERS, engine, int_function};
 
 #[test]
-fn code_behind_a_slot_is_replaced_while_threads_call_it() {
+fn code_behind_a_cell_is_replaced_while_threads_call_it() {
     const CALLS: i64 = 1000;
     for tier in TIERS {
         let jit = engine();
         let program = Program::new(&jit, tier, STEPS);
         let targets = ["step", "stride"].map(|name| program.target(name));
-        let (owner, count) = (program.owner("step"), program.slot("count"));
+        let (owner, count) = (program.owner("step"), program.cell("count"));
         owner.set(targets[0].clone()).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -53,7 +53,7 @@ fn code_behind_a_slot_is_replaced_while_threads_call_it() {
 }
 
 #[test]
-fn code_that_takes_something_else_does_not_get_behind_a_slot() {
+fn code_that_takes_something_else_does_not_get_behind_a_cell() {
     let jit = engine();
     let program = Program::new(&jit, TIERS[0], STEPS);
     let refused = program.owner("step").set(program.target("split"));
@@ -66,7 +66,7 @@ fn code_that_takes_something_else_does_not_get_behind_a_slot() {
 }
 
 #[test]
-fn a_unit_whose_slots_are_not_there_or_are_others_is_not_linked() {
+fn a_unit_whose_cells_are_not_there_or_are_others_is_not_linked() {
     use brolga_codegen::isa::Tier;
     use brolga_codegen::linkage::CallKind;
     use brolga_ir::diag::SourceFile;
@@ -94,7 +94,7 @@ end
     let compiled = jit.compile(&cx, &[source], style).unwrap();
     let missing = jit.link(&compiled, &Linkage::default());
     assert!(matches!(missing, Err(BuildError::Link(LinkError::Unresolved { .. }))), "{missing:?}");
-    let refused = jit.link(&compiled, &Linkage { slots: Some(&*program), ..Linkage::default() });
+    let refused = jit.link(&compiled, &Linkage { indirect: Some(&*program), ..Linkage::default() });
     assert!(matches!(&refused, Err(BuildError::Signature { name, .. }) if name == "step"), "{refused:?}");
 }
 
@@ -119,19 +119,19 @@ end
 ";
 
 #[test]
-fn code_that_no_slot_leads_to_is_freed_when_no_thread_runs_it() {
+fn code_that_no_cell_leads_to_is_freed_when_no_thread_runs_it() {
     let jit = engine();
     let in_use = || jit.stats().in_use;
     let round = || {
         let program = Program::new(&jit, TIERS[0], RING);
         assert_eq!(program.call("even", 5), Ok(0));
-        let (one, once) = (in_use(), program.slot("odd"));
+        let (one, once) = (in_use(), program.cell("odd"));
         for _ in 0..20 {
             program.owner("odd").set(program.target("odd")).unwrap();
         }
         assert_eq!((program.call("even", 6), in_use()), (Ok(1), one));
         drop(program);
-        // A slot alone keeps no code.
+        // A cell alone keeps no code.
         drop(once);
         assert_eq!(jit.runtime().retired(), 0);
         in_use()
@@ -161,7 +161,7 @@ fn code_that_no_slot_leads_to_is_freed_when_no_thread_runs_it() {
 fn calls_are_switched_between_bodies_and_what_was_chosen_last_stays() {
     let jit = engine();
     let program = Program::new(&jit, TIERS[0], RING);
-    let even = program.slot("even").func::<(i64,), i64>().unwrap();
+    let even = program.cell("even").func::<(i64,), i64>().unwrap();
     assert_eq!(even.call((4,)), Ok(1));
     let mut owner = jit.cell(program.ty("even"), program.source("even")).unwrap();
     let function = owner.cell().func::<(i64,), i64>().unwrap();
@@ -181,7 +181,7 @@ fn calls_are_switched_between_bodies_and_what_was_chosen_last_stays() {
 }
 
 #[test]
-fn a_call_goes_where_the_end_of_the_source_has_led_its_slot() {
+fn a_call_goes_where_the_end_of_the_source_has_led_its_cell() {
     use std::sync::{Arc, Mutex, OnceLock};
 
     use brolga_jit::{CellOwner, Materialize, Target};
@@ -214,9 +214,9 @@ fn a_call_goes_where_the_end_of_the_source_has_led_its_slot() {
         let held = Arc::new(OnceLock::new());
         let source = Replaces { first: target("step"), second: target("stride"), owner: held.clone() };
         let owner = jit.cell(program.ty("step"), Arc::new(source)).unwrap();
-        let slot = owner.cell();
+        let cell = owner.cell();
         held.set(owner).unwrap();
         // The older code may be gone when the call continues.
-        assert_eq!(slot.func::<(i64,), i64>().unwrap().call((1,)), Ok(3));
+        assert_eq!(cell.func::<(i64,), i64>().unwrap().call((1,)), Ok(3));
     }
 }
