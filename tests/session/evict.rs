@@ -7,6 +7,8 @@ use brolga::ir::Type;
 use brolga::session::{Dylib, Signature};
 use brolga::{CallError, OptLevel, Options, Output, Session, TypedFunc, Workers};
 
+use super::Ending;
+
 type Int = TypedFunc<(i64,), i64>;
 
 const COUNT: i64 = 100;
@@ -70,10 +72,10 @@ fn functions(main: &Dylib) -> Vec<Int> {
     (0..COUNT).map(|n| main.func(&format!("f{n}")).unwrap()).collect()
 }
 
-fn limited(workers: Workers, limit: Option<usize>) -> Session {
+fn limited(workers: Workers, limit: Option<usize>) -> Ending {
     let options = crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture);
     let options = limit.into_iter().fold(options, Options::code_limit);
-    Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
+    Ending(Session::new(options, workers).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// The bytes that are in use when so many of the functions are compiled.

@@ -10,6 +10,8 @@ use brolga::ir::Type;
 use brolga::session::{Definitions, Dylib, Signature};
 use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
 
+use super::Ending;
+
 const TYPES: &str = "\
 mutable struct Item
     x::Int64
@@ -124,11 +126,11 @@ fn put(dylib: &Dylib, source: &str, way: Way, again: bool) {
 }
 
 /// A session that inlines nothing and collects all the time.
-fn stressed(workers: Workers) -> Session {
+fn stressed(workers: Workers) -> Ending {
     let options =
         crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture).gc_stress(true);
     let options = options.without_passes(&["inline"]).unwrap();
-    Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
+    Ending(Session::new(options, workers).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Runs `act` in the host's function when it is called for the round of that number.

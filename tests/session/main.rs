@@ -52,6 +52,23 @@ mod worlds;
 use brolga::session::Dylib;
 use brolga::{OptLevel, Options, Output, Session, Workers};
 
+/// A session that ends with the test. One that a function of the host holds would stay otherwise.
+struct Ending(Session);
+
+impl std::ops::Deref for Ending {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// A session whose compiled code prints to nowhere.
 fn session(workers: Workers) -> Session {
     let options = crate::doors::open(Options::new()).opt_level(OptLevel::O2).output(Output::Capture);

@@ -10,13 +10,13 @@ use brolga::{
     CallError, ExceptionKind, LinkerKind, Mapping, OptLevel, Options, Output, Session, TypedFunc, Workers,
 };
 
-use super::{adds, calls, define};
+use super::{Ending, adds, calls, define};
 
 type Int = TypedFunc<(i64,), i64>;
 
 /// A session whose code calls what its programs call.
-fn plain(options: Options, workers: Workers) -> Session {
-    Session::new(options.opt_level(OptLevel::O0).output(Output::Capture), workers).unwrap()
+fn plain(options: Options, workers: Workers) -> Ending {
+    Ending(Session::new(options.opt_level(OptLevel::O0).output(Output::Capture), workers).unwrap())
 }
 
 /// Defines a program that its tracker removes.
