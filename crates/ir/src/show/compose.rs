@@ -116,8 +116,19 @@ enum Item<'t, N> {
     Val(Option<N>, Option<TypeIn<'t>>),
     Text(&'static str),
     Owned(String),
+    /// The elements of an array that are still to be written in a row.
+    Row(Row<'t, N>),
     /// An object is done.
     Leave,
+}
+
+/// Elements in a row. They become items one by one, since an array may have a million of them.
+struct Row<'t, N> {
+    elements: std::vec::IntoIter<Option<N>>,
+    elem: TypeIn<'t>,
+    has_begun: bool,
+    /// Whether the array has more elements.
+    is_cut: bool,
 }
 
 /// The objects that are being written, outermost first.
@@ -158,6 +169,16 @@ pub fn show<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G
         match item {
             Item::Text(text) => out.push_str(text),
             Item::Owned(text) => out.push_str(&text),
+            Item::Row(mut row) => match row.elements.next() {
+                Some(element) => {
+                    out.push_str(if row.has_begun { ", " } else { "" });
+                    row.has_begun = true;
+                    let elem = row.elem;
+                    work.extend([Item::Row(row), Item::Val(element, Some(elem))]);
+                }
+                None if row.is_cut => out.extend([", ", CUT]),
+                None => {}
+            },
             Item::Leave => open.leave(),
             Item::Val(None, _) => out.push_str("#undef"),
             Item::Val(Some(val), announced) => {
@@ -353,15 +374,7 @@ fn element_parts<'t, N: Clone>(
     let is_cut = said > MAX_SHOWN && elements.len() == MAX_SHOWN;
     // Elements that do not fill the extents are written in a row.
     if dims.len() <= 1 || said != elements.len() {
-        for (n, element) in elements.into_iter().enumerate() {
-            if n > 0 {
-                parts.push(Item::Text(", "));
-            }
-            parts.push(Item::Val(element, Some(elem)));
-        }
-        if is_cut {
-            parts.extend([Item::Text(", "), Item::Text(CUT)]);
-        }
+        parts.push(Item::Row(Row { elements: elements.into_iter(), elem, has_begun: false, is_cut }));
     } else {
         let extent = |n: usize| dims.get(n).and_then(|&d| usize::try_from(d).ok()).unwrap_or(1);
         let (rows, columns) = (extent(0), extent(1));

@@ -100,11 +100,18 @@ fn value_view<'t>(at: At<'t>) -> View<'t, Node<'t>> {
     View::Fields(at.fields().map(|place| node(Some(place))).collect())
 }
 
-fn object_view<'t>(object: Object, most: usize) -> View<'t, Node<'t>> {
+/// After so many elements the end of a limited call is looked for.
+const ELEMENTS: usize = 4096;
+
+fn object_view<'t>(
+    object: Object,
+    most: usize,
+    is_ending: Option<IsEnding<'t>>,
+) -> Result<View<'t, Node<'t>>, Ended> {
     if let Some(of) = as_type(object) {
-        return View::Type(type_in(of.context(), of.ty().unwrap_or(Type::ANY)));
+        return Ok(View::Type(type_in(of.context(), of.ty().unwrap_or(Type::ANY))));
     }
-    match object.desc().kind() {
+    Ok(match object.desc().kind() {
         ObjectKind::String => View::Str(object.string().unwrap_or_default().to_vec()),
         ObjectKind::Symbol => {
             View::Symbol(String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
@@ -124,7 +131,9 @@ fn object_view<'t>(object: Object, most: usize) -> View<'t, Node<'t>> {
                 // Extents that the `Memory` does not bear out lay nothing out: what there is is shown in a row.
                 let said = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(0)));
                 let dims = if said == Some(row.length as i64) { dims } else { vec![row.length as i64] };
-                let elements = (0..row.length.min(most)).map(|n| node(row.place(n))).collect();
+                let ends = |n| n % ELEMENTS == 0 && is_ending.is_some_and(|is_ending| is_ending());
+                let element = |n| if ends(n) { Err(Ended) } else { Ok(node(row.place(n))) };
+                let elements = (0..row.length.min(most)).map(element).collect::<Result<_, _>>()?;
                 let elem = match row.memory.desc().kind() {
                     ObjectKind::Memory(element) => element.ty,
                     _ => Type::ANY,
@@ -134,7 +143,7 @@ fn object_view<'t>(object: Object, most: usize) -> View<'t, Node<'t>> {
             (None, Some(at)) => value_view(at),
             (None, None) => View::Singleton,
         },
-    }
+    })
 }
 
 impl<'t> Graph<'t> for Objects<'t> {
@@ -167,7 +176,7 @@ impl<'t> Graph<'t> for Objects<'t> {
             return Err(Ended);
         }
         Ok(match node {
-            Node::Object(object) => object_view(*object, most),
+            Node::Object(object) => return object_view(*object, most, self.is_ending),
             Node::At(at) => value_view(*at),
             Node::Made(Made::Bits(_, bits)) => View::Bits(*bits),
             Node::Made(Made::Symbol(name)) => View::Symbol(name.clone()),
