@@ -17,9 +17,9 @@
 //! there is no fence.
 //!
 //! **Limits.** Time is bounded by size: a function over a limit is refused before work starts. A compilation can be
-//! stopped after the translation and after the mid-end ([`Step`]). Cranelift has no hook within its mid-end, instruction
-//! selection or register allocation, so these always run to completion. Frames are limited because stack checks reserve
-//! room for one unchecked frame (see `thread.rs`).
+//! stopped after the translation and after the mid-end ([`Step`]). Cranelift has no hook within its mid-end,
+//! instruction selection or register allocation, so these always run to completion. Frames are limited because stack
+//! checks reserve room for one unchecked frame (see `thread.rs`).
 //!
 //! Cost: Cranelift takes nearly all of the time. This file adds one walk for the estimate and copies of the outputs.
 
@@ -120,8 +120,8 @@ impl Default for Limits {
 pub enum Step {
     /// The function was translated to Cranelift's IR.
     Translated,
-    /// Cranelift's mid-end has run. Code that is generated in a single pass, or for a function too large for backtracking
-    /// register allocation, has no such step.
+    /// Cranelift's mid-end has run. Code that is generated in a single pass, or for a function too large for
+    /// backtracking register allocation, has no such step.
     Optimised,
 }
 
@@ -144,8 +144,8 @@ pub struct Compiler {
     limits: Limits,
     /// The places of the value labels of the function that was compiled last, by label.
     labels: BTreeMap<u32, Vec<(u32, u32, VariablePlace)>>,
-    /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift compiled
-    /// last. Empty if that function has no value labels.
+    /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
+    /// compiled last. Empty if that function has no value labels.
     slots: BTreeMap<u32, i64>,
 }
 
@@ -162,8 +162,8 @@ impl Compiler {
         Compiler { context, single_pass, limits, labels: BTreeMap::new(), slots: BTreeMap::new() }
     }
 
-    /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift compiled
-    /// last. Empty if that function has no value labels.
+    /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
+    /// compiled last. Empty if that function has no value labels.
     pub(crate) fn slots(&self) -> &BTreeMap<u32, i64> {
         &self.slots
     }
@@ -211,7 +211,8 @@ impl Compiler {
         }
         let runs_mid_end_apart = cost.is_some_and(|cost| !cost.is_slow_to_optimise()) && !oversized;
         let target = match cost {
-            // Baseline skips the mid-end, which walks for each value all loops around it and the blocks that dominate it.
+            // Baseline skips the mid-end, which walks for each value all loops around it and the blocks that dominate
+            // it.
             Some(cost) if cost.is_slow_to_optimise() => isa.for_tier(Tier::Baseline),
             _ if oversized => isa.for_oversized(),
             _ => isa.for_tier(options.tier),
@@ -254,8 +255,8 @@ impl Compiler {
         result
     }
 
-    /// Generates code in a single pass. `None` if the function has an instruction that only Cranelift supports, or if the
-    /// target has no single-pass generator.
+    /// Generates code in a single pass. `None` if the function has an instruction that only Cranelift supports, or if
+    /// the target has no single-pass generator.
     fn compile_in_one_pass(
         &mut self,
         name: &str,
@@ -271,7 +272,8 @@ impl Compiler {
             return Err(CompileError::Refused { name: name.to_string(), reason: errors.to_string() });
         }
         let (single_pass, frame_bytes) = (&mut self.single_pass, self.limits.frame_bytes);
-        // Unwind safety: `compile` resets all state at its start, so state left by a panic does not reach the next function.
+        // Unwind safety: `compile` resets all state at its start, so state left by a panic does not reach the next
+        // function.
         let fenced = catch_unwind(AssertUnwindSafe(|| {
             single_pass.compile(name, func, symbols, features, frame_bytes).ok()
         }));

@@ -4,8 +4,8 @@
 //!   fib(Int64)::Int64  ──►  int64_t fib(int64_t a1);     entry in the image, line of the header
 //! ```
 //!
-//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`; the result may
-//! also be `nothing`. C handles values of all other types as objects, through the C API.
+//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`; the result
+//! may also be `nothing`. C handles values of all other types as objects, through the C API.
 //!
 //! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among
 //! libraries is not checked: a program that links two libraries with one name gets the first.
@@ -181,8 +181,8 @@ impl Library {
         Library { name: name.into(), exports: Vec::new(), all: false }
     }
 
-    /// Adds a function, given by its symbol (`fib(Int64)`), or by its bare name if only one method has it. C calls it by its
-    /// bare name.
+    /// Adds a function, given by its symbol (`fib(Int64)`), or by its bare name if only one method has it. C calls it
+    /// by its bare name.
     #[must_use]
     pub fn export(mut self, function: impl Into<String>) -> Library {
         self.exports.push((function.into(), None));

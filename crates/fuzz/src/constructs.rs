@@ -6,8 +6,8 @@
 //!
 //! [`shapes`](super::shapes) has modules of one function for the optimiser. The programs here are texts, so they pass
 //! through the whole compiler, and half of them exercise declarations, names, methods and diagnostics. Programs with
-//! deliberate errors are marked [`Outcome::Broken`]: they measure how long errors take to find and report. The length of
-//! a text is linear in `n`, and its compilation should be too.
+//! deliberate errors are marked [`Outcome::Broken`]: they measure how long errors take to find and report. The length
+//! of a text is linear in `n`, and its compilation should be too.
 //!
 //! `benches/sweep.rs` measures how the cost grows.
 //!
@@ -301,7 +301,8 @@ pub const ALL: &[Construct] = &[
         text
     }),
     compiled("objects alive over calls", |n| {
-        // Each call records all roots that are live there, so their number is bounded to keep the records linear in `n`.
+        // Each call records all roots that are live there, so their number is bounded to keep the records linear in
+        // `n`.
         let mut body = Body::new();
         let made: Vec<String> = (0..50).map(|_| body.value("%new(Main.S, x)::Main.S")).collect();
         (0..n).for_each(|i| drop(body.value(&format!("dynamic Main.g({})::Any", made[i % 50]))));

@@ -228,8 +228,8 @@ impl<'c> Builder<'c> {
         self.vars.declare(ty)
     }
 
-    /// A variable that debuggers show by this name wherever the code keeps its value. In a function with such a variable
-    /// they show the arguments, too.
+    /// A variable that debuggers show by this name wherever the code keeps its value. In a function with such a
+    /// variable they show the arguments, too.
     pub fn declare_named_var(&mut self, name: &str, ty: Type) -> Variable {
         let name = self.cx.names.intern(name);
         self.vars.declare_named(name, ty)

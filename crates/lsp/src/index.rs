@@ -8,8 +8,8 @@
 //! The index is made from the syntax tree alone, so programs with errors have one, too. Names of functions follow the
 //! rules of `docs/ir.md` as far as the text decides them; [`crate::rename`] checks its result with the reader.
 //!
-//! Invariants: occurrences do not overlap and are sorted; spans lie inside the text. Cost: linear in the text, times the
-//! logarithm of the number of symbols.
+//! Invariants: occurrences do not overlap and are sorted; spans lie inside the text. Cost: linear in the text, times
+//! the logarithm of the number of symbols.
 //!
 //! Not done: names inside `$( … )` that the parser keeps as opaque text.
 

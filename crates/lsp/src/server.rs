@@ -4,9 +4,9 @@
 //!  begun ── initialize ──► served ── shutdown ──► ending ── exit ──► ended
 //! ```
 //!
-//! Requests in the wrong state, of unknown methods, or with malformed parameters are answered with the protocol's errors.
-//! Between two messages at most one document is analysed. So during fast typing, diagnostics are computed for the newest
-//! version only.
+//! Requests in the wrong state, of unknown methods, or with malformed parameters are answered with the protocol's
+//! errors. Between two messages at most one document is analysed. So during fast typing, diagnostics are computed for
+//! the newest version only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -34,20 +34,21 @@
 //! **Failure.** The error of a lookup has the chain of symbols that failed down to the root, and the root's own error
 //! ([`SessionError::causes`]). Later lookups get the same error.
 //!
-//! **Waiting.** Compilation may call functions that are not compiled yet; a single thread suffices for all work. A thread
-//! that would wait for its own work, directly or through others, gets an error.
+//! **Waiting.** Compilation may call functions that are not compiled yet; a single thread suffices for all work. A
+//! thread that would wait for its own work, directly or through others, gets an error.
 //!
-//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]).
-//! Dropping the program releases those that no other program uses. Types that programs declare stay as long as the session.
+//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types
+//! ([`Session::context`]). Dropping the program releases those that no other program uses. Types that programs declare
+//! stay as long as the session.
 //!
-//! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and no
-//! handle reaches it: handles keep eager functions, with the eager functions that these call. With a limit
+//! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and
+//! no handle reaches it: handles keep eager functions, with the eager functions that these call. With a limit
 //! ([`Options::code_limit`]), the least recently called code of lazy functions is evicted when there is no room, and
 //! compiled again when it is called.
 //!
-//! **Worlds.** Each definition, redefinition and removal advances the world. A call from Rust runs in the newest world, and
-//! all that it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move to a
-//! higher tier. `invokelatest` enters the newest world.
+//! **Worlds.** Each definition, redefinition and removal advances the world. A call from Rust runs in the newest world,
+//! and all that it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move
+//! to a higher tier. `invokelatest` enters the newest world.
 //!
 //! | kind of definition | a frame that runs while a function is redefined | while it is removed | the next call from Rust |
 //! |---|---|---|---|
@@ -55,8 +56,8 @@
 //! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body to its end | the same |
 //!
 //! The kinds differ in when a body is compiled: that of an eager function before a lookup is answered, also after a
-//! redefinition; those of the others at the first call. A callee that was redefined since is compiled at its first call in
-//! any case. A function stays eager or lazy when it is redefined.
+//! redefinition; those of the others at the first call. A callee that was redefined since is compiled at its first call
+//! in any case. A function stays eager or lazy when it is redefined.
 //!
 //! **Removing.** [`Dependants`](linking::Dependants) is the policy for code that uses a removed definition. With a
 //! tombstone that code stays, and from the next world on every call of a removed function from another unit throws
@@ -190,9 +191,9 @@ struct Inner {
 
 /// See the module's page. Clones share one session.
 ///
-/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: work that no thread waits for is
-/// not started, and finalisers of open dylibs do not run. Handles to eager functions can be called, as after an end; those
-/// to lazy ones throw.
+/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: work that no thread waits for
+/// is not started, and finalisers of open dylibs do not run. Handles to eager functions can be called, as after an end;
+/// those to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -251,9 +252,9 @@ impl Session {
         Session::make(runtime, Context::new(), options, workers, Packages::default())
     }
 
-    /// A session whose code runs in an existing run time. Engines and sessions in one run time share the heap, symbols of C
-    /// and the output; `options` of the heap and of the output are ignored. Objects of types that programs declare belong to
-    /// one session, unless the sessions have [one context](Session::in_context).
+    /// A session whose code runs in an existing run time. Engines and sessions in one run time share the heap, symbols
+    /// of C and the output; `options` of the heap and of the output are ignored. Objects of types that programs declare
+    /// belong to one session, unless the sessions have [one context](Session::in_context).
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -312,8 +313,9 @@ impl Session {
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// The names and types of the programs that this session reads; modules that are built for it use them. Names and types
-    /// made directly in it stay as long as the session: build a module with names of its own in a [view](Context::view).
+    /// The names and types of the programs that this session reads; modules that are built for it use them. Names and
+    /// types made directly in it stay as long as the session: build a module with names of its own in a
+    /// [view](Context::view).
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }
@@ -323,8 +325,9 @@ impl Session {
         self.inner.shared.jit.runtime()
     }
 
-    /// Enters compiled code once for all calls within `body` ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)):
-    /// for embedders that make many short calls. All of them run in the world in which `body` began.
+    /// Enters compiled code once for all calls within `body`
+    /// ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders that make many short calls. All
+    /// of them run in the world in which `body` began.
     ///
     /// # Errors
     /// The thread cannot be attached, or a scope of the runtime is in use on it.
@@ -355,7 +358,8 @@ impl Session {
         self.inner.doors.is_some()
     }
 
-    /// The session of the linking layer. Programs find addresses that are defined there as symbols of C if the doors are open.
+    /// The session of the linking layer. Programs find addresses that are defined there as symbols of C if the doors
+    /// are open.
     pub fn linking(&self) -> &linking::Session<Native> {
         &self.inner.linking
     }
@@ -402,9 +406,9 @@ impl Session {
         self.inner.shared.jit.symbolize(address)
     }
 
-    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough, and returns
-    /// their number. Returns 0 inside a scope, where waiting is forbidden, and for [`Workers`] that optimise in the
-    /// background: all but `Caller` and `Seeded`.
+    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough, and
+    /// returns their number. Returns 0 inside a scope, where waiting is forbidden, and for [`Workers`] that optimise in
+    /// the background: all but `Caller` and `Seeded`.
     pub fn optimize_hot(&self) -> usize {
         function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
@@ -454,9 +458,10 @@ impl Session {
         functions
     }
 
-    /// Ends the session: it refuses new work and finishes the work that was begun, with its lookups; it runs the finalisers of
-    /// open dylibs, the youngest dylib first, and compiles lazy functions that they call; it removes all definitions. Handles
-    /// to eager functions stay valid. Returns the exceptions of finalisers. A second call does nothing.
+    /// Ends the session: it refuses new work and finishes the work that was begun, with its lookups; it runs the
+    /// finalisers of open dylibs, the youngest dylib first, and compiles lazy functions that they call; it removes all
+    /// definitions. Handles to eager functions stay valid. Returns the exceptions of finalisers. A second call does
+    /// nothing.
     ///
     /// Code that a worker runs must not call it. Inside a scope it does nothing and returns [`SessionError::InScope`].
     pub fn end(&self) -> Vec<SessionError> {

@@ -209,8 +209,8 @@ impl FuncGen<'_> {
         self.intrinsic(op, &[dividend, divisor], ty);
     }
 
-    /// A checked operation. With the feature `throws`, the code may throw on overflow as Base does; otherwise overflow is an
-    /// ordinary value.
+    /// A checked operation. With the feature `throws`, the code may throw on overflow as Base does; otherwise overflow
+    /// is an ordinary value.
     fn checked(&mut self) {
         const CHECKED: [(Intrinsic, &str); 6] = [
             (Intrinsic::CheckedSaddInt, "+"),
@@ -374,7 +374,8 @@ impl FuncGen<'_> {
 
     // ----- copies and marks -----
 
-    /// A value passed on: copied, behind a barrier, rebuilt from its fields, asserted to have its type, or read from a global.
+    /// A value passed on: copied, behind a barrier, rebuilt from its fields, asserted to have its type, or read from a
+    /// global.
     fn pass_on(&mut self) {
         let ty = match self.rng.below(3) {
             0 => self.likely(&self.palette.unions).unwrap_or(Type::BOOL),
@@ -406,7 +407,8 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A struct rebuilt from the tuple of its fields; `None` for other types, and for structs that have a union as a field.
+    /// A struct rebuilt from the tuple of its fields; `None` for other types, and for structs that have a union as a
+    /// field.
     fn splat(&mut self, value: Value, ty: Type) -> Option<Value> {
         let fields: Vec<Type> = self.cx.types.fields(ty)?.iter().map(|f| f.ty).collect();
         let is_union = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Union(_));

@@ -202,7 +202,8 @@ impl<'m> Interp<'m> {
         self.module
     }
 
-    /// The current value of a global variable; `None` if there is no such variable, or its initial value exceeds the limits.
+    /// The current value of a global variable; `None` if there is no such variable, or its initial value exceeds the
+    /// limits.
     pub fn global(&mut self, name: Name) -> Option<Val> {
         self.global_value(name).ok()?
     }
@@ -212,8 +213,8 @@ impl<'m> Interp<'m> {
         self.entered.get_or_insert_default();
     }
 
-    /// How often each block was entered since [`Interp::count_blocks`], sorted by function and block; blocks that were not
-    /// entered are missing.
+    /// How often each block was entered since [`Interp::count_blocks`], sorted by function and block; blocks that were
+    /// not entered are missing.
     pub fn block_counts(&self) -> Vec<(FuncId, Block, u64)> {
         let entered = self.entered.iter().flatten();
         let mut counts: Vec<_> = entered.map(|(&(func, block), &count)| (func, block, count)).collect();
@@ -483,7 +484,8 @@ impl<'m> Interp<'m> {
         Ok(array)
     }
 
-    /// Runs the call that `start` pushes until it returns. Drops all frames, handlers and exceptions afterwards, also on error.
+    /// Runs the call that `start` pushes until it returns. Drops all frames, handlers and exceptions afterwards, also
+    /// on error.
     fn finish(&mut self, start: impl FnOnce(&mut Self) -> Eval<exec::Flow>) -> Result<Vec<Val>, Outcome> {
         let result = self.run_from(start);
         while self.pop_frame().is_some() {}

@@ -202,8 +202,8 @@ impl<'a> Cx<'a> {
         is_reference(self.result_type()) && !is_reference(self.arg_type(0)) && !is_permanent
     }
 
-    /// Whether the divisor is a constant with which no division throws: not 0, and for signed quotients not -1, with which
-    /// the smallest integer overflows.
+    /// Whether the divisor is a constant with which no division throws: not 0, and for signed quotients not -1, with
+    /// which the smallest integer overflows.
     fn divides_safely(&self, op: Intrinsic) -> bool {
         let ty = self.arg_type(1);
         let width = match ty.as_low() {
@@ -331,16 +331,16 @@ impl<'a> Cx<'a> {
         (first..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::INT64))
     }
 
-    /// The effects of reading an element whose bounds check is operand `check`. `valid`: the other operands have the expected
-    /// types.
+    /// The effects of reading an element whose bounds check is operand `check`. `valid`: the other operands have the
+    /// expected types.
     fn element(&self, coarse: Effects, elem: Option<Type>, check: usize, valid: bool) -> Effects {
         let unchecked = self.is_unchecked(check);
         let nothrow = unchecked && valid && !self.may_be_undefined(elem);
         Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
     }
 
-    /// The effects of writing operand `value` to an element whose bounds check is operand `check`. `valid`: the other operands
-    /// have the expected types.
+    /// The effects of writing operand `value` to an element whose bounds check is operand `check`. `valid`: the other
+    /// operands have the expected types.
     fn stored_element(
         &self,
         coarse: Effects,

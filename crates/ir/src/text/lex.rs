@@ -1,7 +1,7 @@
 //! The lexer of the text form: characters to tokens.
 //!
-//! Its only state is a position in the text. It is `Copy` and returns one token per call; a caller looks ahead by lexing
-//! with a copy. Julia's printed IR has a few tokens of its own:
+//! Its only state is a position in the text. It is `Copy` and returns one token per call; a caller looks ahead by
+//! lexing with a copy. Julia's printed IR has a few tokens of its own:
 //!
 //! | text | token |
 //! |---|---|

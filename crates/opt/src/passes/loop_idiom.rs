@@ -21,8 +21,8 @@
 //!
 //! If the bytes belong to a `Memory`, it is an operand of the call, which keeps it alive as the loop did.
 //!
-//! Cost: one visit of the blocks of innermost loops; one sweep over a function with a copy. Breaks the control flow graph.
-//! Not done: addresses with an induction variable of their own.
+//! Cost: one visit of the blocks of innermost loops; one sweep over a function with a copy. Breaks the control flow
+//! graph. Not done: addresses with an induction variable of their own.
 
 mod copy;
 
@@ -151,7 +151,8 @@ impl Walk {
         all
     }
 
-    /// Computes the lowest address that the loop accesses, at the end of a block. If addresses decrease, it is the last one.
+    /// Computes the lowest address that the loop accesses, at the end of a block. If addresses decrease, it is the last
+    /// one.
     fn low(
         &self,
         func: &mut Func,

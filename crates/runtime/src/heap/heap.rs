@@ -11,9 +11,10 @@
 //!                                    └─ Mmtk          feature `heap-mmtk`; may move                    mmtk/
 //! ```
 //!
-//! [`Heap`] has the parts that do not depend on the collector: stopping the world, roots, handles and finalizers, run-time
-//! types, permanent objects. A [`Backend`] manages the memory. It is called only on slow paths: when the inlined allocation
-//! has no room, when a barrier is hit, and when a collection is due. So the cost of virtual calls does not matter.
+//! [`Heap`] has the parts that do not depend on the collector: stopping the world, roots, handles and finalizers,
+//! run-time types, permanent objects. A [`Backend`] manages the memory. It is called only on slow paths: when the
+//! inlined allocation has no room, when a barrier is hit, and when a collection is due. So the cost of virtual calls
+//! does not matter.
 //!
 //! | duty of a backend | interface |
 //! |---|---|
@@ -311,8 +312,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::enter`], for a mutator that is registered and outside; returns `false` if a collection waits. The caller
-    /// then uses [`Heap::enter`], which may wait for the collector.
+    /// As [`Heap::enter`], for a mutator that is registered and outside; returns `false` if a collection waits. The
+    /// caller then uses [`Heap::enter`], which may wait for the collector.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, mutator: &Mutator) -> bool {
         debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
@@ -384,8 +385,8 @@ impl Heap {
         self.world.remove(mutator);
     }
 
-    /// A safepoint: lets other threads collect. Collects under stress at every safepoint; [`Stress::Every`] with a larger
-    /// number counts allocations only.
+    /// A safepoint: lets other threads collect. Collects under stress at every safepoint; [`Stress::Every`] with a
+    /// larger number counts allocations only.
     pub(crate) fn safepoint(&self, mutator: &Mutator) {
         self.world.stand_aside(mutator);
         if self.stress_now() == 1 {

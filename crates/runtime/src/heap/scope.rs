@@ -142,8 +142,8 @@ pub enum ObjectError {
         /// The type of the value.
         got: String,
     },
-    /// The bits are not a valid value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of its
-    /// union.
+    /// The bits are not a valid value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of
+    /// its union.
     #[error("these bits are no value of type `{expected}`")]
     NoValue {
         /// The type of the place.

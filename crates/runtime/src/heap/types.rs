@@ -168,8 +168,8 @@ impl RuntimeTypes {
         types
     }
 
-    /// Whether the number of types has doubled since the last sweep and is large for the live bytes of the heap, all of which
-    /// a census visits. If so, makes the next full collection take a census, and doubles the threshold.
+    /// Whether the number of types has doubled since the last sweep and is large for the live bytes of the heap, all of
+    /// which a census visits. If so, makes the next full collection take a census, and doubles the threshold.
     pub(crate) fn is_sweep_due(&self, live_bytes: usize) -> bool {
         let mut known = self.lock();
         let is_due =

@@ -23,9 +23,9 @@
 //! so the code of a line stays as long as the line can hit. This does not hold in a world older than the pin, which
 //! `invoke_in_world` enters; there the stamp is 0 and nothing is cached.
 //!
-//! **Other outcomes.** A hash table keeps the outcomes that do not fit a line: of calls with types as operands or with many
-//! operands, of functions of the host, of calls without a method or with ambiguous methods, and of `invoke`s with a
-//! signature.
+//! **Other outcomes.** A hash table keeps the outcomes that do not fit a line: of calls with types as operands or with
+//! many operands, of functions of the host, of calls without a method or with ambiguous methods, and of `invoke`s with
+//! a signature.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -129,8 +129,8 @@ pub(crate) struct Dispatch {
     span: Arc<Span>,
     /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
-    /// The identity of the table, the world, and the stamp itself of the last new stamp. `table` holds that table, so no
-    /// other table can get its identity; the identity is 0 if `table` holds another table.
+    /// The identity of the table, the world, and the stamp itself of the last new stamp. `table` holds that table, so
+    /// no other table can get its identity; the identity is 0 if `table` holds another table.
     last: Cell<(usize, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
 }

@@ -53,8 +53,8 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
-    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. `None` for φ, whose
-    /// operands are evaluated in other blocks.
+    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. `None` for φ,
+    /// whose operands are evaluated in other blocks.
     pub(super) here: Option<Inst>,
 }
 

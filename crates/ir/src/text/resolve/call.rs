@@ -338,8 +338,8 @@ impl<'a> Body<'_, 'a> {
         self.set(inst, Op::Call, results, &exprs)
     }
 
-    /// The name of the builtin or intrinsic that the callee holds, as in `%1 = Core.sizeof`, `(%1)(x)`. The callee's type
-    /// determines it.
+    /// The name of the builtin or intrinsic that the callee holds, as in `%1 = Core.sizeof`, `(%1)(x)`. The callee's
+    /// type determines it.
     fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
         let ExprKind::Ssa(..) = callee.kind else { return None };
         let value = self.operand(callee)?;
@@ -421,8 +421,9 @@ impl<'a> Body<'_, 'a> {
                 return self.r.fail(ResolveError::ConversionTarget { named, row }, args[0].span);
             }
             args = &args[1..];
-            // Julia prints integers of all widths alike. A literal that is extended to at most 64 bits denotes the extended
-            // value already, so it is copied; one that is extended to more bits is an `Int64`, and the extension stays.
+            // Julia prints integers of all widths alike. A literal that is extended to at most 64 bits denotes the
+            // extended value already, so it is copied; one that is extended to more bits is an `Int64`, and the
+            // extension stays.
             let is_narrow = self.r.cx.types.primitive(target).is_some_and(|(bits, _)| bits <= 64);
             if op == Intrinsic::SextInt && is_narrow && args.first().is_some_and(|value| is_plain(value)) {
                 return self.set(inst, Op::Copy, results, args);
@@ -577,8 +578,8 @@ impl<'a> Body<'_, 'a> {
         Some((self.func.constant(constant), ty))
     }
 
-    /// Resolves `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type, to an allocation of an empty one,
-    /// which differs only in its address. `None` if the operands have another form.
+    /// Resolves `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type, to an allocation of an empty
+    /// one, which differs only in its address. `None` if the operands have another form.
     fn empty_memory(
         &mut self,
         inst: Inst,

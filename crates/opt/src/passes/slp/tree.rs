@@ -288,8 +288,8 @@ impl Grow<'_> {
         index
     }
 
-    /// A gather of the values. `None` if one may be undefined: the scalar code may merely copy such a value, but an insertion
-    /// into a vector uses it.
+    /// A gather of the values. `None` if one may be undefined: the scalar code may merely copy such a value, but an
+    /// insertion into a vector uses it.
     fn gather(&mut self, values: &[Value], edge: Option<Block>) -> Option<usize> {
         let site = self.site;
         if values.iter().any(|&v| site.undefined.has(site.func, v)) {
@@ -405,7 +405,8 @@ impl Grow<'_> {
         Some(found)
     }
 
-    /// Whether a use disappears with the scalars: the user is a member of a bundle that uses the value as part of a vector.
+    /// Whether a use disappears with the scalars: the user is a member of a bundle that uses the value as part of a
+    /// vector.
     fn is_inner(&self, one: &Use) -> bool {
         let in_seed = self.seed.is_store && self.seed.members.contains(&one.inst) && one.index == 1;
         let Some(&user) = self.taken.get(&one.inst) else { return in_seed };
