@@ -43,8 +43,8 @@
 //!
 //! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and
 //! no handle reaches it: handles keep eager functions, with the eager functions that these call. With a limit
-//! ([`Options::code_limit`]), the least recently called code of lazy functions is evicted when there is no room, and
-//! compiled again when it is called.
+//! ([`Options::code_limit`]), code of lazy functions that have not been called for long is evicted when there is no
+//! room, and compiled again when it is called.
 //!
 //! **Worlds.** Each definition, redefinition and removal advances the world. A call from Rust runs in the newest world,
 //! and all that it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move

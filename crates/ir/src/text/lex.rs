@@ -41,7 +41,7 @@ pub(super) enum Tok<'a> {
     Undef,
     /// `@name`: the name after the sign.
     At(&'a str),
-    /// `@` before a digit or before anything else that continues no name.
+    /// `@` before a digit, or before a character that cannot be part of a name.
     AtSign,
     Literal(Literal<'a>),
     /// An operator, dotted or not.

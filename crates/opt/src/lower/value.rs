@@ -2,8 +2,8 @@
 //!
 //! A [`Val`] has the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
 //! `Type{Int64}` where the statement declares `DataType`, and a `compilerbarrier` has its operand's type where the statement
-//! declares `Any`. Uses convert to the type that they need (`convert`). So a value of a boxed type is boxed only at
-//! uses that need the box.
+//! declares `Any`. Uses convert to the type that they need (`convert`). So a value whose declared type is boxed is
+//! boxed only at uses that need the box.
 //!
 //! Conversely, a statement may declare a narrower type than its operation has. This asserted type is tested
 //! (`asserted`); the code throws `TypeError` if the test fails. So each value is of its type, and the verifier's rules

@@ -422,8 +422,7 @@ impl<'a> Body<'_, 'a> {
             }
             args = &args[1..];
             // Julia prints integers of all widths alike. A literal that is extended to at most 64 bits denotes the
-            // extended value already, so it is copied; one that is extended to more bits is an `Int64`, and the
-            // extension stays.
+            // extended value already, so it is copied. An extension to more bits stays.
             let is_narrow = self.r.cx.types.primitive(target).is_some_and(|(bits, _)| bits <= 64);
             if op == Intrinsic::SextInt && is_narrow && args.first().is_some_and(|value| is_plain(value)) {
                 return self.set(inst, Op::Copy, results, args);
