@@ -16,10 +16,10 @@
 //! itself (`_1` in the text), and there is one result. In a low function arguments and results are low types only.
 //!
 //! **Ids of other functions.** Ids index a function as numbers index a slice: reading the data of an id that the
-//! function does not have, or placing it, panics and changes nothing. For such an id the order reports an entity that is
-//! not placed, and side tables (source places, summaries of callees, root maps) return their default. Ids in operands,
-//! targets and operations are not checked when they are set. The verifier reports ids, types and names that do not
-//! exist, and all functions are verified before they are compiled or run.
+//! function does not have, or placing it, panics and changes nothing. For such an id the order reports an entity that
+//! is not placed, and side tables (source places, summaries of callees, root maps) return their default. Ids in
+//! operands, targets and operations are not checked when they are set. The verifier reports ids, types and names that
+//! do not exist, and all functions are verified before they are compiled or run.
 //!
 //! Hints, which affect the speed of code but not its meaning, are in `func/hints.rs`.
 //!
