@@ -1,4 +1,4 @@
-//! Compiling one function: Cranelift IR in, plain bytes and relocations out.
+//! Compiles one function: Cranelift IR to bytes and relocations.
 //!
 //! ```text
 //!   Function ──limits──> budget ──> Context::compile ──> CompiledFunction
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The result names no Cranelift type, so it can go to a linker in this process, to an object file or into a cache.
-//! It refers to others by [`Symbol`]s; no address is ever inside the bytes.
+//! It refers to other code and data by [`Symbol`]s; the bytes contain no address.
 //!
 //! **The fence.** Cranelift can panic on IR that its verifier accepts (a missing lowering rule, an impossible register
 //! constraint). Such a panic is caught, the context is discarded because its state is unknown, and the caller gets
@@ -16,8 +16,10 @@
 //! hook is global to the process and belongs to the embedder, so it is not changed. In a build with `panic = "abort"`
 //! there is no fence.
 //!
-//! **Limits.** Time is bounded by size: a function over a limit is refused before work starts. A compilation can be ended before it begins and behind the
-//! mid-end ([`Step`]). Cranelift has no hook in its mid-end, instruction selection and register allocation, so these are not left in the middle. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
+//! **Limits.** Time is bounded by size: a function over a limit is refused before work starts. A compilation can be
+//! stopped after the translation and after the mid-end ([`Step`]). Cranelift has no hook within its mid-end,
+//! instruction selection or register allocation, so these always run to completion. Frames are limited because stack
+//! checks reserve room for one unchecked frame (see `thread.rs`).
 //!
 //! Cost: Cranelift takes nearly all of the time. This file adds one walk for the estimate and copies of the outputs.
 
@@ -78,7 +80,7 @@ pub enum CompileError {
         /// The panic's message.
         message: String,
     },
-    /// The caller ended it at a [`Step`]. The function itself has no fault.
+    /// The caller stopped the compilation at a [`Step`]. The function is not at fault.
     #[error("the generation of code for `{name}` was ended")]
     Stopped {
         /// The function.
@@ -113,22 +115,23 @@ impl Default for Limits {
     }
 }
 
-/// A point in the generation of a function's code at which it can be ended.
+/// A point at which the compilation of a function can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// It was translated to Cranelift's IR.
+    /// The function was translated to Cranelift's IR.
     Translated,
-    /// Cranelift's mid-end has run. Code that is made in a single pass, or for a function too large for the usual register allocation, has no such step.
+    /// Cranelift's mid-end has run. Code that is generated in a single pass, or for a function too large for
+    /// backtracking register allocation, has no such step.
     Optimised,
 }
 
-/// Hears of each step, and says whether the generation is to end there.
+/// Called at each step; `Break` stops the compilation there.
 pub type Steps<'a> = dyn FnMut(Step) -> ControlFlow<()> + 'a;
 
 /// Options of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompileOptions {
-    /// The effort.
+    /// The tier to compile for.
     pub tier: Tier,
     /// Whether to keep the listing of the machine code.
     pub listing: bool,
@@ -139,9 +142,10 @@ pub struct Compiler {
     context: Context,
     single_pass: SinglePass,
     limits: Limits,
-    /// The places of the last function's labels.
+    /// The places of the value labels of the function that was compiled last, by label.
     labels: BTreeMap<u32, Vec<(u32, u32, VariablePlace)>>,
-    /// How far the stack slots of the last function with variables are from the canonical frame address, by number.
+    /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
+    /// compiled last. Empty if that function has no value labels.
     slots: BTreeMap<u32, i64>,
 }
 
@@ -158,12 +162,13 @@ impl Compiler {
         Compiler { context, single_pass, limits, labels: BTreeMap::new(), slots: BTreeMap::new() }
     }
 
-    /// How far the stack slots of the function with variables that was compiled last are from the canonical frame address, by number.
+    /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
+    /// compiled last. Empty if that function has no value labels.
     pub(crate) fn slots(&self) -> &BTreeMap<u32, i64> {
         &self.slots
     }
 
-    /// The places of the labels of the function that was compiled last.
+    /// The places of the value labels of the function that was compiled last, by label.
     pub(crate) fn take_labels(&mut self) -> BTreeMap<u32, Vec<(u32, u32, VariablePlace)>> {
         std::mem::take(&mut self.labels)
     }
@@ -181,7 +186,7 @@ impl Compiler {
         self.compile_in_steps(name, func, symbols, isa, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The same; `reached` may end it behind the mid-end.
+    /// As [`Compiler::compile`]; `reached` may stop the compilation after the mid-end.
     pub fn compile_in_steps(
         &mut self,
         name: &str,
@@ -196,7 +201,7 @@ impl Compiler {
         let cost = (options.tier == Tier::Optimised).then(|| AllocationCost::of(func));
         let oversized = cost.is_some_and(|cost| cost.is_oversized());
         let in_one_pass = cost.is_none_or(|cost| cost.is_for_one_pass());
-        // Where values are is known of Cranelift's code alone.
+        // Only Cranelift reports the places of labelled values and makes listings.
         if in_one_pass
             && !options.listing
             && func.dfg.values_labels.is_none()
@@ -206,7 +211,8 @@ impl Compiler {
         }
         let runs_mid_end_apart = cost.is_some_and(|cost| !cost.is_slow_to_optimise()) && !oversized;
         let target = match cost {
-            // The mid-end walks all loops around each value that it places, and blocks that dominate it.
+            // Baseline skips the mid-end, which walks for each value all loops around it and the blocks that dominate
+            // it.
             Some(cost) if cost.is_slow_to_optimise() => isa.for_tier(Tier::Baseline),
             _ if oversized => isa.for_oversized(),
             _ => isa.for_tier(options.tier),
@@ -249,7 +255,8 @@ impl Compiler {
         result
     }
 
-    /// Generates code in a single pass. `None` if the function has something that only Cranelift supports.
+    /// Generates code in a single pass. `None` if the function has an instruction that only Cranelift supports, or if
+    /// the target has no single-pass generator.
     fn compile_in_one_pass(
         &mut self,
         name: &str,
@@ -265,7 +272,8 @@ impl Compiler {
             return Err(CompileError::Refused { name: name.to_string(), reason: errors.to_string() });
         }
         let (single_pass, frame_bytes) = (&mut self.single_pass, self.limits.frame_bytes);
-        // Unwind safety: `compile` resets all state, so nothing of a function that panicked reaches the next one.
+        // Unwind safety: `compile` resets all state at its start, so state left by a panic does not reach the next
+        // function.
         let fenced = catch_unwind(AssertUnwindSafe(|| {
             single_pass.compile(name, func, symbols, features, frame_bytes).ok()
         }));

@@ -4,11 +4,11 @@
 //!   fib(Int64)::Int64  ──►  int64_t fib(int64_t a1);     entry in the image, line of the header
 //! ```
 //!
-//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`, or the result is `nothing`. C sees all other types as
-//! objects, by the C API.
+//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`; the result
+//! may also be `nothing`. C handles values of all other types as objects, through the C API.
 //!
-//! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among libraries is not checked: a
-//! program that links two libraries with one name gets the first.
+//! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among
+//! libraries is not checked: a program that links two libraries with one name gets the first.
 //!
 //! Not done: structs by value, strings, arrays.
 
@@ -25,7 +25,7 @@ use brolga_ir::{FuncId, Module};
 use crate::error::Error;
 use crate::native_type::type_of;
 
-/// The types that C has, too.
+/// Julia's types that have an equivalent in C.
 const TYPES: &[(&str, &str)] = &[
     ("Int8", "int8_t"),
     ("Int16", "int16_t"),
@@ -41,7 +41,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Char", "uint32_t"),
 ];
 
-/// Reserved words of C and C++, and names of the headers that ours includes.
+/// Reserved words of C and C++, and names from the headers that the generated header includes.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -181,7 +181,8 @@ impl Library {
         Library { name: name.into(), exports: Vec::new(), all: false }
     }
 
-    /// With a function, by its bare name, if only one method has it, or by its symbol (`fib(Int64)`). C calls it by its bare name.
+    /// Adds a function, given by its symbol (`fib(Int64)`), or by its bare name if only one method has it. C calls it
+    /// by its bare name.
     #[must_use]
     pub fn export(mut self, function: impl Into<String>) -> Library {
         self.exports.push((function.into(), None));
@@ -195,7 +196,7 @@ impl Library {
         self
     }
 
-    /// With all functions whose types C has and whose bare names are names for C that no other function has.
+    /// Adds all functions whose types C has and whose bare names are valid in C and belong to one method only.
     #[must_use]
     pub fn export_all(mut self) -> Library {
         self.all = true;
@@ -298,7 +299,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// The entries, and the function that opens the library.
+    /// Compiles the entries, and the function that opens the library.
     pub(crate) fn entries(
         &self,
         isa: &HostIsa,
@@ -327,7 +328,7 @@ impl Resolved {
         self.functions.iter().map(|exported| exported.export.function.clone()).collect()
     }
 
-    /// The header.
+    /// The text of the header.
     pub(crate) fn header(&self) -> String {
         let (name, open) = (&self.name, self.open_name());
         let guard = format!("{}_BROLGA_IMAGE_H", name.to_ascii_uppercase());
@@ -385,7 +386,7 @@ fn found(module: &Module, wanted: &str) -> Result<FuncId, Error> {
     }
 }
 
-/// The types of result and parameters in C; else the name of the first one that C does not have.
+/// The types of result and parameters in C, or as an error the name of the first one that C does not have.
 fn c_types(ty: &FunctionType) -> Result<(&'static str, Vec<&'static str>), String> {
     let of = |value: &ValueType| {
         let foreign = || value.name.clone();

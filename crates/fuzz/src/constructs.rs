@@ -1,12 +1,13 @@
-//! Programs that repeat one construct of the language `n` times: what shows an algorithm that costs more than it should.
+//! Programs that repeat one construct of the language `n` times. They reveal algorithms with superlinear cost.
 //!
 //! ```text
 //!   construct, n ─► text ─► read, verified, compiled ─► cost(n)        cost(4n) ≤ 5 · cost(n)
 //! ```
 //!
-//! [`shapes`](super::shapes) has modules of one function for the optimiser; these are texts, so they pass through everything, and half of them
-//! are about declarations, names, methods and findings. Those that are broken on purpose say so: what costs time is finding out and saying
-//! so. Texts are linear in `n`, and so may the time be that they take.
+//! [`shapes`](super::shapes) has modules of one function for the optimiser. The programs here are texts, so they pass
+//! through the whole compiler, and half of them exercise declarations, names, methods and diagnostics. Programs with
+//! deliberate errors are marked [`Outcome::Broken`]: they measure how long errors take to find and report. The length
+//! of a text is linear in `n`, and its compilation should be too.
 //!
 //! `benches/sweep.rs` measures how the cost grows.
 //!
@@ -23,22 +24,22 @@ pub use pattern::{Piece, pattern};
 pub struct Construct {
     /// Its name in reports.
     pub name: &'static str,
-    /// The fate of the text.
+    /// Whether the text compiles.
     pub outcome: Outcome,
     text: fn(usize) -> String,
 }
 
-/// The fate of a text.
+/// Whether a text compiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It is compiled.
+    /// It compiles.
     Compiled,
-    /// It is broken: findings are all that there is.
+    /// It has errors, so the compiler only reports diagnostics.
     Broken,
 }
 
 impl Construct {
-    /// The program with so many repetitions.
+    /// The program with `n` repetitions.
     pub fn text(&self, n: usize) -> String {
         (self.text)(n)
     }
@@ -139,7 +140,7 @@ pub const ALL: &[Construct] = &[
         })
     }),
     compiled("union of many types", |n| {
-        // Unions are bounded.
+        // The number of members of a union is limited.
         let members: Vec<String> = (0..n.min(64)).map(|i| format!("Main.S{i}")).collect();
         repeat(n, |i| format!("mutable struct S{i}\n    x::Int64\nend\n"))
             + &function("f", &format!("x::Union{{{}}}", members.join(", ")), |b| b.ret("1"))
@@ -300,7 +301,8 @@ pub const ALL: &[Construct] = &[
         text
     }),
     compiled("objects alive over calls", |n| {
-        // The roots of each call are written down for each call, so not too many are alive.
+        // Each call records all roots that are live there, so their number is bounded to keep the records linear in
+        // `n`.
         let mut body = Body::new();
         let made: Vec<String> = (0..50).map(|_| body.value("%new(Main.S, x)::Main.S")).collect();
         (0..n).for_each(|i| drop(body.value(&format!("dynamic Main.g({})::Any", made[i % 50]))));
@@ -318,7 +320,7 @@ pub const ALL: &[Construct] = &[
         "mutable struct S\n    a::Int64\nend\n".to_owned() + &body.end("f", "x::Int64", "1")
     }),
     compiled("elements of a tuple", |n| {
-        // Tuples are bounded.
+        // The length of a tuple is limited.
         let n = n.min(1000);
         let (values, types) = (vec!["x"; n].join(", "), vec!["Int64"; n].join(", "));
         one(|b| {
@@ -466,7 +468,7 @@ pub const ALL: &[Construct] = &[
     }),
 ];
 
-/// A function on its way: blocks, numbers of values.
+/// A function under construction: its text, the number of the next value, and the label of the current block.
 struct Body {
     text: String,
     next: usize,
@@ -479,7 +481,7 @@ impl Body {
         Body { text: String::new(), next: 1, label: 1, begins: true }
     }
 
-    /// A statement without a value that anybody names. It takes a number all the same.
+    /// Adds a statement whose value has no use. It takes a value number nevertheless.
     fn line(&mut self, statement: &str) {
         let gutter = if std::mem::take(&mut self.begins) {
             format!("{} ─ ", self.label)
@@ -490,7 +492,7 @@ impl Body {
         let _ = writeln!(self.text, "{gutter}     {statement}");
     }
 
-    /// A statement with a value: its name.
+    /// Adds a statement with a value, and returns the value's name.
     fn value(&mut self, statement: &str) -> String {
         let name = format!("%{}", self.next);
         let gutter = if std::mem::take(&mut self.begins) {
@@ -503,7 +505,7 @@ impl Body {
         name
     }
 
-    /// The next block begins.
+    /// Begins the next block.
     fn block(&mut self) {
         self.label += 1;
         self.begins = true;
@@ -537,7 +539,7 @@ fn identity(name: &str) -> String {
     function(name, "x::Int64", |b| b.ret("x"))
 }
 
-/// `f(x::Int64)`, which returns `x` in the end.
+/// The function `f(x::Int64)` with the statements of `fill`; it returns `x`.
 fn one(fill: impl FnOnce(&mut Body)) -> String {
     let mut body = Body::new();
     fill(&mut body);
@@ -550,7 +552,7 @@ fn methods(n: usize) -> String {
     })
 }
 
-/// Each value comes from the last one.
+/// Adds `n` statements, each of which uses the value of the one before.
 fn chain(b: &mut Body, n: usize, statement: impl Fn(&str) -> String) {
     let mut last = "x".to_owned();
     (0..n).for_each(|_| last = b.value(&statement(&last)));
@@ -570,13 +572,13 @@ fn call_c(b: &mut Body) -> String {
     b.value("$(Expr(:foreigncall, :(:labs), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64")
 }
 
-/// A counted loop around what `fill` adds, which begins no block.
+/// Adds a counted loop around the statements of `fill`, which must not begin a block.
 fn looping(b: &mut Body, fill: impl FnOnce(&mut Body)) {
     let entry = b.label;
     b.line(&format!("goto #{}", entry + 1));
     b.block();
     let at = b.next;
-    // The increment comes last in the body, whose length is not known yet: the counter is written behind.
+    // The φ names the increment, whose number is known only after the body: a placeholder is replaced by the φ below.
     let place = b.text.len();
     b.value("?");
     let is = b.value(&format!("Base.slt_int(%{at}, x)::Bool"));
@@ -591,9 +593,10 @@ fn looping(b: &mut Body, fill: impl FnOnce(&mut Body)) {
     b.block();
 }
 
-/// Loops in loops: the heads in order, the innermost body, and the ends in reverse.
+/// Adds `n` nested loops: the heads from the outermost, the innermost body, and the ends from the innermost.
 fn nest(b: &mut Body, n: usize) {
-    // Block 1 enters; 2 + k is the head of loop k; n + 2 is the innermost body; n + 3 + k ends loop n - 1 - k; 2n + 3 is behind.
+    // Block 1 enters; 2 + k is the head of loop k; n + 2 is the innermost body; n + 3 + k ends loop n - 1 - k; 2n + 3
+    // follows the loops.
     b.line("goto #2");
     b.block();
     let heads = b.next;
@@ -634,9 +637,10 @@ fn handler(b: &mut Body, fill: impl FnOnce(&mut Body)) {
     b.block();
 }
 
-/// Handlers in handlers: entered in order, left in reverse.
+/// Adds nested handlers: entered from the outermost, left from the innermost.
 fn handlers(b: &mut Body, n: usize) {
-    // Block 1 + k enters k; n + 1 is the body; n + 2 + k leaves n - 1 - k, and 2n + 2 + k catches for it; 3n + 2 is behind all.
+    // Block 1 + k enters handler k; n + 1 is the body; n + 2 + k leaves handler n - 1 - k, and 2n + 2 + k is its catch
+    // block; 3n + 2 follows all of them.
     let tokens: Vec<String> = (0..n)
         .map(|k| {
             let token = b.value(&format!("enter #{}", 2 * n + 2 + (n - 1 - k)));

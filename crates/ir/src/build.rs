@@ -52,7 +52,8 @@
 //! **Blocks.** The entry exists from the start. A block gets its position in the layout when it is first switched to. A
 //! block is *sealed* when all jumps to it are known; sealing early creates fewer φ. `finish` seals the remaining blocks.
 //!
-//! **Variables** become values and φ (`vars`). A handler sees what was assigned last before the exception, also inside the protected blocks.
+//! **Variables** become values and φ (`vars`). A handler sees the last assignment before the exception, including
+//! assignments inside the protected blocks.
 //!
 //! **Shapes.** [`Builder::if_else`], [`Builder::while_loop`] and [`Builder::try_catch`] make blocks and seal them ([`shapes`]).
 //!
@@ -164,13 +165,13 @@ impl<'c> Builder<'c> {
         self.func.params().get(n.saturating_add(first)).copied().ok_or(BuildError::NoParam(n))
     }
 
-    /// Says which file the source lines of this function are counted in, for debuggers and profilers.
+    /// Sets the source file of this function, for debuggers and profilers.
     pub fn set_file(&mut self, file: &str) {
         let file = self.cx.names.intern(file);
         self.func.set_file(Some(file));
     }
 
-    /// Says that a value is a variable of the source, which debuggers show by this name.
+    /// Names a value after a variable of the source, which debuggers show.
     pub fn name_value(&mut self, value: Value, name: &str) -> Result<(), BuildError> {
         let ty = self.type_of(value)?;
         let name = self.cx.names.intern(name);
@@ -227,7 +228,8 @@ impl<'c> Builder<'c> {
         self.vars.declare(ty)
     }
 
-    /// A variable that debuggers show by this name, as far as its values are kept. Arguments are shown too in a function that has one.
+    /// A variable that debuggers show by this name wherever the code keeps its value. In a function with such a
+    /// variable they show the arguments, too.
     pub fn declare_named_var(&mut self, name: &str, ty: Type) -> Variable {
         let name = self.cx.names.intern(name);
         self.vars.declare_named(name, ty)
@@ -586,7 +588,7 @@ impl<'c> Builder<'c> {
         self.statement(Op::Leave, tokens, &[]).map(|_| ())
     }
 
-    /// Whether the current block has ended, so that nothing can be added to it.
+    /// Whether the current block has its terminator, so that no statement can be added to it.
     pub fn has_ended(&self) -> bool {
         self.ended[self.at]
     }

@@ -15,10 +15,11 @@
 //! The first block in order is the entry; it has no predecessors. In a high function argument 0 is the function object
 //! itself (`_1` in the text), and there is one result. In a low function arguments and results are low types only.
 //!
-//! **Ids of other functions.** Ids index a function as numbers index a slice: a query about an id that the function does not
-//! have, or placing one, panics and changes nothing. Ids in operands, targets and operations are not checked when they
-//! are set. The verifier reports ids, types and names that do not exist, and all functions are verified before they are
-//! compiled or run.
+//! **Ids of other functions.** Ids index a function as numbers index a slice: reading the data of an id that the
+//! function does not have, or placing it, panics and changes nothing. For such an id the order reports an entity that
+//! is not placed, and side tables (source places, summaries of callees, root maps) return their default. Ids in
+//! operands, targets and operations are not checked when they are set. The verifier reports ids, types and names that
+//! do not exist, and all functions are verified before they are compiled or run.
 //!
 //! Hints, which affect the speed of code but not its meaning, are in `func/hints.rs`.
 //!
@@ -229,7 +230,7 @@ pub struct Func {
 }
 
 impl Func {
-    /// The function without its body: what callers in other modules need of it.
+    /// The function without its body, for callers in other modules.
     #[must_use]
     pub fn declaration(&self) -> Func {
         Func::new(self.name, self.level, self.sig.clone())
@@ -552,7 +553,8 @@ impl Func {
         self.set_op(inst, Op::Copy, &[value]);
     }
 
-    /// Replaces every operand `v` of every placed instruction by `with(v)`, once: replacements are not replaced again.
+    /// Replaces every operand `v` of every placed instruction, and every value with a debug name, by `with(v)`.
+    /// Replacements are not replaced again.
     pub fn replace_values(&mut self, mut with: impl FnMut(Value) -> Value) {
         self.debug.values.iter_mut().for_each(|name| name.value = with(name.value));
         let mut block = self.entry();
@@ -582,13 +584,14 @@ impl Func {
 
     // ----- order -----
 
-    /// `inst`; panics unless it is of this function. Tables that grow on writes must not grow to another function's ids.
+    /// Returns `inst`; panics unless it is of this function. Secondary maps grow on writes, so a foreign id would
+    /// enlarge them.
     fn own(&self, inst: Inst) -> Inst {
         let _is_own = &self.insts[inst];
         inst
     }
 
-    /// `block`; panics unless it is of this function.
+    /// Returns `block`; panics unless it is of this function.
     fn own_block(&self, block: Block) -> Block {
         let () = self.blocks[block];
         block
@@ -788,12 +791,12 @@ impl Func {
         Some(self.callee_summaries[callee]?.effects)
     }
 
-    /// The effects of calls of a callee and what it does with its arguments, if known.
+    /// The summary of a callee, if known: its effects and its uses of arguments.
     pub fn callee_summary(&self, callee: Callee) -> Option<Summary> {
         self.callee_summaries[callee]
     }
 
-    /// Sets an upper bound of what calls of a callee do.
+    /// Sets the summary of a callee: an upper bound of the effects of its calls.
     pub fn set_callee_summary(&mut self, callee: Callee, summary: Option<Summary>) {
         let _is_own = &self.callees[callee];
         self.callee_summaries[callee] = summary;

@@ -17,7 +17,7 @@
 //!    everything is deinitialised.
 //! 2. It waits for openings and closings on other threads ([`Session::undertake`]).
 //! 3. The tasks are drained. A task that waits for a responsibility whose holder neither fulfils nor drops it blocks the
-//!    end, and so does a continuation that starts lookups for ever.
+//!    end, and so does a continuation that keeps starting lookups.
 //! 4. Opened dylibs are deinitialised, the latest first, and the tasks that this started are drained.
 //! 5. Everything is removed, and symbols that are not ready fail. Code is handed to the host, which frees it after its
 //!    own grace period.
@@ -56,22 +56,22 @@ impl<T: Target> Parts for Live<T> {
     type Board = Arc<Shown<T>>;
 }
 
-/// How a unit is materialized, as the session sees it: [`MaterializationUnit`](crate::MaterializationUnit) is built on this.
+/// The session's interface to the source of a unit; [`MaterializationUnit`](crate::MaterializationUnit) is built on it.
 pub trait Materializer<T: Target>: Send {
-    /// Tells it that another definition overrides one of its symbols.
+    /// Reports that another definition overrides one of the unit's symbols.
     fn lose(&mut self, symbol: Symbol);
 
     /// Materializes the unit that the duty is for.
     fn begin(self: Box<Self>, duty: Duty<T>);
 }
 
-/// A source of missing symbols, as the session sees it: [`Generator`](crate::Generator) is built on this.
+/// The session's interface to a source of missing symbols; [`Generator`](crate::Generator) is built on it.
 pub trait Definer<T: Target>: Send + Sync {
     /// Answers a request.
     fn answer(&self, session: Session<T>, ask: Ask<Live<T>>);
 }
 
-/// The obligation for a unit. Fails the unit if it is dropped open.
+/// The obligation to materialize a unit. Dropping it while it is open fails the unit.
 pub struct Duty<T: Target> {
     pub(crate) session: Session<T>,
     pub(crate) unit: UnitId<Live<T>>,
@@ -93,7 +93,7 @@ impl<T: Target> Duty<T> {
         self.session.step(Attach { unit: self.unit, code })
     }
 
-    /// Gives the obligation away without failing the unit: it was removed, or is materialized later.
+    /// Discards the obligation without failing the unit, which was removed or will be materialized later.
     fn put_off(mut self) {
         self.open = false;
     }
@@ -138,7 +138,8 @@ pub type Answer<T> = machine::Answer<Live<T>>;
 
 /// The embedder's side of a session. No lock is held in any call.
 pub trait Host<T: Target>: Send + Sync {
-    /// Takes code that nothing in the session leads to; threads may still run it. To be freed in this order.
+    /// Takes code that no table of the session leads to any more; threads may still run it. The host frees it in this
+    /// order.
     fn retire(&self, code: Vec<T::Code>) {
         drop(code);
     }
@@ -433,7 +434,7 @@ impl<T: Target> Session<T> {
         reply
     }
 
-    /// Looks into the tables.
+    /// Reads from the tables under the lock.
     pub(crate) fn read<R: Read<Live<T>>>(&self, read: R) -> R::Reply {
         lock(&self.0.machine).read(read)
     }
@@ -534,7 +535,7 @@ impl<T: Target> Session<T> {
         release(&*self.0.host, effects.dropped, effects.retired, effects.garbage);
     }
 
-    /// The task that continues with an answer.
+    /// The task that runs a continuation with its answer.
     fn continuation(
         &self,
         priority: Priority,
@@ -578,7 +579,7 @@ impl<T: Target> Drop for UnderWay<'_, T> {
     }
 }
 
-/// Wants that require every symbol.
+/// Wants for symbols that must exist.
 pub fn required(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
     symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect()
 }

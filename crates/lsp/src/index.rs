@@ -1,16 +1,17 @@
-//! The names of a text: what each of them means, and where else it stands.
+//! The index of a text: the meaning of each name, and all places of each symbol.
 //!
 //! ```text
 //! syntax tree ──► symbols        a row, a parameter, a block of a function; a function, a type, a global of the file
 //!             └─► occurrences    where each symbol stands, in the order of the text; some of them define it
 //! ```
 //!
-//! The index is made of the syntax tree alone, so that it is there for broken programs as well. Names of functions follow the rules of
-//! `docs/ir.md` as far as the text decides them; [`crate::rename`] checks its result with the reader.
+//! The index is made from the syntax tree alone, so programs with errors have one, too. Names of functions follow the
+//! rules of `docs/ir.md` as far as the text decides them; [`crate::rename`] checks its result with the reader.
 //!
-//! Invariants: occurrences do not overlap and are sorted; spans lie inside the text. Cost: linear in the text, but for looking symbols up.
+//! Invariants: occurrences do not overlap and are sorted; spans lie inside the text. Cost: linear in the text, times
+//! the logarithm of the number of symbols.
 //!
-//! Not done: names inside `$( … )` that the reader does not take apart.
+//! Not done: names inside `$( … )` that the parser keeps as opaque text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +107,7 @@ pub(crate) struct Index {
     pub(crate) functions: Vec<FunctionItem>,
     pub(crate) decls: Vec<DeclItem>,
     pub(crate) checks: Vec<CheckItem>,
-    /// Where the rows of each function start, with the function: sorted.
+    /// The rows of all functions, each with the number of its function; sorted by start.
     rows: Vec<(Span, u32)>,
 }
 
@@ -122,7 +123,7 @@ impl Index {
         index
     }
 
-    /// The occurrence at an offset; at the end of one as well.
+    /// The occurrence at an offset, or one that ends there.
     pub(crate) fn at(&self, offset: usize) -> Option<Occurrence> {
         let behind = self.occurrences.partition_point(|occurrence| occurrence.span.start as usize <= offset);
         let found = *self.occurrences.get(behind.checked_sub(1)?)?;
@@ -134,7 +135,7 @@ impl Index {
         self.occurrences.iter().filter(move |occurrence| occurrence.symbol == symbol).copied()
     }
 
-    /// The row at an offset, with its function; behind the row on its line as well.
+    /// The row at an offset, with its function; at the end of one as well.
     pub(crate) fn row_at(&self, offset: usize) -> Option<(Span, u32)> {
         let behind = self.rows.partition_point(|(span, _)| span.start as usize <= offset);
         let found = *self.rows.get(behind.checked_sub(1)?)?;
@@ -148,7 +149,7 @@ impl Index {
     }
 }
 
-/// The tree on its way into the index.
+/// The walk over the syntax tree that fills the index.
 struct Walk<'a> {
     source: &'a str,
     index: Index,
@@ -157,9 +158,9 @@ struct Walk<'a> {
     globals: BTreeSet<String>,
     /// The functions that the text defines, with their modules.
     defined: BTreeSet<String>,
-    /// Those of them that are dumps.
+    /// The functions in `defined` that are dumps.
     dumps: BTreeSet<String>,
-    /// The function at hand: its number, the names of its parameters, the variables of its `where`.
+    /// The function that is walked: its number, the names of its parameters, the variables of its `where`.
     function: u32,
     params: BTreeMap<String, u32>,
     vars: BTreeSet<String>,
@@ -488,7 +489,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A name that is no argument; `path` is what a function of that name is called.
+    /// Adds a name that is no argument; `path` is its canonical path if it names a function.
     fn global_name(&mut self, name: &str, path: String, span: Span, is_callee: bool) {
         if Intrinsic::from_name(name).is_some() || Builtin::from_name(name).is_some() {
             return;
@@ -513,7 +514,7 @@ impl<'a> Walk<'a> {
         if self.defined.contains(&base) {
             return Some(base);
         }
-        // The header of a dump has no module: it is one of the library or of a module of programs.
+        // The header of a dump has no module: the function may be of the library or of any module of the program.
         self.dumps.contains(name).then(|| name.to_owned())
     }
 }

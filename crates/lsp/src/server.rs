@@ -1,12 +1,12 @@
-//! The loop of the server: one message after the other, and diagnostics when none waits.
+//! The message loop of the server: it handles messages in order, and computes diagnostics while no message waits.
 //!
 //! ```text
 //!  begun ── initialize ──► served ── shutdown ──► ending ── exit ──► ended
 //! ```
 //!
-//! Messages that come in the wrong state, of unknown methods, or with parameters of another shape are answered with the protocol's errors.
-//! Between two messages at most one document is analysed, so a client that types fast gets diagnostics of the newest version, and those of
-//! versions in between are never made.
+//! Requests in the wrong state, of unknown methods, or with malformed parameters are answered with the protocol's
+//! errors. Between two messages at most one document is analysed. So during fast typing, diagnostics are computed for
+//! the newest version only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ use crate::{completion, findings, hover, outline, rename, transport};
 /// How a server has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// The client has asked for it.
+    /// The client sent `shutdown`, then `exit`.
     Well,
-    /// The client has gone, or has ended the server without asking it to shut down.
+    /// The client disconnected, or sent `exit` without `shutdown`.
     Abruptly,
 }
 
@@ -63,7 +63,7 @@ struct Server {
     asked: i32,
 }
 
-/// Serves a client until it leaves.
+/// Serves a client until it sends `exit` or disconnects.
 pub fn serve(connection: Connection) -> Ended {
     let mut server = Server {
         client: connection.sender.clone(),
@@ -95,7 +95,7 @@ pub fn serve(connection: Connection) -> Ended {
                 return if server.state == State::Ending { Ended::Well } else { Ended::Abruptly };
             }
             Message::Notification(notification) => server.notification(notification),
-            // The server needs no answers to its requests.
+            // The server ignores the responses to its requests.
             Message::Response(_) => {}
         }
     }
@@ -111,7 +111,7 @@ fn to_value<T: Serialize>(value: T) -> Answer {
 }
 
 impl Server {
-    /// Sends diagnostics of a version that has none. False if there is no such version.
+    /// Analyses one document whose version is not analysed yet, and sends its diagnostics. False if there is none.
     fn publish_one(&mut self) -> bool {
         let new = self.documents.iter_mut().find(|(_, (_, document))| document.is_new());
         let Some((name, (uri, document))) = new else { return false };
@@ -122,7 +122,7 @@ impl Server {
     }
 
     fn notify(&self, method: &str, params: impl Serialize) {
-        // A client that has gone wants no news.
+        // Sending fails only after the client has disconnected.
         let _gone = self.client.send(Notification::new(method.to_owned(), params).into());
     }
 
@@ -204,7 +204,7 @@ impl Server {
         }
         self.jobs.begin(&id);
         match fenced(|| self.answered(&id, &method, value)) {
-            // A thread answers.
+            // A job on another thread answers.
             Ok(None) => {}
             Ok(Some(Asked::Answer(answer))) => self.jobs.answer(id, answer),
             Ok(Some(Asked::Refused(code, reason))) => {
@@ -215,7 +215,7 @@ impl Server {
         }
     }
 
-    /// The answer to a request; none if a thread answers it.
+    /// The answer to a request; `None` if a job on another thread answers it.
     fn answered(&mut self, id: &RequestId, method: &str, value: Value) -> Option<Asked> {
         macro_rules! asked {
             ($with:expr) => {
@@ -430,7 +430,7 @@ enum Asked {
     Refused(ErrorCode, String),
 }
 
-/// The edit that brings a document into the normal form; none if it is.
+/// The edit that formats a document; no edit if it is formatted already.
 fn formatted(analysis: &Analysis) -> Result<Vec<TextEdit>, String> {
     let text = analysis.text.as_str();
     let unit = read_unit(&analysis.name, text.as_bytes());

@@ -31,7 +31,7 @@ use super::{Step, Unsupported};
 pub(super) struct Reg(u8);
 
 impl Reg {
-    /// The value of [`Info::reg`] for no register.
+    /// [`Info::reg`] of a value that is in no register.
     const NONE: Reg = Reg(u8::MAX);
     /// xmm15, scratch within one instruction.
     pub(super) const SCRATCH_FLOAT: Reg = Reg(16 + 15);
@@ -77,10 +77,10 @@ const FLOATS: u32 = 0x7fff << 16;
 struct Info {
     /// The remaining uses: those in code that is not emitted yet.
     uses: u32,
-    /// Its word, as an offset from rbp; 0 if it has none.
+    /// The value's word, as an offset from rbp; 0 if it has none.
     home: i32,
     reg: Reg,
-    /// Whether it has any use.
+    /// Whether it has a use anywhere in the function.
     is_used: bool,
     /// Whether its instruction is emitted again at each use.
     is_rematerialized: bool,
@@ -238,7 +238,8 @@ impl Places {
         self.locked = 0;
     }
 
-    /// Counts a use as done. The last one frees the register and the word.
+    /// Counts down a use whose code is emitted. The last use frees the register, and the word of a value that does not
+    /// cross blocks.
     pub(super) fn release(&mut self, value: Value) {
         let info = self.info_mut(value);
         info.uses = info.uses.saturating_sub(1);
@@ -281,7 +282,7 @@ impl Places {
         let number = if free != 0 {
             free.trailing_zeros()
         } else {
-            // In turn, so that the value loaded last is not evicted first.
+            // Victims rotate, so the value loaded last is not evicted first.
             let later = candidates & !(2u32 << self.last_victim).wrapping_sub(1);
             self.last_victim = if later != 0 { later } else { candidates }.trailing_zeros();
             self.last_victim
@@ -560,7 +561,7 @@ fn float_constant(asm: &mut Asm, to: Xmm, bits: u64) {
     asm.bits_to_float(to, R11);
 }
 
-/// Words are stored and loaded as 64 bits, whatever the type of the value.
+/// Stores a register to a word. Words are stored and loaded as 64 bits, whatever the type of the value.
 pub(super) fn store(asm: &mut Asm, to: Mem, from: Reg) {
     match from.is_float() {
         true => asm.store_float(Precision::F64, to, from.xmm()),

@@ -6,11 +6,11 @@
 //!                                 └── func::<(i64,), i64>("fib") ◄── linked ◄── compiled by the session's workers
 //! ```
 //!
-//! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little: every function
-//! gets an indirection cell at its first use, and its body is a unit of its own (the functions of an SCC are one), which is compiled
-//! at the first lookup of the function or of a function that needs it. A lookup is answered when the function, with all its possible callees, can run.
-//! The linking model is [`linking`]; its types give access to the features that this layer does not wrap: [`Session::linking`],
-//! [`Dylib::linking`].
+//! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little. Each
+//! function gets an indirection cell at its first use. Its body is a unit (the functions of an SCC share one), which is
+//! compiled at the first lookup of the function or of a function that needs it. A lookup is answered when the function
+//! and all its possible callees can run. The linking model is [`linking`]; its types give access to the features that
+//! this layer does not wrap: [`Session::linking`], [`Dylib::linking`].
 //!
 //! | what | how |
 //! |---|---|
@@ -18,9 +18,9 @@
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program at the first lookup |
 //! | call Rust | [`Dylib::define_fn`]: a closure with typed arguments; [`Dylib::define_host`]: one with objects; [`Dylib::define_c_symbol`]: a C function |
-//! | compile when called | [`Definitions::lazy`]: a lookup compiles nothing, the first call does |
-//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or iterates for long |
-//! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
+//! | compile when called | [`Definitions::lazy`]: the first call compiles the function, not a lookup |
+//! | compile twice | [`Definitions::tiered`]: in a single pass at first, with all passes after many calls or iterations |
+//! | interpret at first | [`Definitions::interpreted`]: the first calls do not wait for compilation |
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
@@ -34,46 +34,50 @@
 //! **Failure.** The error of a lookup has the chain of symbols that failed down to the root, and the root's own error
 //! ([`SessionError::causes`]). Later lookups get the same error.
 //!
-//! **Waiting.** Compilation may call functions that are not compiled yet, and one thread is enough for everything. A thread that would wait for its own
-//! work, directly or through others, gets an error.
+//! **Waiting.** Compilation may call functions that are not compiled yet; a single thread suffices for all work. A
+//! thread that would wait for its own work, directly or through others, gets an error.
 //!
-//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and releases those that no other program
-//! names when it is dropped. Types that programs declare stay as long as the session.
+//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types
+//! ([`Session::context`]). Dropping the program releases those that no other program uses. Types that programs declare
+//! stay as long as the session.
 //!
-//! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
-//! handles keep eager functions, with the eager functions that these call.
-//! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is evicted when there is no room, and compiled
-//! again when it is called.
+//! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and
+//! no handle reaches it: handles keep eager functions, with the eager functions that these call. With a limit
+//! ([`Options::code_limit`]), code of lazy functions that have not been called for long is evicted when there is no
+//! room, and compiled again when it is called.
 //!
-//! **Worlds.** Each definition, redefinition and removal makes the next world. A call from Rust is in the newest one, and everything below it stays
-//! there: static calls, calls that are decided at run time, calls by C, inlined copies, loops that move to a better tier. `invokelatest` enters the newest world.
+//! **Worlds.** Each definition, redefinition and removal advances the world. A call from Rust runs in the newest world,
+//! and all that it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move
+//! to a higher tier. `invokelatest` enters the newest world.
 //!
 //! | kind of definition | a frame that runs while a function is redefined | while it is removed | the next call from Rust |
 //! |---|---|---|---|
 //! | eager (the default), [`lazy`](Definitions::lazy), [`tiered`](Definitions::tiered), [`interpreted`](Definitions::interpreted) | calls the old body to its end | the same | reaches the new body; of a removed function, throws |
 //! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body to its end | the same |
 //!
-//! The kinds differ in when a body is compiled: for an eager function before a lookup is answered, also after a redefinition, for the others at the first
-//! call. A callee that was redefined since is compiled at its first call in any case. A function stays eager or lazy when it is redefined.
+//! The kinds differ in when a body is compiled: that of an eager function before a lookup is answered, also after a
+//! redefinition; those of the others at the first call. A callee that was redefined since is compiled at its first call
+//! in any case. A function stays eager or lazy when it is redefined.
 //!
-//! **Removing.** [`Dependants`](linking::Dependants) is the policy for code that uses a removed definition. With a tombstone it stays, and every call of a removed function from another
-//! unit throws `CompileError`, which names the function, from the next world on:
+//! **Removing.** [`Dependants`](linking::Dependants) is the policy for code that uses a removed definition. With a
+//! tombstone that code stays, and from the next world on every call of a removed function from another unit throws
+//! `CompileError`, which names the function:
 //!
-//! | what | after a tombstone |
+//! | use of the removed function | after a tombstone |
 //! |---|---|
 //! | calls in compiled code | throw, also when the name is defined again: a caller that was linked before has to be defined again, too. [`Dylib::redefine`] replaces a function under its callers |
 //! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
 //! | copies that were inlined | stay, as when a function is replaced; so do results that were computed at compile time |
-//! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been removed |
+//! | `try` around a call | catches the error, unless the compiler removed the `try` because neither the callee nor the rest of its body could throw |
 //! | frames in older worlds | continue as if nothing had been removed |
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After a removal in another way, and after the end, those of eager functions can be called; those of lazy ones throw |
 //! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C gets the exception, as of any callback. They are valid as long as a handle to the function exists |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
 //! | C code in archives ([`Dylib::add_archive`]) | stays linked to its callers: no exception passes C |
 //!
-//! Its bytes are free when no thread is in a world that sees it ([`Session::stats`]).
+//! The bytes of a removed function are freed when no thread is in a world that sees it ([`Session::stats`]).
 //!
-//! | files, lowest first | are about |
+//! | files, lowest layer first | content |
 //! |---|---|
 //! | `input` (on `pipeline.rs`), `scope` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
 //! | `cells`, `target`, `method_table`, `shared` | linking: cells and their holders, code by address, rows for dynamic calls, the state of all units |
@@ -163,9 +167,9 @@ struct Home {
     scope: Arc<Scope>,
     /// Functions to run when it is closed, in the order in which they were defined.
     finalizers: Vec<String>,
-    /// Those of an open dylib, ready to be called.
+    /// The finalizers of an open dylib, looked up and ready to be called.
     due: Vec<Function>,
-    /// The number of the last change before these were looked up.
+    /// The number of the last change before `due` was looked up.
     due_since: u64,
 }
 
@@ -187,8 +191,9 @@ struct Inner {
 
 /// See the module's page. Clones share one session.
 ///
-/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: work that no thread waits for is not begun any more, and finalisers of open dylibs do not
-/// run. Handles to eager functions can be called, as after an end; those to lazy ones throw.
+/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: work that no thread waits for
+/// is not started, and finalisers of open dylibs do not run. Handles to eager functions can be called, as after an end;
+/// those to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -206,9 +211,9 @@ pub struct SessionStats {
     pub symbols: usize,
     /// Units, each compiled and freed as one.
     pub units: usize,
-    /// How often a thread has left a loop for better code while it ran.
+    /// How often a thread has left a running loop for code of a higher tier.
     pub left_loops: u64,
-    /// Lookups without an answer.
+    /// Lookups that are not answered yet.
     pub lookups: usize,
     /// Units that are not ready because a dependency is not.
     pub waiting: usize,
@@ -247,8 +252,9 @@ impl Session {
         Session::make(runtime, Context::new(), options, workers, Packages::default())
     }
 
-    /// A session whose code runs in a run time that others use too, engines or sessions: they share the heap, symbols of C and the output. Options of the heap and
-    /// of the output are not used. Objects of types that programs declare are of one session, unless both have [one context](Session::in_context).
+    /// A session whose code runs in an existing run time. Engines and sessions in one run time share the heap, symbols
+    /// of C and the output; `options` of the heap and of the output are ignored. Objects of types that programs declare
+    /// belong to one session, unless the sessions have [one context](Session::in_context).
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -307,8 +313,9 @@ impl Session {
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// The names and types of the programs that this session reads; modules that are built for it use them. Names and types made directly in it stay as long as the session:
-    /// a module with names that no other program uses is built in a [view](Context::view) of it.
+    /// The names and types of the programs that this session reads; modules that are built for it use them. Names and
+    /// types made directly in it stay as long as the session: build a module with names of its own in a
+    /// [view](Context::view).
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }
@@ -318,8 +325,9 @@ impl Session {
         self.inner.shared.jit.runtime()
     }
 
-    /// Enters compiled code once, for all calls within `body` ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders
-    /// that make many short ones. They all see the definitions of the world in which it began.
+    /// Enters compiled code once for all calls within `body`
+    /// ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders that make many short calls. All
+    /// of them run in the world in which `body` began.
     ///
     /// # Errors
     /// The thread cannot be attached, or a scope of the runtime is in use on it.
@@ -350,7 +358,8 @@ impl Session {
         self.inner.doors.is_some()
     }
 
-    /// The linking model below. Addresses that are defined there as symbols of C are found by programs if the doors are open.
+    /// The session of the linking layer. Programs find addresses that are defined there as symbols of C if the doors
+    /// are open.
     pub fn linking(&self) -> &linking::Session<Native> {
         &self.inner.linking
     }
@@ -365,7 +374,7 @@ impl Session {
         let home = Home { linking: linking.clone(), scope, finalizers, due, due_since: 0 };
         let mut homes = lock(&self.inner.homes);
         homes.insert(linking.id(), home);
-        // Entries of closed dylibs are removed from time to time.
+        // Entries of closed dylibs are removed whenever the number of entries reaches a power of two.
         let all: Vec<linking::Dylib<Native>> = match homes.len().is_power_of_two() {
             true => homes.values().map(|home| home.linking.clone()).collect(),
             false => Vec::new(),
@@ -381,7 +390,7 @@ impl Session {
 
     /// Removes the facts about a closed dylib.
     fn forget_dylib(&self, id: DylibId) {
-        // The content is foreign, so it is dropped without the lock.
+        // The entry has values of other layers, whose destructors must not run under the lock.
         let home = lock(&self.inner.homes).remove(&id);
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
@@ -397,8 +406,9 @@ impl Session {
         self.inner.shared.jit.symbolize(address)
     }
 
-    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough. Returns their number. Zero inside
-    /// a scope, where nothing may wait, and where tasks of [`Workers`] optimise in the background: all but `Caller` and `Seeded`.
+    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough, and
+    /// returns their number. Returns 0 inside a scope, where waiting is forbidden, and for [`Workers`] that optimise in
+    /// the background: all but `Caller` and `Seeded`.
     pub fn optimize_hot(&self) -> usize {
         function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
@@ -448,9 +458,10 @@ impl Session {
         functions
     }
 
-    /// Ends the session: it refuses new work and finishes the work that was begun, with its lookups; finalisers of open dylibs run, the
-    /// youngest dylib first, and lazy functions that they call are compiled; everything is removed. Handles to eager functions stay valid. Returns the
-    /// exceptions of finalisers. A second call does nothing.
+    /// Ends the session: it refuses new work and finishes the work that was begun, with its lookups; it runs the
+    /// finalisers of open dylibs, the youngest dylib first, and compiles lazy functions that they call; it removes all
+    /// definitions. Handles to eager functions stay valid. Returns the exceptions of finalisers. A second call does
+    /// nothing.
     ///
     /// Code that a worker runs must not call it. Inside a scope it does nothing and returns [`SessionError::InScope`].
     pub fn end(&self) -> Vec<SessionError> {

@@ -1,16 +1,17 @@
-//! Statements without control flow of their own. Some may throw.
+//! Generates statements without control flow of their own. Some may throw.
 //!
-//! | kind | what it makes |
+//! | kind | generates |
 //! |---|---|
 //! | pure | any scalar intrinsic at any width |
-//! | divide | a division, half of them with a divisor that cannot be zero |
+//! | divide | a division; with the feature `throws`, 30 % have an arbitrary divisor, the others one that cannot throw |
 //! | checked | a checked operation and both halves of its result |
 //! | aggregate | a tuple, struct or named tuple |
 //! | field | one field, by name or number, or by a number known only at run time |
 //! | choose | `ifelse`, also between types |
 //! | compare | `===`, `isa` |
 //! | call | another function, or the function itself |
-//! | mark | what has no meaning to the result |
+//! | pass on | a value copied, behind a barrier, asserted, rebuilt from its fields, or read from a global |
+//! | mark | an operation that does not affect the result |
 
 use super::Known;
 use super::func::FuncGen;
@@ -82,7 +83,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// An integer type, or `Bool` for the operations that make sense on it.
+    /// An integer type, or `Bool` for the operations that are defined on it.
     fn int_like(&mut self, op: Intrinsic) -> Type {
         let on_bool = matches!(
             op,
@@ -98,7 +99,7 @@ impl FuncGen<'_> {
         if on_bool && self.rng.chance(25) { Type::BOOL } else { self.int() }
     }
 
-    /// A number of places: mostly around the widths, sometimes anything.
+    /// A shift count: mostly near the widths, sometimes any value.
     fn shift_count(&mut self, ty: Type) -> Value {
         if self.rng.chance(40) {
             return self.value(ty);
@@ -208,7 +209,8 @@ impl FuncGen<'_> {
         self.intrinsic(op, &[dividend, divisor], ty);
     }
 
-    /// A checked operation. With throws, overflow may throw as Base does it; without, it is a value like any other.
+    /// A checked operation. With the feature `throws`, the code may throw on overflow as Base does; otherwise overflow
+    /// is an ordinary value.
     fn checked(&mut self) {
         const CHECKED: [(Intrinsic, &str); 6] = [
             (Intrinsic::CheckedSaddInt, "+"),
@@ -277,7 +279,7 @@ impl FuncGen<'_> {
     fn field_at_run_time(&mut self, object: Value, count: usize, element: Type) {
         let raw = self.value(Type::INT64);
         let limit = self.bits(Type::INT64, count as u128);
-        // A constant that is out of range is no program: it is known not to be there.
+        // A constant index must be in range for the program to be valid.
         let in_range = self.func.as_const(raw).is_some() || self.rng.chance(70);
         let index = if in_range {
             let rest = self.intrinsic(Intrinsic::UremInt, &[raw, limit], Type::INT64);
@@ -349,7 +351,7 @@ impl FuncGen<'_> {
             return self.pure_intrinsic();
         }
         if let Some((fact, number, more)) = self.recursion.clone() {
-            // The bound of the steps counts on calls outside of loops.
+            // The bound on the steps assumes that recursive calls are outside of loops.
             if more > 0 && self.repeat == 1 {
                 self.recursion = Some((fact.clone(), number, more - 1));
                 return self.call_known(&fact, Some(number));
@@ -370,9 +372,10 @@ impl FuncGen<'_> {
         self.invoke(fact.name, &fact.params, &args, fact.result);
     }
 
-    // ----- what changes nothing -----
+    // ----- copies and marks -----
 
-    /// A value under another name: copied, behind a barrier, asserted to be what it is, out of a global.
+    /// A value passed on: copied, behind a barrier, rebuilt from its fields, asserted to have its type, or read from a
+    /// global.
     fn pass_on(&mut self) {
         let ty = match self.rng.below(3) {
             0 => self.likely(&self.palette.unions).unwrap_or(Type::BOOL),
@@ -404,7 +407,8 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A struct made again from the tuple of its fields; `None` for what is no struct without unions.
+    /// A struct rebuilt from the tuple of its fields; `None` for other types, and for structs that have a union as a
+    /// field.
     fn splat(&mut self, value: Value, ty: Type) -> Option<Value> {
         let fields: Vec<Type> = self.cx.types.fields(ty)?.iter().map(|f| f.ty).collect();
         let is_union = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Union(_));

@@ -1,33 +1,33 @@
-//! The reference interpreter: what a function means, as slow, obvious, safe code.
+//! The reference interpreter: it defines the meaning of functions by slow, simple, safe code.
 //!
 //! It runs high IR and low IR and is the oracle of every test, so it shares no code with code generation. (The values of
-//! scalar operations are in [`brolga_ir::scalar`], which is a table of definitions of its own.)
+//! scalar operations are defined in [`brolga_ir::scalar`].)
 //!
 //! ```text
 //! Interp ─┬─ frames     one for each running function: values, position, what to do with the result
 //!         ├─ handlers   one for each `enter` that is in force
 //!         ├─ exceptions those being handled, innermost last
 //!         ├─ heap       every object ever made              (heap.rs)
-//!         ├─ globals    values of those that were looked at
+//!         ├─ globals    values of those that were read or written
 //!         └─ memory     raw memory and C, behind a trait    (memory.rs)
 //! ```
 //!
-//! | file | what it does |
+//! | file | content |
 //! |---|---|
 //! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions on it |
 //! | `c_text`, `callback`, `jobs` | C functions that print, and that call the program |
-//! | `compare`, `show`, `graph`, `error` | equality, text, copying values elsewhere, how a call ends |
-//! | `exec`, `shape` | frames, control flow, exceptions; what is checked before a function first runs |
+//! | `compare`, `show`, `graph`, `error` | equality, text, copying values to another interpreter, outcomes of a call |
+//! | `exec`, `shape` | frames, control flow, exceptions; the check of a function before its first run |
 //! | `high`, `calls`, `fields`, `places`, `arrays`, `generic`, `foreign`, `pointers` | high IR by family of operations |
 //! | `low` | low IR |
 //!
-//! **Safety.** A malformed function, a wild access, a type that is not what the IR says: each ends the call with an
+//! **Safety.** A malformed function, a wild access, or a value that contradicts its type ends the call with an
 //! [`InterpError`] that names function, block and statement. Nothing panics. The results of instructions, the arguments of
-//! calls and π are checked against their types, so that a miscompile is noticed where it happens.
+//! calls and π are checked against their types, so a miscompilation is detected at its first wrong value.
 //!
-//! **Limits.** A call in the IR makes a frame in a vector and uses no stack of Rust; more than [`Options::max_depth`]
-//! frames, or [`Options::max_stack_bytes`] in them, throw `StackOverflowError`. [`Options::max_steps`] bounds time, [`Options::max_heap_bytes`] the objects
-//! (`OutOfMemoryError`), which are not freed before the interpreter is.
+//! **Limits.** A call in the IR pushes a frame to a vector and uses no Rust stack; more than [`Options::max_depth`]
+//! frames, or [`Options::max_stack_bytes`] in them, throw `StackOverflowError`. [`Options::max_steps`] bounds time,
+//! [`Options::max_heap_bytes`] the objects (`OutOfMemoryError`), which are freed with the interpreter only.
 //!
 //! **Departures from Julia.** Uninitialised bits are zero. Finalizers never run. Reading an undefined element or field
 //! throws `UndefRefError` exactly where Julia would find a null reference.
@@ -132,17 +132,18 @@ pub struct Interp<'m> {
     c_frames: Vec<usize>,
     handlers: Vec<Handler>,
     exceptions: Vec<Val>,
-    /// The values of globals that were read or written; the others have their first ones.
+    /// The values of globals that were read or written; the others have their initial values.
     globals: FxHashMap<Name, Val>,
     /// String constants, made once each.
     strings: FxHashMap<Name, Val>,
-    /// Methods chosen for invokes, and functions that passed [`shape`].
+    /// Methods chosen for invokes.
     invokes: FxHashMap<(FuncId, Callee), FuncId>,
+    /// Functions that passed the check of [`shape`].
     checked: FxHashSet<FuncId>,
     addresses: low::Addresses,
     /// Whether the call that is being looked up is made in a world before the program.
     is_before_program: bool,
-    /// Mutable structs whose address was taken, with their types: their fields are there.
+    /// Mutable structs whose address was taken, with type and address: their fields are in memory at that address.
     exposed: FxHashMap<ObjId, (Type, u64)>,
     steps: u64,
     /// The fuel that was taken.
@@ -191,7 +192,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// Gives `print` a place to write to.
+    /// Sets the output of `print`.
     pub fn set_output(&mut self, output: Box<dyn Output + 'm>) {
         self.output = output;
     }
@@ -201,7 +202,8 @@ impl<'m> Interp<'m> {
         self.module
     }
 
-    /// The present value of a global variable; `None` if there is none, or its first value does not fit the limits.
+    /// The current value of a global variable; `None` if there is no such variable, or its initial value exceeds the
+    /// limits.
     pub fn global(&mut self, name: Name) -> Option<Val> {
         self.global_value(name).ok()?
     }
@@ -211,7 +213,8 @@ impl<'m> Interp<'m> {
         self.entered.get_or_insert_default();
     }
 
-    /// How often each block was entered since [`Interp::count_blocks`], by function and block; blocks that were not entered are missing.
+    /// How often each block was entered since [`Interp::count_blocks`], sorted by function and block; blocks that were
+    /// not entered are missing.
     pub fn block_counts(&self) -> Vec<(FuncId, Block, u64)> {
         let entered = self.entered.iter().flatten();
         let mut counts: Vec<_> = entered.map(|(&(func, block), &count)| (func, block, count)).collect();
@@ -414,7 +417,7 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, elements.into_iter().map(Some).collect()))
     }
 
-    /// A type that running code makes. One beyond the limits of types is an exception.
+    /// A type that running code makes. Throws `ErrorException` if it exceeds the limits of types.
     fn made(&mut self, ty: Result<Type, brolga_ir::types::TypeError>) -> Eval<Type> {
         ty.map_err(|error| {
             let text = error.display(self.types()).to_string();
@@ -481,7 +484,8 @@ impl<'m> Interp<'m> {
         Ok(array)
     }
 
-    /// Runs what `start` begins until it returns, and leaves nothing behind whatever happens.
+    /// Runs the call that `start` pushes until it returns. Drops all frames, handlers and exceptions afterwards, also
+    /// on error.
     fn finish(&mut self, start: impl FnOnce(&mut Self) -> Eval<exec::Flow>) -> Result<Vec<Val>, Outcome> {
         let result = self.run_from(start);
         while self.pop_frame().is_some() {}
@@ -490,7 +494,7 @@ impl<'m> Interp<'m> {
         result
     }
 
-    /// The outcome of something that went wrong outside the running of functions.
+    /// The outcome of a failure outside of running functions.
     fn outcome_without_place(&self, stop: Stop) -> Outcome {
         match stop {
             Stop::Throw(val) => Outcome::Thrown(val),

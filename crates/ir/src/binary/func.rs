@@ -18,7 +18,7 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The modules that programs may name.
+/// The names that a module constant may have.
 const MODULES: [&str; 6] = ["Main", "Base", "Core", "Checked", "Math", "Intrinsics"];
 
 const BITS: u8 = 0;

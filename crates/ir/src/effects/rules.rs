@@ -1,4 +1,4 @@
-//! The effects of each operation: those that hold for all its uses, refined by the operands of this one.
+//! Computes the effects of an instruction: those of its operation, refined by the operands.
 
 use super::{Effects, Regions};
 use crate::builtin::Builtin;
@@ -194,7 +194,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Whether the cast makes a reference of a word other than the address of a permanent object.
+    /// Whether the cast turns a word other than the address of a permanent object into a reference.
     fn makes_reference(&self) -> bool {
         let is_reference =
             |ty: Type| matches!(ty.as_low(), Some(LowType::Ptr(class)) if class != PtrClass::Raw);
@@ -202,7 +202,8 @@ impl<'a> Cx<'a> {
         is_reference(self.result_type()) && !is_reference(self.arg_type(0)) && !is_permanent
     }
 
-    /// Whether the divisor is a constant with which no division throws: not 0, and not -1, for which one quotient overflows.
+    /// Whether the divisor is a constant with which no division throws: not 0, and for signed quotients not -1, with
+    /// which the smallest integer overflows.
     fn divides_safely(&self, op: Intrinsic) -> bool {
         let ty = self.arg_type(1);
         let width = match ty.as_low() {
@@ -266,7 +267,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The effects in the table of builtins.
+    /// The effects of a builtin for any operands.
     fn coarse(&self, op: Builtin) -> Effects {
         if op.calls() {
             return Effects::ANY;
@@ -330,15 +331,16 @@ impl<'a> Cx<'a> {
         (first..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::INT64))
     }
 
-    /// Reading an element whose bounds check is operand `check`. `valid`: the other operands have the expected types.
+    /// The effects of reading an element whose bounds check is operand `check`. `valid`: the other operands have the
+    /// expected types.
     fn element(&self, coarse: Effects, elem: Option<Type>, check: usize, valid: bool) -> Effects {
         let unchecked = self.is_unchecked(check);
         let nothrow = unchecked && valid && !self.may_be_undefined(elem);
         Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
     }
 
-    /// Writing operand `value` to an element whose bounds check is operand `check`. `valid`: the other operands have the expected
-    /// types.
+    /// The effects of writing operand `value` to an element whose bounds check is operand `check`. `valid`: the other
+    /// operands have the expected types.
     fn stored_element(
         &self,
         coarse: Effects,

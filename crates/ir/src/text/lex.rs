@@ -1,7 +1,7 @@
 //! The lexer of the text form: characters to tokens.
 //!
-//! Its only state is a position in the text. It is `Copy`, returns one token per call, and lookahead is lexing with a
-//! copy. Julia's printed IR has a few tokens of its own:
+//! Its only state is a position in the text. It is `Copy` and returns one token per call; a caller looks ahead by
+//! lexing with a copy. Julia's printed IR has a few tokens of its own:
 //!
 //! | text | token |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | `@_2`, `@NamedTuple` | a slot, a macro |
 //! | `│` and its family outside literals | the end of the statement: guards, rails and gutters |
 //!
-//! A `#` before a blank begins a comment to the end of the line, `#= … =#` is one inside it.
+//! A `#` before a blank begins a comment that extends to the end of the line. A comment `#= … =#` ends on its line.
 //!
 //! Invariants: every call advances unless the end is reached; spans lie on character boundaries; nothing panics.
-//! Cost: each character is read a bounded number of times. Nearly all of them are ASCII: a table says what each of those is, and only the others
-//! are decoded.
+//! Cost: each character is read a bounded number of times. Nearly all characters are ASCII; a table classifies these,
+//! and only the others are decoded.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub(super) enum Tok<'a> {
     Undef,
     /// `@name`: the name after the sign.
     At(&'a str),
-    /// `@` before digits.
+    /// `@` before a digit, or before a character that cannot be part of a name.
     AtSign,
     Literal(Literal<'a>),
     /// An operator, dotted or not.
@@ -93,13 +93,13 @@ const LONG_OPERATORS: [&str; 36] = [
 
 const OPERATOR_CHARS: &str = "+-*/\\^%&|~!<>=?";
 
-/// A blank inside of a line.
+/// A blank within a line.
 const BLANK: u8 = 1;
 /// A character that continues a name.
 const NAME: u8 = 2;
 /// A decimal digit.
 const DIGIT: u8 = 4;
-/// A character of operators.
+/// A character of an operator.
 const OPERATOR: u8 = 8;
 
 /// The classes of the ASCII characters, as bits.
@@ -129,12 +129,12 @@ const fn classes() -> [u8; 128] {
     classes
 }
 
-/// Whether an ASCII character is of a class.
+/// Whether a byte is an ASCII character of the class.
 fn is_of(class: u8, byte: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|of| of & class != 0)
 }
 
-/// Whether a character is a blank inside of a line.
+/// Whether a character is a blank within a line.
 fn is_blank(c: char) -> bool {
     c != '\n' && (c.is_whitespace() || c == '\u{feff}')
 }
@@ -201,7 +201,7 @@ pub(super) fn is_operator(text: &str) -> bool {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
-    /// The text up to the end of what is read.
+    /// The text, cut at the end of the range to read.
     src: &'a str,
     pos: usize,
 }
@@ -220,7 +220,7 @@ impl<'a> Lexer<'a> {
         &self.src[self.pos..]
     }
 
-    /// The byte so many behind the position.
+    /// The byte `distance` bytes after the position.
     fn byte(&self, distance: usize) -> Option<u8> {
         self.src.as_bytes().get(self.pos + distance).copied()
     }
@@ -243,7 +243,7 @@ impl<'a> Lexer<'a> {
         &rest[..len]
     }
 
-    /// Takes ASCII characters of a class, and others that `keep` holds for.
+    /// Takes ASCII characters of the class, and other characters for which `keep` returns true.
     fn take_class(&mut self, class: u8, keep: impl Fn(char) -> bool) -> &'a str {
         let start = self.pos;
         while let Some(byte) = self.byte(0) {
@@ -260,7 +260,7 @@ impl<'a> Lexer<'a> {
         &self.src[start..self.pos]
     }
 
-    /// Takes what continues a name.
+    /// Takes the characters that continue a name.
     fn take_name(&mut self) -> &'a str {
         self.take_class(NAME, continues_name)
     }
@@ -279,7 +279,7 @@ impl<'a> Lexer<'a> {
                 break;
             }
             let Some(comment) = self.rest().strip_prefix('#') else { break };
-            // The end of the line is looked for in comments alone: a φ of many edges is one line of many labels.
+            // Only a comment searches for the end of its line: a φ with many edges is one long line with many `#`.
             let line = || comment.split('\n').next().unwrap_or("");
             match comment.chars().next() {
                 Some('=') => match line().find("=#") {
@@ -442,7 +442,7 @@ impl<'a> Lexer<'a> {
             .map_err(|e| Fault::new(e, self.span_from(start)))
     }
 
-    /// A number of at most 19 digits and nothing else, as most are.
+    /// A decimal integer of at most 19 digits, the usual case. `None` for any other number.
     fn small_number(&mut self) -> Option<u128> {
         let mut digits = *self;
         let text = digits.take_digits();
@@ -512,7 +512,7 @@ impl<'a> Lexer<'a> {
 
     /// Reads the operator at the current position. `start` is the offset of its leading dot, if it has one.
     fn operator(&mut self, start: usize) -> Tok<'a> {
-        // No operator of several characters continues otherwise.
+        // The second byte of every longer ASCII operator is `:` or an operator character.
         let is_one = self.byte(0).is_some_and(|byte| byte.is_ascii())
             && self.byte(1).is_none_or(|next| next != b':' && !is_of(OPERATOR, next));
         if is_one {

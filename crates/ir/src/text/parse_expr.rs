@@ -1,6 +1,6 @@
 //! The expression parser of the text form: tokens to expressions.
 //!
-//! A precedence-climbing parser with one token of lookahead. The levels are Julia's:
+//! A precedence-climbing parser with at most two tokens of lookahead. The levels are Julia's:
 //!
 //! | level | operators |
 //! |---|---|
@@ -14,7 +14,8 @@
 //! | 11, 12, 13 | `//`, shifts, `^` (right) |
 //! | 14, 15 | `::`, `where` |
 //!
-//! Calls, `T{…}`, `T[…]`, `.name` and `...` bind tighter than any operator. All but `...` follow without a blank.
+//! Calls, `T{…}`, `T[…]`, `.name`, `...` and `@0x…` bind tighter than any operator. All but `...` and `@0x…` follow
+//! without a blank.
 //!
 //! Line ends. Inside brackets a statement continues in the next line, unless that line is recognisably something else
 //! (a guard, a header, a blank line, the end of the container). So an unclosed bracket is an error in one statement and
@@ -63,20 +64,21 @@ pub(super) struct Parser<'a> {
     src: &'a str,
     lexer: Lexer<'a>,
     tok: Token<'a>,
-    /// The token behind it and where the lexer is then, if it was looked at.
+    /// The token after `tok` and the lexer's position after that token, if it has been peeked at.
     ahead: Option<(Token<'a>, Lexer<'a>)>,
     last_end: u32,
     depth: u32,
     brackets: u32,
     continuation: Continuation,
     in_opaque: bool,
-    /// Whether this is the variable of a `where` without braces. A `where` after it applies to the whole expression
-    /// before it.
+    /// Whether the parser is in the variable of a `where` without braces. A further `where` then applies to the whole
+    /// expression before it.
     pub(super) in_variable: bool,
 }
 
 impl<'a> Parser<'a> {
-    /// Begins at `start`; `end` bounds the text even inside brackets. An error has the offset at which reading stopped.
+    /// A parser of `src[start..end]`; `end` bounds the text even inside brackets. An error carries the offset at which
+    /// reading stopped.
     pub(super) fn new(
         src: &'a str,
         start: usize,
@@ -129,7 +131,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The token behind the current one and those that were looked at.
+    /// Takes the token after the current one, from `ahead` or from the lexer.
     fn next_token(&mut self) -> Parse<Token<'a>> {
         match self.ahead.take() {
             Some((token, lexer)) => {
@@ -237,7 +239,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The type after a `::` that is already consumed.
+    /// Parses the type after a consumed `::`.
     pub(super) fn ty(&mut self) -> Parse<Expr<'a>> {
         self.expr(WHERE)
     }
@@ -595,7 +597,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// An argument. One that does not parse is opaque, up to the comma or bracket that ends it.
+    /// Parses an argument. One that does not parse becomes opaque, up to the comma or bracket that ends it.
     fn item_or_opaque(&mut self) -> Parse<Expr<'a>> {
         let mut before = self.clone();
         self.in_opaque = true;

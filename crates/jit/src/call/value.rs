@@ -1,4 +1,4 @@
-//! Rust types at typed calls: which Julia type each stands for, and the words that carry it.
+//! Rust types of typed calls: the Julia type of each, and the words that carry its values.
 //!
 //! | Rust                        | Julia                                    | words |
 //! |-----------------------------|------------------------------------------|-------|
@@ -6,7 +6,7 @@
 //! | `f32`, `f64`                | `Float32`, `Float64`                     | 1     |
 //! | `bool`                      | `Bool`                                   | 1     |
 //! | `char`                      | `Char`                                   | 1     |
-//! | `*mut T`, `*const T`        | `Ptr{…}` of anything                     | 1     |
+//! | `*mut T`, `*const T`        | any `Ptr{…}`                             | 1     |
 //! | `()`                        | `Nothing`                                | 0     |
 //! | `(A, B, …)` up to 12        | `Tuple{A, B, …}`                         | the sum |
 //! | a [`Struct`], derived       | the struct of its name                   | the sum |
@@ -18,7 +18,7 @@ use brolga_codegen::sig::{FieldType, ValueType};
 use brolga_ir::show::{bits_to_char, char_to_bits};
 use brolga_runtime::Struct;
 
-/// Any object.
+/// An object of any type, as a parameter or result of a typed call.
 #[derive(Clone, Copy, Debug)]
 pub enum Handle {}
 
@@ -34,7 +34,7 @@ pub enum ValueError {
     /// A `String` may hold bytes that are no UTF-8.
     #[error("the String is not UTF-8 from byte {valid} on")]
     NotUtf8 {
-        /// How many bytes are.
+        /// The number of leading bytes that are UTF-8.
         valid: usize,
     },
     /// An undefined reference stands where an object is expected.
@@ -63,11 +63,11 @@ pub trait Value: Sized + sealed::Sealed {
     /// Appends the bits of the leaves that carry this value.
     fn into_leaves(self, leaves: &mut Vec<u128>);
 
-    /// The value whose leaves come next; bits that are not there are zero.
+    /// Reads the value from its leaves, which come next; missing leaves read as zero.
     fn from_leaves(leaves: &mut dyn Iterator<Item = u128>) -> Result<Self, ValueError>;
 }
 
-/// The leaves of a value of one leaf.
+/// The methods on leaves of a type with one leaf.
 macro_rules! one_leaf {
     () => {
         fn into_leaves(self, leaves: &mut Vec<u128>) {
@@ -261,7 +261,7 @@ impl Value for () {
     }
 }
 
-/// A [`Struct`] whose fields are values: it is one as well. `#[derive(Brolga)]` says so.
+/// A [`Struct`] whose fields are [`Value`]s, which makes it a [`Value`]. `#[derive(Brolga)]` implements it.
 pub trait StructValue: Struct<Fields: Value + Params> {}
 
 impl<T: StructValue> sealed::Sealed for T {}
@@ -305,7 +305,7 @@ pub trait Params: sealed::Sealed {
     /// The words that carry all of them.
     type Words: Copy;
 
-    /// The Rust type of one and whether it stands for a Julia type.
+    /// The Rust type of parameter `index`, and whether it stands for a Julia type.
     fn stands_for(index: usize, ty: &ValueType) -> (&'static str, bool);
 
     /// The words that carry these values.
@@ -330,7 +330,7 @@ impl Params for () {
     fn append_leaves(self, _: &mut Vec<u128>) {}
 }
 
-/// The words of one value and those behind it. Both sides are made of `u64`s, so there is no padding.
+/// The words of one value and those of the values after it. Both parts consist of `u64`s, so there is no padding.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Pair<A, B>(A, B);

@@ -8,9 +8,9 @@
 //!                └─────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! It has no lock, callback, clock or thread. The owner of the machine performs the effects after it has released its lock, so
-//! user code and user destructors never run under the lock. Every list in the effects has a fixed order. A look into the tables is a
-//! [`Read`]: it has a reply and no effects.
+//! It has no lock, callback, clock or thread. The owner of the machine performs the effects after it has released its
+//! lock, so user code and user destructors never run under the lock. Every list in the effects has a fixed order. A
+//! query of the tables is a [`Read`]: it has a reply and no effects.
 //!
 //! | state of a symbol | owns | left by |
 //! |---|---|---|
@@ -220,7 +220,8 @@ pub struct Effects<P: Parts> {
     pub asks: Vec<Ask<P>>,
     /// Units to materialize.
     pub work: Vec<Work<P>>,
-    /// Sources that will not run, with their overridden symbols: to be told about these and dropped.
+    /// Sources that will not run, with their overridden symbols. The owner reports the symbols to the source and drops
+    /// it.
     pub dropped: Vec<(P::Source, Vec<Symbol>)>,
     /// Unreachable code, in the order in which it is to be freed.
     pub retired: Vec<P::Code>,
@@ -234,7 +235,8 @@ pub struct Effects<P: Parts> {
     pub unheard: Vec<Arc<Failure>>,
     /// Values of the embedder that the tables held: to be dropped.
     pub garbage: Vec<Garbage<P>>,
-    /// Whether threads that wait inside of tasks may need more units than before, so dispatchers must look again.
+    /// Whether threads that wait inside tasks may need more units than before, so dispatchers must check their queues
+    /// again.
     pub waits_changed: bool,
     /// Names that the tables do not hold any more: dropped last, because the lists above need their texts.
     pub released: Released,
@@ -284,7 +286,7 @@ pub trait Event<P: Parts> {
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply;
 }
 
-/// A look into the tables, which changes nothing and has no effects.
+/// A query of the tables, which changes nothing and has no effects.
 pub trait Read<P: Parts> {
     /// The answer to the caller.
     type Reply;
@@ -371,11 +373,11 @@ pub struct Unit<P: Parts> {
     /// The versions that it depends on since its emission.
     uses: SmallVec<[Version<P>; 1]>,
     slot: Option<SlotRecord<P>>,
-    /// Whether it only has, or will have, the address of another symbol.
+    /// Whether it is an alias: its address is that of another symbol.
     is_alias: bool,
     /// The aliasee whose address an alias waits for.
     alias_of: Option<Version<P>>,
-    /// Lookups that its materialization is blocked on; some may be answered already.
+    /// Lookups on which its materialization is blocked; some may be answered already.
     waits: SmallVec<[QueryId<P>; 1]>,
     /// Lookups whose continuations may finish its materialization.
     hopes: SmallVec<[QueryId<P>; 1]>,
@@ -429,7 +431,7 @@ pub struct Query<P: Parts> {
     /// The symbols, when all are matched.
     versions: SmallVec<[Version<P>; 1]>,
     found: Vec<Option<Found<P>>>,
-    /// The work that is known to be blocked on the answer.
+    /// The work that is blocked on the answer, if known.
     owner: Option<Doer>,
 }
 
@@ -438,7 +440,7 @@ pub struct Request<P: Parts> {
     generator: GeneratorId,
     symbols: Vec<Symbol>,
     queries: Vec<QueryId<P>>,
-    /// Lookups that the generator is blocked on; some may be answered already.
+    /// Lookups on which the generator is blocked; some may be answered already.
     waits: SmallVec<[QueryId<P>; 1]>,
     /// Lookups whose continuations may answer the request.
     hopes: SmallVec<[QueryId<P>; 1]>,
@@ -478,12 +480,12 @@ pub struct Machine<P: Parts> {
     requests: Slab<Request<P>>,
     asking: FxHashMap<(GeneratorId, Symbol), RequestId<P>>,
     next_generator: u64,
-    /// By version: redirectable symbols whose slots lead to it; some may be removed or lead elsewhere by now.
+    /// By target version: redirectable symbols whose slots lead to it; some may be removed or lead elsewhere by now.
     slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
     /// By failed unit: units that failed because of it and have another attempt; some may be removed already.
     stranded: FxHashMap<UnitId<P>, SmallVec<[UnitId<P>; 1]>>,
     graph: Graph<Version<P>>,
-    /// Threads that wait inside of tasks.
+    /// Threads that wait inside tasks.
     blocked: Vec<waits::Blocked<P>>,
     /// Whether this step added waits.
     has_new_waits: bool,
@@ -540,7 +542,7 @@ impl<P: Parts> Machine<P> {
                     Todo::Revive(unit) => self.revive(unit),
                 }
             }
-            // May answer lookups, and aliases wait for answers, hence the loop.
+            // Breaking a cycle may answer lookups for which aliases wait; this adds work, hence the loop.
             self.break_lookup_cycles();
             if self.todo.is_empty() {
                 break;
@@ -548,12 +550,12 @@ impl<P: Parts> Machine<P> {
         }
         self.break_cycles();
         let mut effects = std::mem::take(&mut self.effects);
-        // The name of a replaced definition has another one.
+        // The label of a replaced definition has another definition, so it is not unnamed.
         effects.unnamed.retain(|label| self.find(*label).is_none());
         (reply, effects)
     }
 
-    /// Looks into the tables.
+    /// Queries the tables.
     pub fn read<R: Read<P>>(&self, read: R) -> R::Reply {
         read.read(self)
     }

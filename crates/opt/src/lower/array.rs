@@ -136,7 +136,7 @@ impl Lowering<'_> {
             && self.out.args(load) == [element.memory]
     }
 
-    /// The element `count` elements further.
+    /// The element `count` elements after this one.
     fn moved_element(&mut self, element: &Element, count: Value) -> Element {
         let stride = element.shape.stride;
         let data = if stride == 0 {

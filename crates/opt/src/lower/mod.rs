@@ -15,21 +15,21 @@
 //! overwrites a value that another φ still reads, in any permutation.
 //!
 //! **Control.** Blocks keep their order; a check that may throw splits its block, and the throw goes to the end of the function.
-//! Blocks are visited in reverse postorder, so that a value is known before its uses; the operands of φs come last,
+//! Blocks are visited in reverse postorder, so a value is lowered before its uses; the operands of φs are lowered last,
 //! at the ends of the predecessors. Unreachable blocks are dropped.
 //!
 //! **Asserted types are tested**: a row may declare a narrower result type than its operation has, and an operand of an `invoke` may
 //! have a wider type than the parameter. No test is emitted if operand types or dominating tests prove the assertion
 //! (`crate::asserted`).
 //!
-//! **Safepoints.** One at every loop header (the target of a retreating edge, so every cycle has one) and one at the entry of
-//! every function that calls compiled code, so that recursion has one. A function without loops and calls has none.
+//! **Safepoints.** Each loop header has one (the target of a retreating edge, so every cycle has one), and so has the
+//! entry of each function that calls compiled code, for recursion. A function without loops and calls has none.
 //!
-//! **Objects.** Every operation that the interpreter supports has a native form: inline where the types allow it, else a call of the
-//! run time with objects as operands (`dynamic`). Roots are placed later, on low IR.
+//! **Objects.** Every operation that the interpreter supports has a native form: inline where the types allow it, else
+//! a call of the run time with objects as operands (`dynamic`). Roots are placed later, on low IR.
 //!
-//! **Refused** are operations that neither supports, by name. All reasons are collected; see `error`. Uses of a refused value
-//! are refused without another error.
+//! **Refused operations** are those that neither inline code nor the run time supports. All errors are collected, each
+//! with the operation's name; see `error`. Uses of a refused value are refused without another error.
 //!
 //! **Dropped**, because compiled code does not need them: coverage, loop notes, `donotdelete`, finalizers.
 //!
@@ -45,10 +45,10 @@
 //! | `strings` | copies of bytes between strings, vectors and memories |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
-//! | `mixed` | φs of objects that are numbers on some ways |
+//! | `mixed` | φs of objects that are numbers on some paths |
 //! | `walk` | blocks, φs, terminators, safepoints |
-//! | `entry_reads` | reads that prove to loop passes what parameters are |
-//! | `build` | emitting |
+//! | `entry_reads` | loads at the entry, which prove to loop passes that headers of array parameters are readable |
+//! | `build` | emission of low instructions |
 
 mod addr;
 mod aggregate;
@@ -109,10 +109,12 @@ use walk::PendingPhi;
 pub struct Options {
     /// Whether safepoints are placed. Without them a thread cannot be stopped inside compiled code.
     pub safepoints: bool,
-    /// Whether a function with loops loads the first dimension of its array parameters, and of arrays in them, at its entry. The value is not used; the
-    /// load proves to loop passes that the header is readable, so they can hoist loads of it that are behind a check.
+    /// Whether a function with loops loads the first dimension of its array parameters, and of arrays in them, at its
+    /// entry. The value is not used; the load proves to loop passes that the header is readable, so they can hoist
+    /// loads of it that a check dominates.
     pub entry_reads: bool,
-    /// Whether `setfield!` sets the parts of an array in place. The run time does it else, if the doors are open.
+    /// Whether `setfield!` sets the parts of an array in place. Otherwise the run time sets them, if the doors are
+    /// open.
     pub array_parts: bool,
 }
 
@@ -123,12 +125,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The choices of a level of optimisation.
+    /// The options for a level of optimisation.
     pub fn of(level: OptLevel) -> Self {
         Self { entry_reads: level >= OptLevel::O2, ..Self::default() }
     }
 
-    /// The choices of a level of optimisation for a run of passes with these options.
+    /// The options for a level of optimisation and for the options of the passes.
     pub fn with(level: OptLevel, options: &crate::Options) -> Self {
         Self { array_parts: !options.checked, ..Self::of(level) }
     }
@@ -215,7 +217,7 @@ type Step<T> = Result<T, Reported>;
 /// The lowered form of a high value.
 #[derive(Clone, Copy, Debug, Default)]
 enum Known {
-    /// None yet.
+    /// The value has no lowered form yet.
     #[default]
     Nothing,
     /// Its leaves are a range of the pool.
@@ -239,7 +241,7 @@ struct Lowering<'a> {
     types: &'a Types,
     src: &'a Func,
     out: Func,
-    /// As in the options.
+    /// See [`Options::array_parts`].
     array_parts: bool,
     forms: FxHashMap<Type, Result<Rc<Form>, NotNative>>,
     known: SecondaryMap<Value, Known>,

@@ -2,12 +2,12 @@
 //!
 //! A [`Val`] has the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
 //! `Type{Int64}` where the statement declares `DataType`, and a `compilerbarrier` has its operand's type where the statement
-//! declares `Any`. Uses convert to the type that they need (`convert`), so a value whose declared type is boxed is boxed
-//! only at uses that need the box.
+//! declares `Any`. Uses convert to the type that they need (`convert`). So a value whose declared type is boxed is
+//! boxed only at uses that need the box.
 //!
-//! Conversely, a statement may declare a narrower type than its operation has. This asserted type is tested (`asserted`), and
-//! a `TypeError` is thrown if the test fails. So a value always is of its type, and the verifier's rules for operands hold for
-//! native values.
+//! Conversely, a statement may declare a narrower type than its operation has. This asserted type is tested
+//! (`asserted`); the code throws `TypeError` if the test fails. So each value is of its type, and the verifier's rules
+//! for operands hold for native values.
 //!
 //! A permanent object (a string, a symbol, a type, the instance of a ghost) is a constant address, converted to a reference by
 //! a `bitcast`. That is an instruction, which must dominate its uses, so it is emitted at each use.
@@ -37,7 +37,7 @@ pub(super) struct Val {
 }
 
 impl Val {
-    /// The value of a type with one value.
+    /// The only value of a singleton type, which has no leaves.
     pub(super) fn ghost(ty: Type) -> Val {
         Val { ty, leaves: Leaves::new() }
     }
@@ -49,7 +49,7 @@ impl Val {
 }
 
 impl Lowering<'_> {
-    /// The native form of a type; if it has none, that is an error of the current statement.
+    /// The native form of a type. Reports an error of the current statement if it has none.
     pub(super) fn form(&mut self, ty: Type) -> Step<Rc<Form>> {
         self.find_form(ty).map_err(|why| self.not_native(why))
     }
@@ -85,7 +85,7 @@ impl Lowering<'_> {
         self.val(value)
     }
 
-    /// Whether an operand of the current statement was refused, so that another error would be redundant.
+    /// Whether an operand of the current statement was refused, which makes another error redundant.
     pub(super) fn has_refused_operand(&self) -> bool {
         self.src.args(self.at).iter().any(|&v| matches!(self.known[v], Known::Refused))
     }
@@ -136,7 +136,7 @@ impl Lowering<'_> {
         self.report(Refusal::Operands { op })
     }
 
-    /// An operand that has to be a `Bool`; throws `TypeError` otherwise.
+    /// An operand as a `Bool`; the code throws `TypeError` if it is none.
     pub(super) fn truth_operand(&mut self, n: usize) -> Step<Value> {
         let value = self.arg(n)?;
         if let Some(mixed) = self.mixed(value) {
@@ -339,7 +339,8 @@ impl Lowering<'_> {
 
     // ----- aggregates -----
 
-    /// A value of an immutable type from its leading fields. The other fields are zero; references are undefined then.
+    /// A value of an immutable type from its leading fields. In registers the other fields are zero, so references are
+    /// undefined; in memory form they are not written.
     pub(super) fn aggregate(&mut self, ty: Type, fields: &[Val]) -> Step<Val> {
         let form = self.form(ty)?;
         match &form.kind {

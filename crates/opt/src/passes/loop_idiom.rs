@@ -1,4 +1,4 @@
-//! Replaces loops that fill or copy memory by calls of `memset`, `memmove` or memory copies.
+//! Replaces loops that fill or copy memory by calls of `memset` or `memmove`, or by `MemCopy` instructions.
 //!
 //! ```text
 //! h: %i = φ (p => s, l => %n)              c: %a = φ (p => b + w·s, t => a + k)     %r = φ (p => w·iterations, t => r - k)
@@ -21,8 +21,8 @@
 //!
 //! If the bytes belong to a `Memory`, it is an operand of the call, which keeps it alive as the loop did.
 //!
-//! Cost: one visit of the blocks of innermost loops; one sweep over a function with a copy. Breaks the graph. Not done:
-//! addresses with an induction variable of their own.
+//! Cost: one visit of the blocks of innermost loops; one sweep over a function with a copy. Breaks the control flow
+//! graph. Not done: addresses with an induction variable of their own.
 
 mod copy;
 
@@ -102,7 +102,7 @@ enum Written {
     Copy(Transfer),
 }
 
-/// The address of an access that moves by its size in each iteration.
+/// The address of an access, which changes by the size of the access in each iteration.
 struct Walk {
     sum: Sum,
     /// The object that keeps the memory alive.
@@ -151,7 +151,8 @@ impl Walk {
         all
     }
 
-    /// Computes the lowest address that the loop accesses, at the end of a block. A loop that goes down accesses it last.
+    /// Computes the lowest address that the loop accesses, at the end of a block. If addresses decrease, it is the last
+    /// one.
     fn low(
         &self,
         func: &mut Func,
@@ -309,7 +310,7 @@ impl Stores {
             func.set_op(jump, Op::Branch, &[condition]);
             func.set_inst_blocks(jump, &[before, kept]);
         }
-        // The loop is rarely used now, so other passes should not optimise it.
+        // The loop rarely runs now, so other passes should not optimise it.
         for &block in loops.blocks(shape.l).iter().chain([&kept]) {
             func.set_cold(block);
         }

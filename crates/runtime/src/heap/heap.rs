@@ -1,4 +1,4 @@
-//! The heap: the part that all backends share, and the trait of a backend, which manages the memory.
+//! The heap: the part that all backends share, and the trait of backends, which manage the memory.
 //!
 //! ```text
 //!   compiled code ── data: HeapAbi ──── bumps a cursor, tests a tag ──────────────────────────┐
@@ -11,9 +11,10 @@
 //!                                    └─ Mmtk          feature `heap-mmtk`; may move                    mmtk/
 //! ```
 //!
-//! [`Heap`] has the parts that no collector changes: stopping the world, roots, handles and finalizers, run-time types,
-//! permanent objects. A [`Backend`] has the memory. It is called only on slow paths: when the inlined allocation has no
-//! room, when a barrier is hit, and when a collection is due. So the cost of virtual calls does not matter.
+//! [`Heap`] has the parts that do not depend on the collector: stopping the world, roots, handles and finalizers,
+//! run-time types, permanent objects. A [`Backend`] manages the memory. It is called only on slow paths: when the
+//! inlined allocation has no room, when a barrier is hit, and when a collection is due. So the cost of virtual calls
+//! does not matter.
 //!
 //! | duty of a backend | interface |
 //! |---|---|
@@ -65,7 +66,7 @@ pub struct OutOfMemory {
     pub requested: usize,
 }
 
-/// The number of kinds of exceptions that the run time throws, at most.
+/// The maximum number of kinds of exceptions that the run time throws.
 pub(crate) const EXCEPTION_KINDS: usize = 32;
 
 /// A request for memory.
@@ -92,10 +93,10 @@ pub(super) trait Backend: Send + Sync {
     /// Allocates a zeroed object for which the inlined path has no room. A safepoint.
     fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory>;
 
-    /// Collects; `false` if another thread did meanwhile. With `None` the policy chooses the kind. A safepoint.
+    /// Collects; `false` if another thread has collected instead. With `None` the policy chooses the kind. A safepoint.
     fn collect(&self, heap: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool;
 
-    /// The slow path of the write barrier: a reference was stored into an object with the tag bit for that.
+    /// The slow path of the write barrier: a reference was stored into an object whose tag has the bit for old objects.
     fn remember(&self, mutator: &Mutator, object: Object);
 
     /// Counts bytes that objects own outside the heap. A safepoint.
@@ -311,7 +312,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::enter`], for a mutator that is registered and outside, if no collection waits. A refused caller continues with [`Heap::enter`], for which the collector may wait.
+    /// As [`Heap::enter`], for a mutator that is registered and outside; returns `false` if a collection waits. The
+    /// caller then uses [`Heap::enter`], which may wait for the collector.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, mutator: &Mutator) -> bool {
         debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
@@ -322,7 +324,7 @@ impl Heap {
         has_entered
     }
 
-    /// The matching [`Heap::leave`].
+    /// Ends the access that [`Heap::enter_outermost`] began.
     #[inline(always)]
     pub(crate) fn leave_outermost(&self, mutator: &Mutator) {
         debug_assert_eq!(mutator.depth.get(), 1);
@@ -383,7 +385,8 @@ impl Heap {
         self.world.remove(mutator);
     }
 
-    /// A safepoint: lets other threads collect; collects if stress is on.
+    /// A safepoint: lets other threads collect. Collects under stress at every safepoint; [`Stress::Every`] with a
+    /// larger number counts allocations only.
     pub(crate) fn safepoint(&self, mutator: &Mutator) {
         self.world.stand_aside(mutator);
         if self.stress_now() == 1 {
@@ -453,7 +456,7 @@ impl Heap {
         self.stress.load(Ordering::Relaxed) // A1
     }
 
-    /// Under stress, counts down and collects at 0. Returns whether stress is on.
+    /// Under stress, counts down to the next collection and collects when it is due. Returns whether stress is on.
     pub(super) fn stress_point(&self, mutator: &Mutator) -> bool {
         let every = self.stress_now();
         if every == 0 {

@@ -142,7 +142,8 @@ pub enum ObjectError {
         /// The type of the value.
         got: String,
     },
-    /// The bits are not a valid value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of its union.
+    /// The bits are not a valid value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of
+    /// its union.
     #[error("these bits are no value of type `{expected}`")]
     NoValue {
         /// The type of the place.
@@ -328,7 +329,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         result
     }
 
-    /// Calls compiled code, which may enter scopes of its own on this thread.
+    /// Calls `body`, which runs compiled code. That code may enter scopes of its own on this thread.
     pub fn call_out<R>(&mut self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Mutator);
         impl Drop for Back<'_> {
@@ -428,8 +429,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.add_root(object))
     }
 
-    /// Counts bytes that an object owns outside the heap towards the next collection. Pair it with a [`Finalizer::Release`](super::Finalizer::Release)
-    /// that frees them and calls [`Heap::release_external`].
+    /// Counts bytes that an object owns outside the heap towards the next collection. Pair it with a
+    /// [`Finalizer::Release`](super::Finalizer::Release) that frees them and calls [`Heap::release_external`].
     pub fn add_external(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         self.heap.add_external(self.mutator, bytes)
     }
@@ -455,7 +456,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.after_store(object);
     }
 
-    /// The write barrier: tells the collector that references were stored into an object.
+    /// The write barrier, after references were stored into an object.
     pub(crate) fn after_store(&self, object: Object) {
         self.heap.after_store(self.mutator, object);
     }

@@ -1,4 +1,4 @@
-//! The run-time types of one heap: a description for each, created on first use.
+//! The run-time types of one heap: one description for each type, created on first use.
 //!
 //! **One type, one description.** Each program has its own context, and several programs may share a heap. A type that
 //! mentions no declaration of a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is
@@ -93,8 +93,8 @@ impl CommonTypes {
 /// The smallest number of types at which a sweep is due.
 const MIN_TYPES_TO_SWEEP: usize = 2048;
 
-/// The live bytes for which the heap may have one type before a sweep is due, because a census visits all live objects. A
-/// type with its part of the context takes about a quarter of this.
+/// No sweep is due while the heap has fewer types than one for this many live bytes, because a census visits all live
+/// objects. A type with its part of the context takes about a quarter of this.
 const LIVE_BYTES_PER_TYPE: usize = 4096;
 
 /// Types removed by sweeps. Dropping this frees them, which must wait until no thread has their addresses.
@@ -168,8 +168,8 @@ impl RuntimeTypes {
         types
     }
 
-    /// Whether the types have doubled since the last sweep and are many for the live bytes of the heap, all of which a census
-    /// visits. If so, the next full collection takes a census.
+    /// Whether the number of types has doubled since the last sweep and is large for the live bytes of the heap, all of
+    /// which a census visits. If so, makes the next full collection take a census, and doubles the threshold.
     pub(crate) fn is_sweep_due(&self, live_bytes: usize) -> bool {
         let mut known = self.lock();
         let is_due =
@@ -334,7 +334,7 @@ impl RuntimeTypes {
         self.by_type.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The type that a description is of, in `cx`; `None` if it belongs to another program.
+    /// The described type, in `cx`; `None` if it belongs to another program.
     pub(crate) fn type_in(&self, desc: &TypeDesc, cx: &Arc<Context>) -> Option<Type> {
         let ty = desc.ty()?;
         if desc.context().is_same(cx) || ty.index() <= Type::TOKEN.index() {
@@ -385,7 +385,7 @@ impl RuntimeTypes {
         boxed(&self.bools, usize::from(value))
     }
 
-    /// A permanent object, as a default where an object must be given.
+    /// A permanent object for places that need some object. It is the type object `DataType`, not Julia's `nothing`.
     pub(crate) fn nothing(&self) -> Object {
         self.datatype.object()
     }
@@ -415,7 +415,7 @@ pub(crate) fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
     translate_with(from, to, ty, false)
 }
 
-/// As [`translate`]; `bound` if a type around binds the parameters.
+/// As [`translate`]; `bound` within a `UnionAll`, which binds the parameters.
 fn translate_with(from: &Types, to: &Types, ty: Type, bound: bool) -> Option<Type> {
     let one = |ty: Type| translate_with(from, to, ty, bound);
     let all = |list: &[Type]| list.iter().map(|&ty| one(ty)).collect::<Option<Vec<_>>>();

@@ -11,7 +11,7 @@
 //! **Lines.** Compiled code looks calls up in the cache itself: a hash of the tags of callee and arguments selects one of
 //! [`LINES`] lines, and if the line has the same stamp and tags, the call goes to its address. Comparing the stamp checks
 //! world, table and number of operands at once. One cache serves all calls of the thread, however many methods a call site
-//! reaches. `codegen/src/thread.rs` has the same constants; `jit` compares them.
+//! reaches. `codegen/src/thread.rs` has the same constants; `jit` checks that they are equal.
 //!
 //! ```text
 //!   h = tag 0; for each further tag: h = rotate_left(h, 7) ^ tag
@@ -23,8 +23,9 @@
 //! so the code of a line stays as long as the line can hit. This does not hold in a world older than the pin, which
 //! `invoke_in_world` enters; there the stamp is 0 and nothing is cached.
 //!
-//! **Others.** A hash table has the outcomes that do not fit a line: types as operands, many operands, functions of the
-//! host, calls without a method, ambiguous calls, and `invoke`s with a signature.
+//! **Other outcomes.** A hash table keeps the outcomes that do not fit a line: of calls with types as operands or with
+//! many operands, of functions of the host, of calls without a method or with ambiguous methods, and of `invoke`s with
+//! a signature.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -72,7 +73,7 @@ struct Line {
 }
 
 impl Line {
-    /// Never hits: stamps in use are at least [`STAMP_STEP`].
+    /// A line that never hits: stamps in use are at least [`STAMP_STEP`].
     const EMPTY: Line = Line { stamp: 0, address: 0, keys: [0; LINE_KEYS] };
 }
 
@@ -128,7 +129,8 @@ pub(crate) struct Dispatch {
     span: Arc<Span>,
     /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
-    /// The identity of the table and the world of the last stamp, and that stamp. The table is `table`, which keeps its identity from others; 0 if it is not.
+    /// The identity of the table, the world, and the stamp itself of the last new stamp. `table` holds that table, so
+    /// no other table can get its identity; the identity is 0 if `table` holds another table.
     last: Cell<(usize, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
 }
@@ -183,7 +185,7 @@ impl Dispatch {
         &raw const *self.cache
     }
 
-    /// Whether the thread is outside of all worlds, and the table in use is this one, as far as the last stamp says.
+    /// Whether the thread is outside of all worlds and the last stamp is of this table.
     #[inline(always)]
     pub(crate) fn may_begin(&self, table: &MethodTable) -> bool {
         self.world.get() == 0 && self.last.get().0 == Table::identity(&table.shared)
@@ -256,7 +258,7 @@ impl Dispatch {
         (self.world.get() != 0).then_some(other)
     }
 
-    /// Restores the table that another one has stood for.
+    /// Restores the table that [`Dispatch::change_table`] replaced.
     #[cold]
     fn change_back(&self, table: Arc<Table>) {
         self.table.replace(table);
@@ -316,7 +318,7 @@ impl Dispatch {
         self.set_of(identity, world);
     }
 
-    /// The stamp of a table's world: the last one if that was its, else a new one.
+    /// The stamp of a table in a world: the last stamp if it is of both, else a new one.
     #[inline(always)]
     fn stamp_of(&self, identity: usize, world: u64) -> u64 {
         let (last_identity, last_world, last) = self.last.get();

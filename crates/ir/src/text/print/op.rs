@@ -1,4 +1,4 @@
-//! Prints statements: the inverse of `resolve`.
+//! Prints statements in the text form: the inverse of `resolve`.
 //!
 //! Call labels (`invoke`, `dynamic`, `builtin`, `intrinsic`) are those of Julia 1.12. Operands inside `$(Expr(…))` are
 //! quoted: `:(%5)`, `:(x)`, `:(:name)`. A literal is printed without its type only if `resolve` infers that type from the
@@ -20,7 +20,8 @@ use crate::show::Shown;
 use crate::types::{Type, TypeKind};
 
 impl FuncText<'_> {
-    /// The statement of an instruction with its type, without the row's number. `next` is the next block in the layout.
+    /// Prints the statement of an instruction with its type, without the row's number. `next` is the next block in the
+    /// layout.
     pub(super) fn statement(&self, w: &mut dyn Write, inst: Inst, next: Option<Block>) -> fmt::Result {
         let op = self.func.op(inst);
         let args = self.func.args(inst);
@@ -192,7 +193,7 @@ impl FuncText<'_> {
         format!("#{}", block.map_or(0, |b| self.block_number(b)))
     }
 
-    /// A note about a loop.
+    /// Prints a note about a loop.
     pub(super) fn loop_info(&self, w: &mut dyn Write, meta: Meta) -> fmt::Result {
         w.write_str("$(Expr(:loopinfo")?;
         for item in &self.func.meta(meta).items {
@@ -247,7 +248,7 @@ impl FuncText<'_> {
         Ok(())
     }
 
-    /// An operand, with its type if `resolve` would infer another one.
+    /// Prints an operand, with its type if `resolve` would infer another one.
     fn operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
         // A malformed statement may lack operands.
         let Some(&value) = self.func.args(inst).get(index) else { return w.write_str("?") };
@@ -279,7 +280,8 @@ impl FuncText<'_> {
         self.wanted(inst, index, |other| !self.is_plain(self.func.args(inst)[other]))
     }
 
-    /// The expected type of an operand; `says_type` tells for which other operands the text determines the type.
+    /// The expected type of an operand. `says_type` returns whether the text alone determines the type of another
+    /// operand.
     fn wanted(&self, inst: Inst, index: usize, says_type: impl Fn(usize) -> bool) -> Option<Type> {
         let op = self.func.op(inst);
         if op == Op::Builtin(Builtin::Setglobal) && index == 2 {
@@ -302,7 +304,7 @@ impl FuncText<'_> {
         site.wanted(index)
     }
 
-    /// A value; a plain constant is printed without its type if that is `wanted`.
+    /// Prints a value. A plain constant is printed without its type if that is `wanted`.
     pub(super) fn value(&self, w: &mut dyn Write, value: Value, wanted: Option<Type>) -> fmt::Result {
         match self.func.value_def(value) {
             ValueDef::Param(number) => self.argument(w, number),

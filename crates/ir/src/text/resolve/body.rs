@@ -53,8 +53,8 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
-    /// The instruction whose operands are resolved; operands that need code get it before this. `None` for φ, whose operands
-    /// are evaluated in other blocks.
+    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. `None` for φ,
+    /// whose operands are evaluated in other blocks.
     pub(super) here: Option<Inst>,
 }
 
@@ -82,7 +82,7 @@ enum RowInst {
 }
 
 impl<'a> Resolver<'a> {
-    /// A function with its body; `None` if its signature has an error.
+    /// Resolves a function with its body; `None` if its signature has an error.
     pub(super) fn function(&mut self, function: &ast::Function<'a>) -> Option<Func> {
         let Some(signature) = &function.signature else {
             let note = "write `# signature: name(arg::T, …)::R` above the dump";
@@ -410,7 +410,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An operand whose type is determined by its text.
+    /// Resolves an operand whose text determines its type.
     pub(super) fn operand(&mut self, expr: &Expr<'a>) -> Option<Value> {
         match &expr.kind {
             ExprKind::Ssa(row, part) => self.row_value(*row, *part, expr.span),
@@ -500,7 +500,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A constant with an identity, or with a part that has one. It is held by a hidden global variable, which is read here.
+    /// A constant that has an identity, or a part with one. A hidden global variable holds it; this reads the variable.
     fn shared_constant(&mut self, term: Term, at: Span) -> Option<Value> {
         if self.func.level == Level::Low || self.here.is_none() {
             let ty = self.r.cx.types.display(term.ty()).to_string();
@@ -575,7 +575,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The operands of an operation. Plain literals come last, because their types depend on those of the other operands.
+    /// The operands of an operation. Plain literals are resolved last, because their types depend on those of the other
+    /// operands.
     pub(super) fn operands(&mut self, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<Vec<Value>> {
         let mut values: Vec<Option<Value>> = Vec::with_capacity(exprs.len());
         let mut known = Vec::with_capacity(exprs.len());
@@ -650,7 +651,7 @@ fn ends_block(stmt: &Stmt<'_>) -> bool {
     }
 }
 
-/// Whether a statement is one of those that Julia's optimiser leaves behind the end of a block.
+/// Whether a statement is one of those that Julia's optimiser leaves after the terminator of a block.
 fn computes_nothing(stmt: &Stmt<'_>) -> bool {
     match stmt {
         Stmt::Phi(edges) => edges.is_empty(),

@@ -44,7 +44,7 @@ fn array_rank(expr: &Expr<'_>) -> Option<u128> {
     }
 }
 
-/// The operands of a builtin that are types and tested.
+/// The operands of a builtin that are types against which it tests.
 fn tested_operands(op: Builtin) -> &'static [usize] {
     match op {
         Builtin::Isa | Builtin::Typeassert => &[1],
@@ -151,7 +151,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The condition, with a type assertion before `inst` if it may be something other than a `Bool`.
+    /// The condition, with a type assertion before `inst` if its type is wider than `Bool`.
     fn condition(&mut self, inst: Inst, cond: Value) -> Option<Value> {
         let ty = self.func.ty(cond);
         let types = &self.r.cx.types;
@@ -338,8 +338,8 @@ impl<'a> Body<'_, 'a> {
         self.set(inst, Op::Call, results, &exprs)
     }
 
-    /// The name of the builtin or intrinsic that the callee has as its value, as in `%1 = Core.sizeof`, `(%1)(x)`. Determined by
-    /// the callee's type.
+    /// The name of the builtin or intrinsic that the callee holds, as in `%1 = Core.sizeof`, `(%1)(x)`. The callee's
+    /// type determines it.
     fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
         let ExprKind::Ssa(..) = callee.kind else { return None };
         let value = self.operand(callee)?;
@@ -421,7 +421,8 @@ impl<'a> Body<'_, 'a> {
                 return self.r.fail(ResolveError::ConversionTarget { named, row }, args[0].span);
             }
             args = &args[1..];
-            // Julia prints an integer of any width alike, and only a narrower one is extended. To more than 64 bits a literal is, as it stands.
+            // Julia prints integers of all widths alike. A literal that is extended to at most 64 bits denotes the
+            // extended value already, so it is copied. An extension to more bits stays.
             let is_narrow = self.r.cx.types.primitive(target).is_some_and(|(bits, _)| bits <= 64);
             if op == Intrinsic::SextInt && is_narrow && args.first().is_some_and(|value| is_plain(value)) {
                 return self.set(inst, Op::Copy, results, args);
@@ -506,7 +507,7 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::Builtin(op), &values);
             return Some(());
         }
-        // A test of a supertype would say that an array of strings is a `Vector{<:Real}`.
+        // A test against a widened type would accept an array of strings as a `Vector{<:Real}`.
         let mut tested = Vec::new();
         for &n in tested_operands(op) {
             let Some(of) = args.get(n).filter(|of| self.r.looks_like_type(of)) else { continue };
@@ -576,8 +577,8 @@ impl<'a> Body<'_, 'a> {
         Some((self.func.constant(constant), ty))
     }
 
-    /// `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type. It becomes an allocation of an empty one, which
-    /// differs in nothing but its address. `None` if the operands are something else.
+    /// Resolves `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type, to an allocation of an empty
+    /// one, which differs only in its address. `None` if the operands have another form.
     fn empty_memory(
         &mut self,
         inst: Inst,

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 
 /// The most nodes of a tree.
 pub(super) const MAX_NODES: usize = 64;
-/// The most operands on a path from the root.
+/// The length of the longest path from the root.
 const MAX_DEPTH: u32 = 12;
 /// The least gain at which a tree is used, in instructions.
 const MIN_GAIN: i32 = 2;
@@ -69,7 +69,7 @@ pub(super) struct Site<'a> {
     uses: &'a Uses,
     undefined: &'a MaybeUndefined,
     block: Block,
-    /// The block before the loop, if the block is a loop by itself.
+    /// The predecessor outside the loop, if the block is a loop by itself.
     before: Option<Block>,
     /// The positions of the instructions in the block.
     order: FxHashMap<Inst, usize>,
@@ -161,7 +161,7 @@ pub(super) struct Extract {
     pub(super) lane: usize,
 }
 
-/// A tree that pays.
+/// A tree whose gain is at least [`MIN_GAIN`].
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) block: Block,
@@ -172,7 +172,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn of(site: &Site<'_>, seed: &Seed) -> Option<Tree> {
-        // An earlier tree may have replaced some of them.
+        // An earlier tree may have replaced members of the seed.
         if !seed.members.iter().all(|i| site.order.contains_key(i)) {
             return None;
         }
@@ -237,7 +237,7 @@ struct Grow<'a> {
     site: &'a Site<'a>,
     seed: &'a Seed,
     bundles: Vec<Bundle>,
-    /// The bundle of these lanes, if it is available to every user.
+    /// Bundles by their scalars, as far as they dominate every user.
     known: FxHashMap<Vec<Value>, usize>,
     /// The bundle that a scalar instruction is a member of.
     taken: FxHashMap<Inst, usize>,
@@ -288,7 +288,8 @@ impl Grow<'_> {
         index
     }
 
-    /// A gather of the values. `None` if one may be undefined: the scalar code may only copy it, but an insertion is a use.
+    /// A gather of the values. `None` if one may be undefined: the scalar code may merely copy such a value, but an
+    /// insertion into a vector uses it.
     fn gather(&mut self, values: &[Value], edge: Option<Block>) -> Option<usize> {
         let site = self.site;
         if values.iter().any(|&v| site.undefined.has(site.func, v)) {
@@ -404,7 +405,8 @@ impl Grow<'_> {
         Some(found)
     }
 
-    /// Whether a use disappears with the scalars: the user is in a bundle too, which uses the value as part of a vector.
+    /// Whether a use disappears with the scalars: the user is a member of a bundle that uses the value as part of a
+    /// vector.
     fn is_inner(&self, one: &Use) -> bool {
         let in_seed = self.seed.is_store && self.seed.members.contains(&one.inst) && one.index == 1;
         let Some(&user) = self.taken.get(&one.inst) else { return in_seed };
