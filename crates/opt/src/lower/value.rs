@@ -339,8 +339,7 @@ impl Lowering<'_> {
 
     // ----- aggregates -----
 
-    /// A value of an immutable type from its leading fields. In registers the other fields are zero, so references are
-    /// undefined; in memory form they are not written.
+    /// A value of an immutable type from its leading fields. The other fields are zero, so references are undefined.
     pub(super) fn aggregate(&mut self, ty: Type, fields: &[Val]) -> Step<Val> {
         let form = self.form(ty)?;
         match &form.kind {
@@ -375,6 +374,9 @@ impl Lowering<'_> {
                     let addr = Addr::own(base, form.align, Region::Raw).at(at.offset);
                     self.store(addr, &field)?;
                 }
+                for at in layout.fields.iter().skip(fields.len()) {
+                    self.store_zero(Addr::own(base, form.align, Region::Raw).at(at.offset), at.ty)?;
+                }
                 Ok(Val::scalar(ty, base))
             }
             FormKind::Scalar if form.is_object() => {
@@ -382,6 +384,21 @@ impl Lowering<'_> {
                 Ok(Val::scalar(ty, object))
             }
             FormKind::Never | FormKind::Scalar | FormKind::Union(_) => Err(self.bad_operands()),
+        }
+    }
+
+    /// Writes the value of a field that `%new` leaves out: zero bits, and no object. Recursion follows the nesting of types.
+    fn store_zero(&mut self, addr: Addr, ty: Type) -> Step<()> {
+        let form = self.form(ty)?;
+        match &form.kind {
+            FormKind::Memory => {
+                let layout = self.layout(ty)?;
+                layout.fields.iter().try_for_each(|field| self.store_zero(addr.at(field.offset), field.ty))
+            }
+            _ => {
+                let leaves = self.zero(&form);
+                self.store(addr, &Val { ty, leaves }).map(drop)
+            }
         }
     }
 
