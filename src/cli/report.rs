@@ -44,6 +44,10 @@ pub(crate) enum Stop {
 
 impl Stop {
     /// Says why, and gives the status of the process.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the program has aborted the process, and this process is its own"
+    )]
     pub(crate) fn report(self) -> ExitCode {
         let status = match &self {
             Stop::NoReader => 0,
