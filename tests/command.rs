@@ -61,8 +61,7 @@ fn an_exception_goes_before_output_that_cannot_be_written() {
     }
 }
 
-/// `exit` and `abort` end the process alike in compiled code and in the interpreter: output before them is written, no handler catches them, and a
-/// callback may call them.
+/// `exit` and `abort` end the process alike in compiled code and in the interpreter: no handler catches them, and a callback may call them.
 #[test]
 fn functions_that_end_the_process_end_it() {
     let program = |end: &str| {
