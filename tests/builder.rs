@@ -236,6 +236,17 @@ fn conflicting_declarations_and_protections_are_refused() {
     b.goto(shared).unwrap();
     b.switch_to_block(inside).unwrap();
     assert!(matches!(b.goto(shared), Err(BuildError::Protected(block)) if block == shared));
+    // The refused jumps have changed nothing: the block has no terminator, and the function can be finished.
+    assert!(matches!(b.enter(shared, caught), Err(BuildError::Protected(block)) if block == shared));
+    let (same, n) = (b.create_block(), b.param(0).unwrap());
+    assert!(matches!(b.enter(same, same), Err(BuildError::Protected(block)) if block == same));
+    assert!(!b.has_ended());
+    b.unreachable().unwrap();
+    b.switch_to_block(shared).unwrap();
+    b.ret(&[n]).unwrap();
+    b.switch_to_block(same).unwrap();
+    b.unreachable().unwrap();
+    b.finish().unwrap();
 
     // A handler reads what nothing assigns.
     let mut b = Builder::high(&cx, "q", &[("n", Type::INT64)], Type::INT64);

@@ -30,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
-use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
     MachBufferFinalized, MachDebugTagPos, verify_function,
@@ -198,6 +198,7 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         self.check_limits(name, func)?;
         self.labels.clear();
+        self.slots.clear();
         let cost = (options.tier == Tier::Optimised).then(|| AllocationCost::of(func));
         let oversized = cost.is_some_and(|cost| cost.is_oversized());
         let in_one_pass = cost.is_none_or(|cost| cost.is_for_one_pass());
@@ -218,41 +219,61 @@ impl Compiler {
             _ => isa.for_tier(options.tier),
         };
 
+        // A callback that unwound may have left a function in the context.
+        self.context.clear();
         std::mem::swap(&mut self.context.func, func);
         self.context.set_disasm(options.listing);
-        let context = &mut self.context;
-        // Unwind safety: a compilation modifies nothing but the context, which is replaced after a panic.
-        let fenced = catch_unwind(AssertUnwindSafe(|| {
-            let plane = &mut ControlPlane::default();
-            // The mid-end runs by itself so that `keep_in_register` sees its result.
-            let target = if runs_mid_end_apart {
-                context.optimize(&**target, plane).map_err(|failed| describe(&failed))?;
-                if reached(Step::Optimised).is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
-                counters::keep_in_register(context);
-                isa.behind_mid_end()
-            } else {
-                target
-            };
-            let compiled = context.compile(&**target, plane);
-            compiled.map(|_| ControlFlow::Continue(())).map_err(|failed| describe(&failed.inner))
-        }));
-        let result = match fenced {
-            Ok(Ok(ControlFlow::Break(()))) => Err(CompileError::Stopped { name: name.to_string() }),
-            Ok(Ok(ControlFlow::Continue(()))) => {
-                let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
-                self.extract(name, symbols, made_by, &**isa.for_tier(options.tier))
-            }
-            Ok(Err(reason)) => Err(CompileError::Refused { name: name.to_string(), reason }),
-            Err(payload) => {
-                self.context = Context::new();
-                return Err(CompileError::Panicked { name: name.to_string(), message: message_of(payload) });
-            }
-        };
+        let result = self.generate(name, isa, target, runs_mid_end_apart, reached).and_then(|()| {
+            let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
+            self.extract(name, symbols, made_by, &**isa.for_tier(options.tier))
+        });
         std::mem::swap(&mut self.context.func, func);
-        self.context.clear();
         result
+    }
+
+    /// Compiles the function in the context.
+    fn generate(
+        &mut self,
+        name: &str,
+        isa: &HostIsa,
+        target: &OwnedTargetIsa,
+        runs_mid_end_apart: bool,
+        reached: &mut Steps<'_>,
+    ) -> Result<(), CompileError> {
+        if !runs_mid_end_apart {
+            return self.fenced(name, |context, plane| {
+                context.compile(&**target, plane).map(drop).map_err(|failed| describe(&failed.inner))
+            });
+        }
+        // The mid-end runs by itself so that `keep_in_register` sees its result.
+        self.fenced(name, |context, plane| {
+            context.optimize(&**target, plane).map_err(|failed| describe(&failed))
+        })?;
+        if reached(Step::Optimised).is_break() {
+            return Err(CompileError::Stopped { name: name.to_string() });
+        }
+        self.fenced(name, |context, plane| {
+            counters::keep_in_register(context);
+            let compiled = context.compile(&**isa.behind_mid_end(), plane);
+            compiled.map(drop).map_err(|failed| describe(&failed.inner))
+        })
+    }
+
+    /// Runs a part of Cranelift, whose panics become errors.
+    fn fenced(
+        &mut self,
+        name: &str,
+        part: impl FnOnce(&mut Context, &mut ControlPlane) -> Result<(), String>,
+    ) -> Result<(), CompileError> {
+        let context = &mut self.context;
+        // Unwind safety: the part modifies nothing but the context, which is replaced after a panic.
+        let fenced = catch_unwind(AssertUnwindSafe(|| part(context, &mut ControlPlane::default())));
+        fenced
+            .map_err(|payload| {
+                self.context = Context::new();
+                CompileError::Panicked { name: name.to_string(), message: message_of(payload) }
+            })?
+            .map_err(|reason| CompileError::Refused { name: name.to_string(), reason })
     }
 
     /// Generates code in a single pass. `None` if the function has an instruction that only Cranelift supports, or if
@@ -333,7 +354,6 @@ impl Compiler {
             relocs.push(self.relocation(reloc, &mut symbols, &returns).map_err(unlinkable)?);
         }
         self.labels = places(&compiled.value_labels_ranges, target);
-        self.slots.clear();
         if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some())
         {
             // The frame pointer lies two words below the canonical frame address.

@@ -43,6 +43,7 @@ const TYPES: &[(&str, &str)] = &[
 
 /// Reserved words of C and C++, and names from the headers that the generated header includes.
 const RESERVED: &[&str] = &[
+    "NULL",
     "alignas",
     "alignof",
     "and",
@@ -79,6 +80,7 @@ const RESERVED: &[&str] = &[
     "dynamic_cast",
     "else",
     "enum",
+    "errno",
     "explicit",
     "export",
     "extern",
@@ -417,6 +419,8 @@ fn bad_name(name: &str) -> Option<&'static str> {
         Some("is no identifier of C")
     } else if RESERVED.contains(&name) {
         Some("has a meaning in C or C++")
+    } else if name.strip_prefix('_').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase())) {
+        Some("is reserved by C")
     } else if name.starts_with("__") || name.starts_with("brolga_") || name.starts_with("BROLGA_") {
         Some("begins as names of the C library or of Brolga do")
     } else {
@@ -481,6 +485,9 @@ end
         assert!(message(&lib().export("text")).contains("`String` is no type of C"));
         assert!(message(&lib().export("void")).contains("has a meaning in C"));
         assert!(message(&lib().export_as("add", "a-b")).contains("is no identifier"));
+        assert!(message(&lib().export_as("add", "_Bool")).contains("is reserved by C"));
+        assert!(message(&lib().export_as("add", "NULL")).contains("has a meaning in C"));
+        assert!(resolved(&lib().export_as("add", "_add")).is_ok());
         assert!(message(&lib().export_as("add", "lib_open")).contains("another function"));
         assert!(message(&lib().export("add").export_as("void", "add")).contains("another function"));
         assert!(message(&Library::new("a.b").export("add")).contains("no name for a library"));

@@ -380,7 +380,7 @@ impl Place {
             thread::yield_now();
             true
         };
-        let made = self.room.make(&new, || self.attempt(), || self.evict(), wait, || lock(&self.memory).1);
+        let made = self.room.reserve(&new, || self.attempt(), || self.evict(), wait, || lock(&self.memory).1);
         if made.is_ok() {
             *lock(&self.is_held) = true;
         }

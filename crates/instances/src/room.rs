@@ -1,36 +1,36 @@
-//! Room for code: who finds none makes some, and hopes for what others are about to give back.
+//! Reserves code memory, evicting code if there is none.
 //!
 //! ```text
-//!   what takes room:   new ──► held ──► being evicted ──► retired ──► being freed ──► free
+//!   code:              new ──► held ──► being evicted ──► retired ──► being freed ──► free
 //!   counted as moving  ░░░              ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
 //! ```
 //!
-//! Only what is held can be evicted. When several threads are short of room, each may find that others are evicting all that there
-//! was, or have just made what will be held in a moment: nothing is left to evict, nothing is free yet, and yet there will be room. So
-//! code that is not held is *moving*; an evictor that finds nothing to evict checks whether anything moves.
+//! Only held code can be evicted. When several threads are short of memory, each may find that the others are evicting all that there
+//! was, or have made code that is held a moment later: nothing is left to evict, nothing is free yet, and yet memory becomes free
+//! soon. So code that is not held is *moving*, and an evictor that finds nothing to evict checks whether anything moves.
 //!
-//! **Nothing is missed.** Code goes from left to right, and a thread that is short looks from left to right: it tries, then it looks at the code that is
-//! held, then whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
-//! leaves the place to its left, and until it has come to the place to its right. Code that had left each place at that look is seen
-//! at a later one. So an error means that all code it saw is held by owners that do not release it.
+//! **No code is missed.** Code moves from left to right, and a thread that is short looks from left to right: it tries to reserve, then looks at
+//! held code, then checks whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
+//! leaves the place to its left, and until it has reached the place to its right. So code that has left each place before the thread looks there
+//! is seen in a later one, and an error means that owners hold all code that the thread saw and do not release it.
 //!
-//! | who | counts as moving |
+//! | code | counts as moving |
 //! |---|---|
-//! | makes something | from before it takes room until it is held, but not while it has found none |
-//! | gives something up | from before it is taken from its holder until it is retired |
-//! | what is retired | until it has been freed |
+//! | new | from before its memory is reserved until it is held, except while its reservation waits |
+//! | evicted | from before it leaves its holder until it is retired |
+//! | retired | until it is freed |
 //!
-//! **Limits.** Moving code may be held up: by a thread that stays in retired code, by a thread that waits for one that is
-//! short. So the caller of [`Room::make`] bounds the wait; meanwhile more is evicted now and then.
+//! **Limits.** Moving code may take long: a thread may stay in retired code, or wait for a thread that is short itself. So the
+//! caller of [`Room::reserve`] bounds the wait, and more code is evicted at times meanwhile.
 //!
-//! Two counts under a lock, held for an addition. Cost: two locks for each thing that is made and each that is retired.
+//! Cost: two additions under a lock for each code that is made and each that is retired.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::sync::{Mutex, lock};
 
-/// Counts what moves. Clones share it.
+/// Counts moving code. Clones share the count.
 #[derive(Clone, Default)]
 pub struct Room {
     shared: Arc<Mutex<State>>,
@@ -39,22 +39,22 @@ pub struct Room {
 #[derive(Default)]
 struct State {
     moving: usize,
-    /// How often something has come to be held, or free.
+    /// How often code has come to be held, or free.
     arrived: u64,
 }
 
-/// Something that moves. Dropping it, it has arrived.
-#[must_use = "what moves has arrived when it is dropped"]
+/// Code that moves. It has arrived when this is dropped.
+#[must_use = "code has arrived when this is dropped"]
 pub struct Moving {
     room: Room,
     counted: Cell<bool>,
 }
 
-/// An attempt to take room.
+/// The outcome of an attempt to reserve memory.
 pub enum Attempt<T, E> {
-    /// There was enough.
+    /// It was reserved.
     Made(T),
-    /// There was not.
+    /// There was not enough.
     Short(E),
     /// It failed for another reason.
     Failed(E),
@@ -63,11 +63,11 @@ pub enum Attempt<T, E> {
 /// The outcome of an eviction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Evicted {
-    /// Some were evicted.
+    /// Code was evicted.
     Some,
-    /// None could be, but there are some that can be soon.
+    /// No code could be evicted, but some can be soon.
     Soon,
-    /// None could be.
+    /// No code could be evicted.
     Nothing,
 }
 
@@ -85,13 +85,13 @@ impl Room {
         Room::default()
     }
 
-    /// Counts something, from now on until it is dropped.
+    /// Counts code as moving until the result is dropped.
     pub fn moving(&self) -> Moving {
         lock(&self.shared).moving += 1;
         Moving { room: self.clone(), counted: Cell::new(true) }
     }
 
-    /// Something that is about to be made, to be counted from when it takes room ([`Room::make`]).
+    /// Code that is about to be made, counted from the reservation of its memory on ([`Room::reserve`]).
     pub fn unmade(&self) -> Moving {
         Moving { room: self.clone(), counted: Cell::new(false) }
     }
@@ -106,13 +106,13 @@ impl Room {
         lock(&self.shared).arrived
     }
 
-    /// Takes room by `attempt`, and makes some as long as there is none. `new` counts what is made ([`Room::unmade`]). `evict` evicts what is held; when it
-    /// evicts something each time, it is to end. `wait` lets time go by, or says that it has been enough. `freed` is the number of
-    /// things that have been freed: of those that were counted as moving, and of others.
+    /// Reserves memory by `attempt`, and evicts code as long as there is not enough. `new` counts the code that is made
+    /// ([`Room::unmade`]). `evict` evicts held code; it must not evict code endlessly. `wait` waits a while, or returns false when the
+    /// caller has waited long enough. `freed` counts all freed code, whether it was counted as moving or not.
     ///
     /// # Errors
     /// That of the last attempt.
-    pub fn make<T, E>(
+    pub fn reserve<T, E>(
         &self,
         new: &Moving,
         mut attempt: impl FnMut() -> Attempt<T, E>,
@@ -134,7 +134,7 @@ impl Room {
             let mut evicted = Evicted::Nothing;
             if waits >= turn || !self.is_moving() {
                 turn = waits.saturating_mul(2).max(1);
-                evicted = self.give_up(&mut evict);
+                evicted = self.evict(&mut evict);
             }
             if evicted == Evicted::Some {
                 continue;
@@ -151,8 +151,8 @@ impl Room {
         }
     }
 
-    /// Gives up what is held.
-    pub fn give_up(&self, evict: impl FnOnce() -> Evicted) -> Evicted {
+    /// Evicts held code by `evict`, and counts it as moving meanwhile.
+    pub fn evict(&self, evict: impl FnOnce() -> Evicted) -> Evicted {
         let moving = self.moving();
         let evicted = evict();
         if evicted != Evicted::Some {
@@ -163,7 +163,7 @@ impl Room {
 }
 
 impl Moving {
-    /// It has taken no room, so no thread waits for it.
+    /// Stops counting code that has no memory, so that no thread waits for it.
     fn pause(&self) {
         if self.counted.replace(false) {
             lock(&self.room.shared).moving -= 1;
@@ -199,8 +199,13 @@ mod tests {
             waits.set(waits.get() + 1);
             waits.get() < 10
         };
-        let made =
-            room.make(&room.unmade(), attempt, || others(&room, &is_free), wait, || u64::from(is_free.get()));
+        let made = room.reserve(
+            &room.unmade(),
+            attempt,
+            || others(&room, &is_free),
+            wait,
+            || u64::from(is_free.get()),
+        );
         assert!(!room.is_moving());
         (made, waits.get())
     }
@@ -261,7 +266,7 @@ mod tests {
             waits.get() < 10
         };
         let attempt = || Attempt::<(), ()>::Short(());
-        let made = room.make(&room.unmade(), attempt, || Evicted::Nothing, wait, || 0);
+        let made = room.reserve(&room.unmade(), attempt, || Evicted::Nothing, wait, || 0);
         assert_eq!((made, waits.get(), room.is_moving()), (Err(()), 10, true));
         drop(held_up);
         assert!(!room.is_moving());

@@ -663,12 +663,14 @@ impl<'c> Builder<'c> {
                 return Err(BuildError::Sealed(target));
             }
         }
+        // A refused jump leaves the block without a terminator, so this is checked before the instruction is appended.
+        self.vars.check_protection(self.at, targets, op == Op::Enter).map_err(BuildError::Protected)?;
         let inst = self.add(op, args, targets, results)?;
         let entered = match (op, targets, self.func.result(inst)) {
             (Op::Enter, &[_, handler], Some(token)) => Some(Protection { handler, token }),
             _ => None,
         };
-        self.vars.protect(&mut self.func, self.at, targets, entered).map_err(BuildError::Protected)?;
+        self.vars.protect(&mut self.func, self.at, targets, entered);
         self.ended[self.at] = true;
         for &target in targets {
             self.vars.add_pred(target, self.at);

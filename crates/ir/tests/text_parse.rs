@@ -8,7 +8,7 @@ mod text_support;
 use std::time::{Duration, Instant};
 
 use brolga_ir::diag::{SourceFile, Style};
-use brolga_ir::text::ast::{Expected, ExprKind, File, Literal, Stmt, TypeDeclKind};
+use brolga_ir::text::ast::{Expected, Expr, ExprKind, File, Literal, Stmt, TypeDeclKind};
 use brolga_ir::text::{MAX_DEPTH, NotText, from_bytes, parse};
 use text_support::{Random, damage, files, source};
 
@@ -243,6 +243,41 @@ fn statements_beyond_the_corpus() {
     }
 }
 
+/// The operators and operands of an expression of numbers and names, each operation in parentheses.
+fn grouped(expr: &Expr<'_>) -> String {
+    match &expr.kind {
+        ExprKind::Prefix(op, inner) => format!("({op}{})", grouped(inner)),
+        ExprKind::Infix(op, args) => format!("({})", args.iter().map(grouped).collect::<Vec<_>>().join(op)),
+        ExprKind::Name(name) => name.to_string(),
+        ExprKind::Literal(Literal::Int { negative, magnitude }) => {
+            format!("{}{magnitude}", if *negative { "-" } else { "" })
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_powers_bind_tighter_than_prefix_operators() {
+    for (row, expected) in [
+        ("-x ^ y", "(-(x^y))"),
+        ("-2 ^ y", "(-(2^y))"),
+        ("(-2) ^ y", "(-2^y)"),
+        ("-x ^ -y", "(-(x^(-y)))"),
+        ("-x * y", "((-x)*y)"),
+        ("-2 * y", "(-2*y)"),
+        ("!x == y", "((!x)==y)"),
+        ("-x << y", "((-x)<<y)"),
+        ("x ^ y ^ z", "(x^(y^z))"),
+    ] {
+        stmt(row, |found| match found {
+            Stmt::Expr(expr) => assert_eq!(grouped(expr), expected, "{row}"),
+            other => panic!("{row}: {other:?}"),
+        });
+    }
+    // An annotation is of the statement.
+    stmt("!%2::Bool", |found| assert!(!format!("{found:?}").contains("Annotated"), "{found:?}"));
+}
+
 #[test]
 fn quoted_syntax_over_several_lines() {
     let text = "# signature: f()::Any\nCodeInfo(\n1 ─ %1 = $(Expr(:copyast, :($(QuoteNode(quote\n    #= REPL[1]:1 =#\n    x = 1\nend)))))::Any\n└──      return %1\n) => Any\n";
@@ -335,6 +370,20 @@ fn faults_have_their_line_and_reading_goes_on() {
             ("syntax-unclosed", 17),
         ]
     );
+}
+
+#[test]
+fn numbers_of_rows_are_limited() {
+    for row in
+        ["return %99999999999", "return %1.99999999999", "%99999999999 = add_int(1, 2)", "goto #99999999999"]
+    {
+        assert_eq!(
+            findings(&format!("# signature: f()::Any\n1 ─ {row}\n"))[0],
+            ("syntax-literal", 2),
+            "{row}"
+        );
+    }
+    stmt("return %4294967295", |_| ());
 }
 
 #[test]

@@ -252,12 +252,12 @@ impl Jit {
         // Code without its own count is held as soon as it is made.
         let own = new.is_none().then(|| self.unmade());
         let Some(new) = new.or(own.as_ref()) else { return make() };
-        self.shared.room.make(new, attempt, evict, wait, || self.shared.linker.stats().freed)
+        self.shared.room.reserve(new, attempt, evict, wait, || self.shared.linker.stats().freed)
     }
 
     /// Requests the eviction of so many bytes of code. Code that no thread runs is free then.
     pub fn evict(&self, bytes: usize) -> Evicted {
-        self.shared.room.give_up(|| self.ask_evictor(bytes))
+        self.shared.room.evict(|| self.ask_evictor(bytes))
     }
 
     fn ask_evictor(&self, bytes: usize) -> Evicted {

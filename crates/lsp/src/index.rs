@@ -484,21 +484,31 @@ impl<'a> Walk<'a> {
 
     fn path(&mut self, path: &[Cow<'_, str>], span: Span) {
         let last = self.last_part(span);
-        if let Some(name) = path.last() {
+        let Some(name) = path.last() else { return };
+        // Behind the library's modules a name means the library's type or variable, also where the text declares its own.
+        if path.first().is_some_and(|module| matches!(&**module, "Base" | "Core")) {
+            self.function_name(name, canonical(path), last, true);
+        } else {
             self.global_name(name, canonical(path), last, true);
         }
     }
 
     /// Adds a name that is no argument; `path` is its canonical path if it names a function.
     fn global_name(&mut self, name: &str, path: String, span: Span, is_callee: bool) {
-        if Intrinsic::from_name(name).is_some() || Builtin::from_name(name).is_some() {
-            return;
-        }
         if self.types.contains(name) {
             self.add(Symbol::Type(name.to_owned()), span, false);
         } else if self.globals.contains(name) {
             self.add(Symbol::Global(name.to_owned()), span, false);
-        } else if let Some(function) = self.defined_as(name, &path) {
+        } else {
+            self.function_name(name, path, span, is_callee);
+        }
+    }
+
+    fn function_name(&mut self, name: &str, path: String, span: Span, is_callee: bool) {
+        if Intrinsic::from_name(name).is_some() || Builtin::from_name(name).is_some() {
+            return;
+        }
+        if let Some(function) = self.defined_as(name, &path) {
             self.add(Symbol::Function(function), span, false);
         } else if is_callee {
             self.add(Symbol::Function(path), span, false);

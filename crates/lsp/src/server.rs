@@ -9,6 +9,7 @@
 //! the newest version only.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use brolga_engine::{format, read_unit};
@@ -24,6 +25,7 @@ use lsp_types::{
     TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, Uri,
     WorkDoneProgressOptions, WorkspaceEdit,
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -388,8 +390,7 @@ impl Server {
                 let (asked, shows) = (RequestId::from(self.asked), self.shows_documents);
                 self.jobs.command(id.clone(), move || {
                     let path = commands::page(&analysis, path)?;
-                    let uri = format!("file://{}", path.display());
-                    match uri.parse() {
+                    match file_uri(&path).parse() {
                         Ok(uri) if shows => {
                             let show = ShowDocumentParams {
                                 uri,
@@ -431,6 +432,14 @@ enum Asked {
 }
 
 /// The edit that formats a document; no edit if it is formatted already.
+/// Bytes of a path that stand for themselves in a URI.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The `file:` URI of an absolute path.
+fn file_uri(path: &Path) -> String {
+    format!("file://{}", utf8_percent_encode(&path.to_string_lossy(), PATH))
+}
+
 fn formatted(analysis: &Analysis) -> Result<Vec<TextEdit>, String> {
     let text = analysis.text.as_str();
     let unit = read_unit(&analysis.name, text.as_bytes());
@@ -475,5 +484,17 @@ fn capabilities() -> ServerCapabilities {
             work_done_progress_options: WorkDoneProgressOptions::default(),
         }),
         ..ServerCapabilities::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_encoded_in_uris() {
+        let uri = file_uri(Path::new("/tmp/my pages #1 é/a-b_c.html"));
+        assert_eq!(uri, "file:///tmp/my%20pages%20%231%20%C3%A9/a-b_c.html");
+        assert!(uri.parse::<Uri>().is_ok());
     }
 }

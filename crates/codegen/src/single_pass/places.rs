@@ -288,7 +288,7 @@ impl Places {
             self.last_victim
         };
         let reg = Reg(number as u8);
-        self.evict(asm, reg)?;
+        self.evict(asm, reg);
         self.lock(reg);
         Ok(reg)
     }
@@ -309,18 +309,17 @@ impl Places {
         if self.locked & reg.bit() != 0 {
             return Err(Unsupported);
         }
-        self.evict(asm, reg)?;
+        self.evict(asm, reg);
         self.lock(reg);
         Ok(())
     }
 
-    fn evict(&mut self, asm: &mut Asm, reg: Reg) -> Step {
+    fn evict(&mut self, asm: &mut Asm, reg: Reg) {
         if let Some(value) = self.holds[reg.0 as usize] {
             self.spill(asm, value, reg);
             self.info_mut(value).reg = Reg::NONE;
             self.empty(reg);
         }
-        Ok(())
     }
 
     /// Stores a value to its word, unless it is there already or is rematerialized.

@@ -58,7 +58,9 @@ impl<T: Copy + Eq + Hash> Numbering<T> {
         });
     }
 
+    /// The number of an item. Everything that is written was added before.
     fn of(&self, item: T) -> u64 {
+        debug_assert!(self.numbers.contains_key(&item), "the item was not collected");
         self.numbers.get(&item).copied().unwrap_or(0)
     }
 }

@@ -160,15 +160,36 @@ impl Vars {
         stores
     }
 
-    /// Notes that a block jumps to others with the handlers that are in force there; `entered` is the handler that protects the first target, which is the
-    /// second one. The target that is protected in another way already, if there is one.
+    /// Checks that a block may jump to others with the handlers that are in force at its end. `enters` says that the jump is an
+    /// `enter`: its second target is a new handler, which protects the first. The error is the target that is protected in another
+    /// way already.
+    pub(super) fn check_protection(&self, from: Block, targets: &[Block], enters: bool) -> Result<(), Block> {
+        let outside = &self.blocks[from].at_end;
+        for (n, &target) in targets.iter().enumerate() {
+            let state = &self.blocks[target];
+            // The token of a new handler is in no list yet, so a protected block that has a list already has another one.
+            let is_protected = enters && n == 0;
+            let differs = match &state.at_head {
+                Some(known) => is_protected || known != outside,
+                None => state.assigned_early && (is_protected || !outside.is_empty()),
+            };
+            if differs || (is_protected && targets[1..].contains(&target)) {
+                return Err(target);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a block jumps to others with the handlers that are in force there, after
+    /// [`check_protection`](Self::check_protection); `entered` is the handler that protects the first target, which is the
+    /// second one.
     pub(super) fn protect(
         &mut self,
         func: &mut Func,
         from: Block,
         targets: &[Block],
         entered: Option<Protection>,
-    ) -> Result<(), Block> {
+    ) {
         let outside = self.blocks[from].at_end.clone();
         for (n, &target) in targets.iter().enumerate() {
             let mut wanted = outside.clone();
@@ -180,17 +201,11 @@ impl Vars {
                 self.phis_become_phics(func, handler);
             }
             let state = &mut self.blocks[target];
-            match &state.at_head {
-                Some(known) if *known != wanted => return Err(target),
-                Some(_) => {}
-                None if state.assigned_early && !wanted.is_empty() => return Err(target),
-                None => {
-                    state.at_end.clone_from(&wanted);
-                    state.at_head = Some(wanted);
-                }
+            if state.at_head.is_none() {
+                state.at_end.clone_from(&wanted);
+                state.at_head = Some(wanted);
             }
         }
-        Ok(())
     }
 
     /// The variables that were read in a block before it was known to be a handler.

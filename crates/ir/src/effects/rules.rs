@@ -302,12 +302,11 @@ impl<'a> Cx<'a> {
             effects = effects.reading(regions);
         }
         if op.writes_memory() {
-            // Storing an array element reads the array's fields.
-            let stored = if op == Builtin::Arrayset { Regions::ELEMENTS } else { regions };
-            effects = effects.writing(stored);
-            if op == Builtin::Arrayset {
-                effects = effects.reading(Regions::FIELDS);
-            }
+            effects = match op {
+                // Storing an array element reads the array's fields.
+                Builtin::Arrayset => effects.writing(Regions::ELEMENTS).reading(Regions::FIELDS),
+                _ => effects.writing(regions),
+            };
         }
         effects
     }

@@ -41,6 +41,8 @@ pub enum SyntaxError {
     },
     /// A number with more than 128 bits.
     NumberTooLarge,
+    /// The number of a row or block has more than 32 bits.
+    RowTooLarge,
     /// A character that begins nothing.
     StrayCharacter {
         /// The character.
@@ -94,7 +96,8 @@ impl Finding for SyntaxError {
             | NotOneChar
             | BadEscape { .. }
             | BadNumber { .. }
-            | NumberTooLarge => "syntax-literal",
+            | NumberTooLarge
+            | RowTooLarge => "syntax-literal",
             StrayCharacter { .. } | StrayLine => "syntax-stray",
             TooDeep { .. } => "syntax-depth",
             RowOutsideBlock | EmptyBlock { .. } | NoRows => "syntax-rows",
@@ -116,6 +119,7 @@ impl Display for SyntaxError {
             NotOneChar => f.write_str("a character literal holds exactly one character"),
             BadEscape { escape } => write!(f, "`{escape}` is no escape sequence"),
             BadNumber { text } => write!(f, "`{text}` is no number"),
+            RowTooLarge => f.write_str("the number of a row or block does not fit into 32 bits"),
             NumberTooLarge => f.write_str("the number does not fit into 128 bits"),
             StrayCharacter { found } => write!(f, "`{}` begins nothing here", found.escape_debug()),
             TooDeep { limit } => write!(f, "nesting is deeper than {limit}"),

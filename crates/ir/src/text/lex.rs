@@ -333,7 +333,7 @@ impl<'a> Lexer<'a> {
                 let body = self.quoted('\'', SyntaxError::UnterminatedChar)?;
                 literal::character(self.src, body).map(|c| Tok::Literal(Literal::Char(c)))
             }
-            '%' => Ok(self.percent()),
+            '%' => self.percent(),
             '#' => self.hash(),
             '@' => {
                 self.pos += 1;
@@ -454,28 +454,27 @@ impl<'a> Lexer<'a> {
         Some(text.bytes().fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0')).into())
     }
 
-    fn percent(&mut self) -> Tok<'a> {
+    fn percent(&mut self) -> Parse<Tok<'a>> {
         let start = self.pos;
         self.pos += 1;
         let number = self.take_digits();
-        if let Ok(row) = number.parse() {
-            if self.byte(0) != Some(b'.') {
-                return Tok::Ssa(row, 0);
+        if number.is_empty() {
+            if self.peek_char().is_some_and(begins_name) {
+                return Ok(Tok::Percent(self.take_name()));
             }
-            let dotted = self.rest().strip_prefix('.').unwrap_or("");
-            let len = dotted.find(|c: char| !c.is_ascii_digit()).unwrap_or(dotted.len());
-            if let Ok(part) = dotted[..len].parse() {
-                self.pos += 1 + len;
-                return Tok::Ssa(row, part);
-            }
-            return Tok::Ssa(row, 0);
+            self.pos = start;
+            return Ok(self.operator(start));
         }
-        self.pos = start + 1;
-        if self.peek_char().is_some_and(begins_name) {
-            return Tok::Percent(self.take_name());
+        let too_large = |lexer: &Self| Fault::new(SyntaxError::RowTooLarge, lexer.span_from(start));
+        let Ok(row) = number.parse() else { return Err(too_large(self)) };
+        let dotted = self.rest().strip_prefix('.').unwrap_or("");
+        let len = dotted.find(|c: char| !c.is_ascii_digit()).unwrap_or(dotted.len());
+        if len == 0 {
+            return Ok(Tok::Ssa(row, 0));
         }
-        self.pos = start;
-        self.operator(start)
+        self.pos += 1 + len;
+        let part = dotted[..len].parse().map_err(|_| too_large(self))?;
+        Ok(Tok::Ssa(row, part))
     }
 
     fn hash(&mut self) -> Parse<Tok<'a>> {
@@ -489,7 +488,9 @@ impl<'a> Lexer<'a> {
             return Ok(Tok::BlockRef(block));
         }
         if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Fault::new(SyntaxError::StrayCharacter { found: '#' }, self.span_from(start)));
+            let stray = SyntaxError::StrayCharacter { found: '#' };
+            let error = if name.is_empty() { stray } else { SyntaxError::RowTooLarge };
+            return Err(Fault::new(error, self.span_from(start)));
         }
         Ok(Tok::Name(&self.src[start..self.pos]))
     }

@@ -14,6 +14,9 @@
 //! | 11, 12, 13 | `//`, shifts, `^` (right) |
 //! | 14, 15 | `::`, `where` |
 //!
+//! Prefix operators stand between shifts and `^`, and a `-` directly before a number is a part of the number, unless a `^`
+//! follows.
+//!
 //! Calls, `T{…}`, `T[…]`, `.name`, `...` and `@0x…` bind tighter than any operator. All but `...` and `@0x…` follow
 //! without a blank.
 //!
@@ -309,12 +312,18 @@ impl<'a> Parser<'a> {
             && !next.spaced
             && let Tok::Literal(literal) = &next.tok
             && let Some(negative) = negated(literal)
+            && self.peek_second().tok != Tok::Op("^")
         {
             self.advance()?;
             let value = self.make(self.span_from(start), ExprKind::Literal(negative))?;
             return self.imaginary(value);
         }
-        let operand = self.nested(Parser::operand)?;
+        let mut operand = self.nested(Parser::operand)?;
+        // Only a power binds tighter than a prefix operator: `-x ^ 2` is `-(x ^ 2)`, as in Julia. The annotation of
+        // `!%2::Bool` is that of the statement.
+        if let Some((power, POWER)) = self.infix() {
+            operand = self.infix_after(operand, power, POWER)?;
+        }
         self.make(self.span_from(start), ExprKind::Prefix(op.into(), Box::new(operand)))
     }
 

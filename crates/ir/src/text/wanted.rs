@@ -7,7 +7,8 @@
 //! | place | wanted |
 //! |---|---|
 //! | arithmetic | the row's type, else that of the other operand |
-//! | comparison, `===` | the type of the other operand |
+//! | comparison | the type of the other operand |
+//! | `===` | the type of the other operand, if it is an integer |
 //! | `ifelse`, φ, ϒ, copy | the row's type |
 //! | field, element, pointer target that is written | its type |
 //! | argument of `invoke` or `foreigncall`, field of `%new` | its declared type |
@@ -110,7 +111,8 @@ impl Site<'_> {
     fn builtin(&self, op: Builtin, index: usize) -> Option<Type> {
         use Builtin::*;
         match (op, index) {
-            (Egal, _) => self.other(index),
+            // `===` compares values of any types, so a float beside a `Float16` is a `Float64` as elsewhere.
+            (Egal, _) => self.other(index).filter(|&ty| ty != Type::FLOAT16),
             (Ifelse, 1 | 2) => self.result.or_else(|| (self.known)(3 - index)),
             (Tuple, _) => self.types.field_type(self.result?, index),
             (Setfield | Swapfield | Setfieldonce | Replacefield, 2) | (Replacefield | Modifyfield, 3) => {

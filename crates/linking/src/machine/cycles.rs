@@ -37,7 +37,7 @@ type From<P> = (QueryId<P>, Doer);
 impl<P: Parts> Machine<P> {
     /// Breaks the cycles that lookups have closed in this step.
     pub(super) fn break_lookup_cycles(&mut self) {
-        while let Some(query) = self.lodged.pop() {
+        while let Some(query) = self.new_lookups.pop() {
             // One lookup may close several; each iteration breaks one.
             while let Some(cycle) = self.cycle(query) {
                 self.break_lookup_cycle(&cycle);

@@ -280,7 +280,7 @@ impl<P: Parts> Machine<P> {
             again: None,
             uses: SmallVec::new(),
             waits: SmallVec::new(),
-            hopes: SmallVec::new(),
+            possible_waits: SmallVec::new(),
             slot: None,
             is_alias: false,
             alias_of: None,

@@ -380,7 +380,7 @@ pub struct Unit<P: Parts> {
     /// Lookups on which its materialization is blocked; some may be answered already.
     waits: SmallVec<[QueryId<P>; 1]>,
     /// Lookups whose continuations may finish its materialization.
-    hopes: SmallVec<[QueryId<P>; 1]>,
+    possible_waits: SmallVec<[QueryId<P>; 1]>,
 }
 
 /// A set of units that are removed together.
@@ -443,7 +443,7 @@ pub struct Request<P: Parts> {
     /// Lookups on which the generator is blocked; some may be answered already.
     waits: SmallVec<[QueryId<P>; 1]>,
     /// Lookups whose continuations may answer the request.
-    hopes: SmallVec<[QueryId<P>; 1]>,
+    possible_waits: SmallVec<[QueryId<P>; 1]>,
 }
 
 /// Which definitions, lookups, dylibs and trackers are accepted.
@@ -490,7 +490,7 @@ pub struct Machine<P: Parts> {
     /// Whether this step added waits.
     has_new_waits: bool,
     /// Lookups with known owners that began to wait in this step.
-    lodged: Vec<QueryId<P>>,
+    new_lookups: Vec<QueryId<P>>,
     intake: Intake,
     /// For each thread, the number of its undertakings.
     under_way: FxHashMap<std::thread::ThreadId, usize>,
@@ -522,7 +522,7 @@ impl<P: Parts> Machine<P> {
             graph: Graph::new(session),
             blocked: Vec::new(),
             has_new_waits: false,
-            lodged: Vec::new(),
+            new_lookups: Vec::new(),
             intake: Intake::All,
             under_way: FxHashMap::default(),
             todo: VecDeque::new(),

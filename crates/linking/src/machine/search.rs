@@ -1,14 +1,14 @@
 //! Lookups: from names to definitions.
 //!
 //! A search is one pass over the tables, made again whenever a generator has answered: names are matched, dylib by dylib
-//! in the order of the lookup, and only when every name is matched or abandoned are all of them lodged, in the same step.
-//! So nothing can vanish between matching and lodging, and a lookup that fails has started nothing.
+//! in the order of the lookup, and only when every name is matched or abandoned are definitions started and waited for, in the same step.
+//! So nothing can vanish between matching and waiting, and a lookup that fails has started nothing.
 //!
 //! ```text
 //!            ┌── unmatched, a generator not asked yet ──► ask, wait ◄─┐
 //!   search ──┤                                                        └── generated: search again
 //!            ├── required and missing, failed, closed ──► answered with the error
-//!            └── all matched ──► lodge: start units, wait for each symbol ──► answered
+//!            └── all matched ──► begin: start units, wait for each symbol ──► answered
 //! ```
 //!
 //! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. Names that a generator
@@ -184,7 +184,7 @@ impl<P: Parts> Machine<P> {
         match self.matches(query) {
             Err(error) => self.answer(id, Err(error)),
             Ok(Matched::Ask { generator, dylib, symbols }) => self.ask(id, generator, dylib, symbols),
-            Ok(Matched::All(versions)) => self.lodge(id, &versions),
+            Ok(Matched::All(versions)) => self.begin_waits(id, &versions),
         }
     }
 
@@ -274,7 +274,7 @@ impl<P: Parts> Machine<P> {
             }
         }
         if fresh.is_empty() {
-            self.lodged.extend(query.owner.map(|_| id));
+            self.new_lookups.extend(query.owner.map(|_| id));
             return;
         }
         // Lookups that want them may be cancelled before the answer comes.
@@ -287,10 +287,10 @@ impl<P: Parts> Machine<P> {
             symbols: fresh.clone(),
             queries: vec![id],
             waits: SmallVec::new(),
-            hopes: SmallVec::new(),
+            possible_waits: SmallVec::new(),
         });
         query.asking.insert(request);
-        self.lodged.extend(query.owner.map(|_| id));
+        self.new_lookups.extend(query.owner.map(|_| id));
         for symbol in &fresh {
             self.asking.insert((generator, *symbol), request);
         }
@@ -320,7 +320,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Starts what must be started and waits for what is not there yet.
-    fn lodge(&mut self, id: QueryId<P>, versions: &[Option<Version<P>>]) {
+    fn begin_waits(&mut self, id: QueryId<P>, versions: &[Option<Version<P>>]) {
         let Some(query) = self.queries.get(id) else { return };
         let (until, priority) = (query.until, query.priority);
         let alias = match query.purpose {
@@ -371,7 +371,7 @@ impl<P: Parts> Machine<P> {
         if let Some(query) = self.queries.get_mut(id) {
             query.outstanding = outstanding;
             query.versions = versions.iter().flatten().copied().collect();
-            self.lodged.extend(query.owner.map(|_| id));
+            self.new_lookups.extend(query.owner.map(|_| id));
         }
         if outstanding == 0 {
             self.answer(id, Ok(()));

@@ -156,7 +156,7 @@ impl<P: Parts> Event<P> for Await<P> {
     fn apply(self, machine: &mut Machine<P>) {
         if let Some(query) = machine.queries.get_mut(self.query) {
             query.owner = Some(self.doer);
-            machine.lodged.push(self.query);
+            machine.new_lookups.push(self.query);
             machine.note(self.doer, self.query, Certainty::Known);
         }
     }
@@ -189,15 +189,17 @@ impl<P: Parts> Machine<P> {
     pub(super) fn note(&mut self, doer: Doer, query: QueryId<P>, certainty: Certainty) {
         let queries = &self.queries;
         let noted = match doer.0 {
-            Work::Unit(key) => self.units.get_mut(Key::from_parts(key)).map(|u| (&mut u.waits, &mut u.hopes)),
+            Work::Unit(key) => {
+                self.units.get_mut(Key::from_parts(key)).map(|u| (&mut u.waits, &mut u.possible_waits))
+            }
             Work::Request(key) => {
-                self.requests.get_mut(Key::from_parts(key)).map(|r| (&mut r.waits, &mut r.hopes))
+                self.requests.get_mut(Key::from_parts(key)).map(|r| (&mut r.waits, &mut r.possible_waits))
             }
             // A thread waits for what it is known to be blocked by.
             Work::Thread(_) => None,
         };
-        if let Some((waits, hopes)) = noted {
-            let noted = if certainty == Certainty::Known { waits } else { hopes };
+        if let Some((waits, possible_waits)) = noted {
+            let noted = if certainty == Certainty::Known { waits } else { possible_waits };
             noted.retain(|known| queries.contains(*known));
             noted.push(query);
         }
@@ -241,15 +243,17 @@ impl<P: Parts> Machine<P> {
                     continue;
                 }
                 let noted = match doer.0 {
-                    Work::Unit(key) => self.units.get(Key::from_parts(key)).map(|u| (&u.waits, &u.hopes)),
+                    Work::Unit(key) => {
+                        self.units.get(Key::from_parts(key)).map(|u| (&u.waits, &u.possible_waits))
+                    }
                     Work::Request(key) => {
-                        self.requests.get(Key::from_parts(key)).map(|r| (&r.waits, &r.hopes))
+                        self.requests.get(Key::from_parts(key)).map(|r| (&r.waits, &r.possible_waits))
                     }
                     Work::Thread(_) => None,
                 };
-                if let Some((waits, hopes)) = noted {
+                if let Some((waits, possible_waits)) = noted {
                     queries.extend(waits);
-                    queries.extend(hopes.iter().filter(|_| by == Certainty::Perhaps));
+                    queries.extend(possible_waits.iter().filter(|_| by == Certainty::Perhaps));
                 }
                 for blocked in self.blocked.iter().filter(|blocked| blocked.doers.contains(&doer)) {
                     follow(blocked.on, &mut queries, &mut doers);

@@ -159,6 +159,9 @@ pub(super) struct Bundle {
 pub(super) struct Extract {
     pub(super) bundle: usize,
     pub(super) lane: usize,
+    /// Whether one of the users is in the block, so that the extract is executed as often as the vector operations. A gather
+    /// into another bundle is such a user.
+    in_block: bool,
 }
 
 /// A tree whose gain is at least [`MIN_GAIN`].
@@ -201,10 +204,10 @@ impl Tree {
         }
         let extracts = grow.extracts()?;
         let tree = Tree { block: site.block, lanes: seed.lanes, bundles: grow.bundles, extracts };
-        (tree.gain(site) >= MIN_GAIN).then_some(tree)
+        (tree.gain() >= MIN_GAIN).then_some(tree)
     }
 
-    fn gain(&self, site: &Site<'_>) -> i32 {
+    fn gain(&self) -> i32 {
         let count = self.lanes.count() as i32;
         let vectors: i32 = self
             .bundles
@@ -217,18 +220,7 @@ impl Tree {
                 Node::Gather(_) => -count,
             })
             .sum();
-        let extracted = self.extracts.iter().filter(|e| {
-            let value = self.bundles[e.bundle].values[e.lane];
-            site.uses
-                .of(value)
-                .iter()
-                .any(|u| site.func.inst_block(u.inst) == Some(site.block) && !self.is_member(u.inst))
-        });
-        vectors - extracted.count() as i32
-    }
-
-    fn is_member(&self, inst: Inst) -> bool {
-        self.bundles.iter().any(|b| b.members.contains(&inst))
+        vectors - self.extracts.iter().filter(|extract| extract.in_block).count() as i32
     }
 }
 
@@ -387,19 +379,20 @@ impl Grow<'_> {
         for (index, bundle) in self.bundles.iter().enumerate() {
             let Some(last) = bundle.last.filter(|_| !matches!(bundle.node, Node::Store(_))) else { continue };
             for (lane, &value) in bundle.values.iter().enumerate() {
-                let is_scalar = |one: &&Use| !self.is_inner(one);
-                let mut scalar_uses = site.uses.of(value).iter().filter(is_scalar).peekable();
-                if scalar_uses.peek().is_none() {
+                let scalar_uses: Vec<Use> =
+                    site.uses.of(value).iter().filter(|one| !self.is_inner(one)).copied().collect();
+                if scalar_uses.is_empty() {
                     continue;
                 }
                 let late = |one: &Use| {
                     let is_phi = site.func.op(one.inst) == Op::Phi;
                     is_phi || site.order.get(&one.inst).is_none_or(|at| *at > site.order[&last])
                 };
-                if !matches!(bundle.node, Node::Phi(_)) && !scalar_uses.all(late) {
+                if !matches!(bundle.node, Node::Phi(_)) && !scalar_uses.iter().all(late) {
                     return None;
                 }
-                found.push(Extract { bundle: index, lane });
+                let in_block = scalar_uses.iter().any(|one| site.order.contains_key(&one.inst));
+                found.push(Extract { bundle: index, lane, in_block });
             }
         }
         Some(found)
