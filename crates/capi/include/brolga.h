@@ -40,7 +40,7 @@ enum BrolgaCode
      */
     BROLGA_CODE_PROGRAM = 2,
     /*
-     There is no such function, it has another type, or the session refuses what was asked for.
+     There is no such function, it has another type, or the session refuses the request.
      */
     BROLGA_CODE_LOOKUP = 3,
     /*
@@ -162,7 +162,7 @@ enum BrolgaMode
      */
     BROLGA_MODE_LAZY = 1,
     /*
-     As lazy ones, fast at first, and well when they have been called a thousand times or go round for long.
+     As lazy ones, fast at first, and well when they have been called a thousand times or iterate for long.
      */
     BROLGA_MODE_TIERED = 2,
     /*
@@ -344,7 +344,7 @@ BrolgaError *brolga_engine_runtime(const BrolgaEngine *engine,
                                    BrolgaRuntime **runtime);
 
 /*
- Frees an engine. What it has compiled stays as long as there are handles to it. Null is nothing.
+ Frees an engine. Its compiled code stays as long as there are handles to it. Null is nothing.
  */
 void brolga_engine_free(BrolgaEngine *engine);
 
@@ -490,7 +490,7 @@ BrolgaError *brolga_engine_open(const BrolgaEngine *engine,
 
 /*
  Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
- stays as it is.
+ is unchanged.
 
  # Safety
 
@@ -501,7 +501,7 @@ BrolgaError *brolga_exports_open(const void *exports,
                                  const BrolgaOptions *options);
 
 /*
- Calls the exported function of this number; the entries of an image call this. What goes wrong is kept for `brolga_exports_take_error`, and the
+ Calls the exported function of this number; the entries of an image call this. The first error is kept for `brolga_exports_take_error`, and the
  result is 0.
 
  # Safety
@@ -686,7 +686,7 @@ BrolgaError *brolga_object_clone(const BrolgaObject *object,
 void brolga_object_free(BrolgaObject *object);
 
 /*
- The defaults: optimised at level 2, no limits but those of the machine, printing to the standard output.
+ The defaults: programs without doors only, optimised at level 2, no limits but those of the machine, printing to the standard output.
  */
 BROLGA_CHECKED
 BrolgaOptions *brolga_options_new(void);
