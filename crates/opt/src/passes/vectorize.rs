@@ -64,6 +64,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
+    // Most loops have no plan; what is computed for the function below would be for nothing.
+    let has_plan = |l| {
+        Counted::of(func, cfg, loops, l)
+            .is_some_and(|counted| plan::Plan::of(func, cx.types(), loops, uses, &counted).is_some())
+    };
+    if !loops.iter().any(|l| loops.is_innermost(l) && has_plan(l)) {
+        return Changed::No;
+    }
     let rpo = cx.facts.rpo();
     let undefined = MaybeUndefined::of(func, cfg, rpo);
     let aliases = Aliases::of(func, cx.types(), rpo);
