@@ -1,4 +1,4 @@
-//! Retiring code: the run time's side of `retired.rs`. It asks threads that are inside, and drops free code.
+//! Retiring code: the run time's side of `retired.rs`. It requests reports from threads in compiled code, and drops free code.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Which method a call goes to: the run time and the interpreter against what Julia does.
+//! The method of a call: the run time and the interpreter against Julia.
 //!
-//! Each method gives its number. A call that no method fits, or for which none of those that fit is the most specific, is a
+//! Each method gives its number. A call without an applicable method, or without a most specific one, is a
 //! `MethodError`.
 
 use std::sync::Arc;

@@ -75,10 +75,10 @@ impl Dylib {
         replace: bool,
     ) -> Result<Redefined, SessionError> {
         if !self.session.has_open_doors() {
-            // Those of another session, and programs that were read without one.
+            // They may be of another session, or read without one.
             definitions.check_doors()?;
         }
-        // Those that were read or built by the session have theirs.
+        // Programs that the session has read or built have their prices.
         self.session.price(&mut definitions);
         let mut overridden = BTreeSet::new();
         self.link_library_of(&definitions)?;

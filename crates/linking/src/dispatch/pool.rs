@@ -262,7 +262,7 @@ impl Shared {
                 self.queue.run(task);
             }
         } else {
-            // It may have been woken in the place of one who would have a permit.
+            // It may have been woken instead of a thread that would have a permit.
             self.queue.rouse();
             std::thread::yield_now();
         }
@@ -279,7 +279,7 @@ impl Shared {
                 threads.running -= 1;
                 drop(threads);
                 SharedPermit::here().give_back();
-                // It may have been woken for a task, which is somebody else's now.
+                // It may have been woken for a task, which another thread must take now.
                 return self.queue.rouse();
             }
         }

@@ -89,7 +89,7 @@ impl Dispatcher for InPlace {
             task.run();
         }
         lock(&self.busy).retain(|(thread, _)| *thread != me);
-        // Those that wait may be all that are at work now.
+        // Now the waiting threads may be the only ones at work.
         self.parked.rouse();
     }
 

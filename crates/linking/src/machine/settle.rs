@@ -1,7 +1,7 @@
-//! Starting units, and what becomes of them: addresses, readiness, failure.
+//! Starting units, and their results: addresses, readiness, failure.
 //!
-//! These are the only places that change a symbol's [`State`] forward. Each wakes the lookups that wait for the new state;
-//! a lookup is answered when its last symbol has come far enough, or at once when one fails.
+//! Only this file advances a symbol's [`State`]. Each advance wakes the lookups that wait for the new state;
+//! a lookup is answered when its last symbol has reached the wanted state, or at once when one fails.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Finalizers: what they are, and running them, at the end of a collection.
 //!
-//! A finalizer that calls compiled code is under the limits of the call in which the collection came. When these have ended, the finalizers that still wait stay
-//! ready: they run at the end of the next collection.
+//! A finalizer that calls compiled code is under the limits of the call that triggered the collection. When that call has ended, the remaining finalizers
+//! stay ready: they run at the end of the next collection.
 
 use super::handles::{AtDeath, release};
 use super::heap::Heap;

@@ -12,7 +12,7 @@
 //! | bit | meaning |
 //! |---|---|
 //! | `OLD` | survived a collection and is not in a remembered set: storing a pointer into it takes the slow path |
-//! | `PERMANENT` | is no cell of the heap, holds no pointer into it, and is never freed |
+//! | `PERMANENT` | is not a cell of the heap, holds no pointer into it, and is never freed |
 //!
 //! **O1.** An [`Object`] is held only while what it names cannot be freed: by the collector during a pause, or by the running
 //! mutator that reached it, until its next safepoint. Its tag names a [`TypeDesc`] of the heap, which lives as long.
@@ -42,7 +42,7 @@ use super::layout::{LENGTH, STRING_BYTES, TAG_BITS, TAG_BYTES, TAG_OLD};
 #[repr(transparent)]
 pub(crate) struct Object(NonNull<u8>);
 
-// SAFETY: an address; O1 says who may use it.
+// SAFETY: an address; O1 restricts its use.
 unsafe impl Send for Object {}
 
 impl TypeDesc {
@@ -123,7 +123,7 @@ impl Object {
             return None;
         }
         let length = usize::try_from(self.word_at(LENGTH)).ok()?;
-        // SAFETY: a string has as many bytes as its length says, which are written before anybody knows it and never after.
+        // SAFETY: a string has as many bytes as its length says, which are written before the string is published and never after.
         Some(unsafe { self.bytes(STRING_BYTES, length) })
     }
 
