@@ -1,4 +1,4 @@
-//! Loading: code that was compiled comes into memory, with every symbol resolved, and becomes a [`Unit`].
+//! Loading: compiled code is placed in memory, with every symbol resolved, and becomes a [`Unit`].
 //!
 //! Symbols of a unit are resolved in this order:
 //!

@@ -1,4 +1,4 @@
-//! Where the code of a cell comes from: the source that makes it, and the place in a unit that it is.
+//! The code of a cell: the source that makes it, and its place in a unit.
 
 use std::any::Any;
 use std::error::Error;

@@ -4,7 +4,7 @@
 //! |------------|--------------------------------|---------------------------------|-------------------------------------------|
 //! | [`Run`]    | `CodeMemory::allocate`         | by the owner of its address, until it is sealed | the pages go back          |
 //! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
-//! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are used again |
+//! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are reused |
 //!
 //! The invariants M1 to M5 are those of `code_memory.rs`.
 
