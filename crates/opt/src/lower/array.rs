@@ -511,7 +511,7 @@ impl Lowering<'_> {
         self.make_array(ty, &start, &[length])
     }
 
-    /// Allocates an array of these sizes. Throws `ArgumentError`, as the run time does, if a size is negative or their product
+    /// Allocates an array of the given sizes. Throws `ArgumentError`, as the run time does, if a size is negative or their product
     /// overflows.
     pub(super) fn new_array_of(&mut self, ty: Type, elem: Type, sizes: &[Value]) -> Step<Value> {
         let Some((&first, rest)) = sizes.split_first() else { return Err(self.bad_operands()) };
