@@ -10,7 +10,7 @@
 //! | are never the same memory (`alias`) | |
 //! | are compared before the loop: `low + size·iterations` of one is at most `low` of the other | |
 //!
-//! All accesses of the iterations in question are executed, so that these sums are addresses and do not wrap.
+//! All accesses of these iterations are executed, so the sums are addresses and do not wrap.
 
 use super::plan::{Plan, Vector};
 use crate::alias::{Alias, Aliases, Location, linear};
