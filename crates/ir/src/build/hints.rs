@@ -1,11 +1,11 @@
-//! Hints about inlining: what a front end knows better than a model of costs.
+//! Hints about inlining, where a front end knows better than the cost model.
 //!
 //! ```
 //! use brolga_ir::{Context, Type, build::{BuildError, Builder}, hints::Inlining, text::show_func};
 //!
 //! fn build(cx: &Context) -> Result<brolga_ir::Func, BuildError> {
 //!     let mut b = Builder::high(cx, "caller", &[("x", Type::INT64)], Type::INT64);
-//!     b.set_inlining(Inlining::Never)?; // of whoever calls `caller`
+//!     b.set_inlining(Inlining::Never)?; // into callers of `caller`
 //!     let x = b.param(0)?;
 //!     let y = b.invoke("kernel", &[x], Type::INT64)?;
 //!     b.set_call_inlining(y, Inlining::Always)?; // of this call

@@ -1,10 +1,10 @@
 //! Integers of any width up to 128 bits, each held in the low bits of a `u128`.
 //!
 //! One rule makes every width the same code: operands are read into 128 bits (with zeros, or with
-//! [`signed`]), the operation is done there, and whatever leaves here is cut to the width by the caller. What
-//! overflowed is seen by comparing the cut value with the uncut one.
+//! [`signed`]), the operation is done there, and the caller truncates the result to the width. Overflow
+//! is found by comparing the truncated value with the full one.
 //!
-//! Each function answers `None` for an intrinsic that is not of its shape. `width` is 1 to 128, bits above it
+//! Each function returns `None` for an intrinsic that is not of its shape. `width` is 1 to 128, bits above it
 //! are zero.
 
 use crate::intrinsic::Intrinsic;

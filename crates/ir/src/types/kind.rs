@@ -1,6 +1,6 @@
-//! The ids of types and declarations, and what a type is made of.
+//! The ids of types and declarations, and the structure of a type.
 //!
-//! The ids of low types, of the primitive types and of some others are constants: they are the same in every context, and asking for a low type's
+//! The ids of low types, of the primitive types and of some others are constants: they are the same in every context, and a low type's
 //! id needs no table.
 
 use crate::function_name::FunctionName;

@@ -1,4 +1,4 @@
-//! Structure: blocks and their ends, and what has a fixed place or a fixed number of parts.
+//! Structure: blocks and their terminators, instructions with a fixed place, and numbers of operands and results.
 
 use super::{Checker, Site};
 use crate::entity::{Block, Inst};

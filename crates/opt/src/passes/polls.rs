@@ -26,8 +26,8 @@
 //! In the second case an iteration continues without entering `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
 //! holds as well, whichever of them wrapped. So the order and number of iterations stay. If the test is that the counter differs from a bound,
 //! `end` is the bound, and with a counter that starts above it every iteration goes through `s`: slow, and correct. If K iterations would exceed
-//! the range, `lim` is the least number and every iteration goes through `s`, so that a counter that wraps is polled. An unknown step is tested in front
-//! of the loop: if it goes down, or so far up that K steps might leave the range, `lim` is the least number, and every iteration goes through `s`, too.
+//! the range, `lim` is the least number and every iteration goes through `s`, so that a counter that wraps is polled. An unknown step is tested
+//! before the loop: if it goes down, or so far up that K steps might leave the range, `lim` is the least number, and every iteration goes through `s`, too.
 //!
 //! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Remainder loops of a split (`irce`,
 //! `unroll`) are recognised by their two edges in and left alone: they have few iterations.
