@@ -7,11 +7,11 @@
 //! ```
 //!
 //! **Entries.** `crates/aot/src/image/exports.rs` has the exports of an image in memory: a word that is 0 until the image is open, and the distance
-//! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the
-//! header that is in memory: a file that was replaced since is refused. An opened image stays until the process ends, as the library does.
+//! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the same
+//! header as the one in memory: a file that was replaced since is refused. An opened image stays until the process ends, as the library does.
 //!
-//! **Errors of entries.** An entry has the result that its function has, so what goes wrong is kept for the thread, as `errno` is, and the result
-//! is 0. The first error stays until it is taken: those behind it are mostly its consequences. Nothing unwinds into C: exceptions end in the call
+//! **Errors of entries.** An entry has the result type of its function, so an error is kept for the thread, like `errno`, and the result
+//! is 0. The first error stays until it is taken: later ones are mostly its consequences. Nothing unwinds into C: exceptions end in the call
 //! through `UntypedFunc`, and panics in `fenced`.
 //!
 //! **Orderings.**
