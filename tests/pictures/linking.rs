@@ -62,7 +62,7 @@ pub(crate) fn picture() -> String {
         if at + 2 < rows.len() {
             svg.arrow(&format!("M {} {} h {}", x + size.0, y + size.1 / 2.0, step - size.0 - 2.0));
         }
-        // Those of which the table says that failing leaves them.
+        // The states that failing leaves by the table.
         if !is_failed && leaves.contains("fail") {
             svg.arrow(&format!(
                 "M {} 170 L {} 222",
