@@ -6,7 +6,7 @@ use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Context, Func, Module, Type, Value};
 use brolga::{Engine, Evaluator, OptLevel, Options, Program};
 
-/// A program of these functions.
+/// A program of the functions.
 fn program(funcs: impl FnOnce(&Context) -> Result<Vec<Func>, BuildError>) -> Program {
     let cx = Context::new();
     let mut module = Module::new(cx.clone());

@@ -198,7 +198,7 @@ impl BrolgaFunction {
     }
 }
 
-/// The result, for a caller who may want none.
+/// The result, for a caller that may want none.
 pub(crate) fn give_value(value: BrolgaValue, result: Option<&mut MaybeUninit<BrolgaValue>>) {
     match result {
         Some(result) => {

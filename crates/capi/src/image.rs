@@ -214,11 +214,11 @@ fn run(bytes: &[u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
 
 /// Options for an image that is a part of the process.
 fn vouched(options: Option<&BrolgaOptions>) -> Options {
-    // SAFETY: the image is linked into the executable, or is a library that the system has loaded: its code is the process's own, and who linked it answers for it.
+    // SAFETY: the image is linked into the executable, or is a library that the system has loaded: its code is the process's own, vouched for by its linking.
     BrolgaOptions::made(options).doors(unsafe { Doors::open() })
 }
 
-/// The image of these exports, opened.
+/// The image of the exports, opened.
 ///
 /// # Safety
 ///

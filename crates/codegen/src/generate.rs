@@ -77,7 +77,7 @@ impl Generator {
         self.generate_in_steps(cx, func, isa, options, linkage, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The same; `reached` hears of each step, and may end the generation there ([`CompileError::Stopped`]).
+    /// The same; `reached` is called at each step, and may end the generation there ([`CompileError::Stopped`]).
     pub fn generate_in_steps(
         &mut self,
         cx: &Context,

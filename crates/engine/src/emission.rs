@@ -1,4 +1,4 @@
-//! The code of an image by several threads, the same whatever their number.
+//! The code of an image by several threads, the same for any number of them.
 //!
 //! ```text
 //!   functions, wave by wave ── optimised, lowered, roots placed ──► low functions        (a wave: what the one before it calls)

@@ -42,7 +42,7 @@ use crate::program::Program;
 pub enum Failure {
     /// It ended with an exception that no handler caught.
     Thrown {
-        /// The exception's type, if the program knows it.
+        /// The exception's type, if the program declares it.
         ty: Option<Type>,
         /// The exception as text.
         text: String,
@@ -207,7 +207,7 @@ impl<'p> Evaluator<'p> {
         shown(&mut interp, &val?)
     }
 
-    /// Makes a call by the interpreter, whatever the evaluator runs otherwise, with no more than `max_steps` statements, and counts how often each
+    /// Makes a call by the interpreter, for any mode of the evaluator, with no more than `max_steps` statements, and counts how often each
     /// block is entered.
     pub fn call_counting(&mut self, call: &Call, max_steps: u64) -> Counted {
         let mut by_interpreter =

@@ -99,7 +99,7 @@ impl Part {
         }
     }
 
-    /// Whether a program has the types that the text needs, as the text knows them.
+    /// Whether a program has the types that the text needs, in the form that it needs.
     fn fits(&self, cx: &Context) -> bool {
         let has_type = |name: &&str| cx.types.find_decl(cx.names.intern(name)).is_some();
         self.needs.iter().all(has_type) && self.buffer.is_none_or(|buffer| (buffer.fits)(cx))

@@ -69,7 +69,7 @@ enum Key {
     /// In the frame of the function: nothing has to keep it alive, and it keeps nothing else alive, because its place may be used again.
     Frame,
     Own(Value),
-    /// The base of this φ or `ifelse`, whatever that will be.
+    /// The base of this φ or `ifelse`, still to be computed.
     Node(Value),
 }
 

@@ -169,7 +169,7 @@ impl BaseFn {
         })
     }
 
-    /// Whether the call comes back. The others throw.
+    /// Whether the call returns. The others throw.
     pub fn returns(self) -> bool {
         matches!(self.action(), BaseAction::Print { .. } | BaseAction::Text | BaseAction::Shown)
     }

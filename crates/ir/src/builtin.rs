@@ -14,7 +14,7 @@
 //! | throws | may end in an exception |
 //! | reads, writes | may observe or change memory that others can see |
 //! | allocates | makes an object with its own identity; boxing of a result is decided where the call is lowered |
-//! | calls | runs a function of the program, and has whatever effect that has |
+//! | calls | runs a function of the program, with its effects |
 //! | identity | the result is one of the operands, unchanged |
 //!
 //! **Names.** Text may use an older name of the same function (`ALIASES`); printing gives the present one.

@@ -48,7 +48,7 @@ static FIXED: LazyLock<(Arc<FixedNames>, Arc<FixedTypes>)> = LazyLock::new(|| {
 });
 
 impl Context {
-    /// A context that knows the builtin types.
+    /// A context with the builtin types.
     pub fn new() -> Arc<Context> {
         let (names, types) = &*FIXED;
         let names = Arc::new(Names::with_fixed(names.clone()));

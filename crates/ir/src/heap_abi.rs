@@ -23,7 +23,7 @@ pub const SMALL_INT_BYTES: usize = 16;
 /// Offset in the thread: units of fuel that may be spent before `brolga_refuel` is called, in 32 bits with a sign.
 pub const THREAD_FUEL: i32 = 20;
 
-/// The heap as compiled code knows it.
+/// The heap's interface to compiled code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapAbi {
     /// Bytes of the tag word, which ends where the object begins.

@@ -452,7 +452,7 @@ impl Module {
         self.cx.types.is_below(below, above)
     }
 
-    /// The name that the linker knows a function by; `None` if the number is another module's.
+    /// A function's name for the linker; `None` if the number is another module's.
     pub fn symbol(&self, id: FuncId) -> Option<String> {
         Some(self.func(id)?.symbol(&self.cx))
     }

@@ -79,7 +79,7 @@ impl Names {
         name.0
     }
 
-    /// The text of a name. A name of another context gives whatever text has its number here, or `"?"`.
+    /// The text of a name. A name of another context gives the text that has its number here, or `"?"`.
     pub fn text(&self, name: Name) -> &str {
         self.get(name).unwrap_or("?")
     }

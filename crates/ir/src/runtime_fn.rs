@@ -190,7 +190,7 @@ runtime_fns! {
 }
 
 impl RuntimeFn {
-    /// Whether the call comes back. The others throw.
+    /// Whether the call returns. The others throw.
     pub fn returns(self) -> bool {
         self.kind() != RuntimeKind::Throws
     }

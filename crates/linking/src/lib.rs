@@ -12,7 +12,7 @@
 //!   Machine::step(event) -> (reply, effects)      pure: tables in, tables out
 //! ```
 //!
-//! This crate knows nothing about code generation, memory or signals; addresses, code, slots and sources of definitions are
+//! This crate does not depend on code generation, memory or signals; addresses, code, slots and sources of definitions are
 //! types of the embedder ([`machine::Parts`]). It therefore builds in seconds, and its locks and atomics can be model-checked.
 //!
 //! Guarantees, and the parts that keep them:
@@ -37,7 +37,7 @@
 //! | `machine` | the pure machine |
 //! | `target` | the types that an embedder chooses |
 //! | `ticket` | receivers of answers |
-//! | `session` | the lock, the effects, the embedder's interface; knows units and generators by one call each |
+//! | `session` | the lock, the effects, the embedder's interface; calls units and generators at one place each |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
 //! | `dispatch`, `promise` | tasks, waiting |
 //! | `opening`, `openings` | initialisers: which thread runs them, which threads wait for it |

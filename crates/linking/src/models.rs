@@ -12,11 +12,11 @@
 //! | `emission_against_removal` | the session's lock, boards inside it | a removed symbol stays on the board |
 //! | `lookup_against_removal` | the same | a lookup without answer; an address after removal was seen |
 //! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is given back to its source |
-//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup is told a cause that has passed |
-//! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits for ever |
+//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup gets a cause that has passed |
+//! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits forever |
 //! | `redirects_in_two_threads` | `slot.rs`, numbered stores | the slot leads elsewhere than the tables say |
 //! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
-//! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps for ever, or ends before a task's effects are seen |
+//! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps forever, or ends before a task's effects are visible |
 //!
 //! The models' own words, which stand for code, slots and what tasks do:
 //!
@@ -159,7 +159,7 @@ fn a_cell_is_let_again_under_its_readers() {
     });
 }
 
-/// Two holders let go of a name; the last one frees its place, and sees what the other has read there.
+/// Two holders release a name; the last one frees its place, ordered after the other's reads there.
 #[test]
 fn the_last_holder_frees_a_name() {
     model(|| {

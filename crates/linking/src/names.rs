@@ -286,7 +286,7 @@ impl Drop for SymbolScope {
     }
 }
 
-/// Symbols that the tables have let go of: released when this is dropped.
+/// Symbols that the tables have given up: released when this is dropped.
 #[derive(Default)]
 pub struct Released {
     names: Option<Arc<Names>>,
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(&*names.text(kept), "k");
     }
 
-    /// Threads hold and let go of the same few names: each reads the text that it holds.
+    /// Threads hold and release the same few names: each reads the text that it holds.
     #[test]
     fn a_held_name_is_never_another() {
         let names = Arc::new(Names::default());

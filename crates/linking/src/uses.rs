@@ -74,7 +74,7 @@ impl Uses {
         generation(word)
     }
 
-    /// Holds the name for ever. Under the lock.
+    /// Holds the name forever. Under the lock.
     pub(crate) fn keep(&self) -> u32 {
         let word = self.0.load(Ordering::Relaxed); // N3
         if word & FOREVER == 0 {
@@ -88,7 +88,7 @@ impl Uses {
             if !may(word) || word & FOREVER != 0 {
                 return may(word);
             }
-            // More holders than can be counted hold for ever.
+            // A name with more holders than can be counted is held forever.
             let next = if word & HOLDERS == HOLDERS { word | FOREVER } else { word + 1 };
             let added = self.0.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed); // N3
             match added {

@@ -63,7 +63,7 @@ pub struct Exit {
     pub entry: Func,
     /// The OSR check: whether to continue there.
     pub check: Func,
-    /// The names by which the low form knows the two.
+    /// The names of the two in the low form.
     entry_symbol: Name,
     check_symbol: Name,
     /// The head in the function as it was.

@@ -365,7 +365,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         })
     }
 
-    /// The name that the linker knows the function by.
+    /// The function's name for the linker.
     fn symbol(&self, func: &Func) -> &str {
         self.symbol.get_or_init(|| symbol_of(self.module, func))
     }

@@ -277,7 +277,7 @@ impl FrameIndex {
         FrameMapsInForce { index: self.clone(), start: code.start }
     }
 
-    /// Passes every root that maps of these frames name to `visit`, and stores the result in the frame.
+    /// Passes every root that maps of the frames name to `visit`, and stores the result in the frame.
     /// Counts the frames, if there are maps at all.
     ///
     /// # Safety
@@ -398,7 +398,7 @@ mod tests {
             unsafe { thread.frames() }.map(|frame| (frame.return_address, frame.pointer)).collect();
         assert_eq!(found, [(0x1c, c), (0x1b, b), (0x1a, a)]);
         let parked = thread.park();
-        // Frames further down do not concern an observer of these frames.
+        // Frames further down do not concern an observer of the frames above.
         let below = record(0xdead, (c, 0x1c), &raw const inner);
         thread.entry.set(&raw const below);
         thread.exit_fp.set(0xdead);

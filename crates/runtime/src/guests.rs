@@ -273,7 +273,7 @@ fn put<R>(place: &Mutex<Place<R>>, outcome: Outcome<R>) -> Option<Outcome<R>> {
 
 /// A call that runs while it is polled. Dropping it ends the guest, at its next poll, without waiting for that.
 ///
-/// It is done once: a poll behind the result is pending for ever.
+/// It is done once: a poll after the result is pending forever.
 #[must_use = "a guest does nothing unless it is polled"]
 pub struct GuestCall<R> {
     shared: Arc<Shared>,

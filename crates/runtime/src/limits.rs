@@ -227,7 +227,7 @@ impl Runtime {
         with_attached_to(Arc::as_ptr(self), |thread| thread.is_ending()).unwrap_or(false)
     }
 
-    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, whatever handlers the program has.
+    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, with any handlers of the program.
     ///
     /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
     ///

@@ -122,7 +122,7 @@ impl Sink {
         let mut state = self.lock();
         let Target::Writer(writer) = &mut state.target else { return };
         if writer.user == Some(here) {
-            // It would write for ever.
+            // It would write forever.
             state.error = Some(io::Error::other("a writer prints to the runtime that prints to it"));
             return;
         }

@@ -384,7 +384,7 @@ impl Thread {
         self.carried.begin()
     }
 
-    /// The exception that was thrown last waits until C comes back to the compiled code that called it.
+    /// The exception that was thrown last waits until C returns to the compiled code that called it.
     pub(crate) fn carry(&self, kept: Option<Persistent>) {
         self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1), kept);
     }

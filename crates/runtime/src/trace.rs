@@ -45,7 +45,7 @@ pub enum Traces {
 pub struct StackFrame {
     /// The address in the code: the last byte of the call that was under way.
     pub address: usize,
-    /// The function; `None` for code that no symbolizer knows.
+    /// The function; `None` for code without a symbolizer.
     pub function: Option<String>,
     /// The line of the source, where it is known.
     pub line: Option<u32>,

@@ -13,7 +13,7 @@ use brolga_runtime::Runtime;
 use brolga_runtime::RuntimeOptions;
 use brolga_runtime::objects::{MethodEntry, MethodRow, MethodTable, Methods};
 
-/// A module with methods `f` of these parameters.
+/// A module with methods `f` of the given parameters.
 fn module(params: &[&str]) -> Module {
     let mut text =
         "struct Two\n    a::Any\n    b::Any\nend\n\nabstract type Shape end\n\nstruct Dot <: Shape\nend\n"

@@ -364,7 +364,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of something that the linker knows, or of the place behind a call.
+    /// The address of a symbol of the linker, or of the place after a call.
     fn symbol(&mut self, inst: Inst, name: &ExternalName, offset: i64, is_near: bool) -> Step {
         let to = self.places.temporary(self.asm)?;
         match self.external(name)? {

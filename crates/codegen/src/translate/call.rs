@@ -286,7 +286,7 @@ impl Translation<'_> {
             return self.unsupported(inst, "a function of C in code for object files");
         }
         let name = callback_name(self.cx.names.text(*symbol));
-        // The caller knows the signature; here only the address counts.
+        // The caller has the signature; here only the address counts.
         let signature = ClifSignature::new(self.isa.host_call_conv());
         let callee = self.import(Symbol::Function(name), signature, false);
         let address = self.b.ins().func_addr(types::I64, callee);
@@ -399,7 +399,7 @@ impl Translation<'_> {
         self.throw("brolga_throw_stack_overflow");
     }
 
-    /// Throws an exception that its routine knows everything about, and ends the block.
+    /// Throws an exception without operands, by its routine, and ends the block.
     fn throw(&mut self, routine: &'static str) {
         let thread = self.thread();
         let mut signature = ClifSignature::new(self.isa.host_call_conv());

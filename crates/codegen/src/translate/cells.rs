@@ -88,7 +88,7 @@ impl Translation<'_> {
         answer
     }
 
-    /// Whether nothing wants to know the answer of an OSR check but the branch behind it.
+    /// Whether only the branch after it uses the answer of an OSR check.
     pub(super) fn asks_for_branch(&mut self, inst: Inst) -> bool {
         let func = self.func;
         let (Some(answer), Some(next)) = (func.results(inst).next(), func.next_inst(inst)) else {
@@ -126,7 +126,7 @@ impl Translation<'_> {
         Counted { word, is_out }
     }
 
-    /// Calls a routine that is told of a counter.
+    /// Calls a routine with a counter's address.
     fn call_counting(&mut self, routine: &str, word: Value, result: Option<Type>) -> clif::Inst {
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.push(AbiParam::new(types::I64));

@@ -100,7 +100,7 @@ pub(crate) struct Output {
     pub(super) weight: u32,
 }
 
-/// The references of a unit's code that a session knows.
+/// The references of a unit's code that a session resolves.
 pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.check]).collect();

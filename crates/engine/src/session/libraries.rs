@@ -211,7 +211,7 @@ impl Member {
             let Some(address) = definition.address else { continue };
             let leads = || session.leads_to(definition.label);
             let object = match self.shared.placed.find(address, leads) {
-                // Functions of programs are not called as C calls, whatever their names are.
+                // Functions of programs are not called by the C convention, whatever their names.
                 Ok(Some(Place::Function(_) | Place::Compiled(_))) => continue,
                 Ok(Some(Place::Object(object))) => Some(object),
                 Ok(None) => None,

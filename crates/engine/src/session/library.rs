@@ -11,7 +11,7 @@
 //! ([`NewMethods::of_library`](brolga_runtime::objects::NewMethods::of_library)).
 //!
 //! A dylib is linked to the library at its first use. The methods of a function are defined together, with those of the functions
-//! that they use, so the library is always closed. Some parts of the prelude depend on types that a program declares; their methods
+//! that they use, so the library is always complete. Some parts of the prelude depend on types that a program declares; their methods
 //! are defined at the first use after that.
 //!
 //! **Locks**: the library's, around everything below; definitions of the library are lazy, so nothing is compiled or waited for under it.

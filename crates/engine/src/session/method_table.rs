@@ -7,7 +7,7 @@
 //!   first call ──► row ──► label looked up: the cell of the function, or its code ──► boxed entry, linked to it
 //! ```
 //!
-//! Each high function of each program has a row from its definition on, whatever kind of definition it is, in the one method table of the session's
+//! Each high function of each program has a row from its definition of any kind on, in the one method table of the session's
 //! runtime. So a dynamic call finds all methods that are visible in its world, of any program, also those that were defined after the caller was
 //! compiled. Nothing is compiled for it in advance.
 //!

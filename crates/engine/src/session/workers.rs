@@ -27,7 +27,7 @@ pub enum Workers {
     Own(Arc<dyn Dispatcher>),
 }
 
-/// A dispatcher whose tasks are told to the listener of a run time, while there is one.
+/// A dispatcher that reports its tasks to the listener of a run time, while there is one.
 struct Told {
     tasks: Arc<dyn Dispatcher>,
     runtime: Arc<Runtime>,

@@ -47,7 +47,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// The type of some value at hand that is among `wanted`, or any of these: types that are at hand make longer chains.
+    /// The type of some available value that is among `wanted`, or any of `wanted`: types of available values make longer chains.
     pub(super) fn likely(&mut self, wanted: &[Type]) -> Option<Type> {
         for _ in 0..8 {
             let ty = self.rng.pick(&self.at_hand).map(|&value| self.func.ty(value));

@@ -34,7 +34,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Says whether a body takes the place of the call that gives this value, whatever the function says that it calls.
+    /// Sets whether a body replaces the call that gives this value, against any hint of the callee.
     pub fn set_call_inlining(&mut self, call: Value, inlining: Inlining) -> Result<(), BuildError> {
         let value = self.known(call)?;
         let never = BuildError::NeverInlined(Some(value));

@@ -96,7 +96,7 @@ impl Numbers<'_> {
         vals.iter().all(|val| val.is_some_and(|val| self.number(val).is_some()))
     }
 
-    /// The functions of Base that [`Numbers::operator`] knows.
+    /// The functions of Base that [`Numbers::operator`] implements.
     pub const OPERATORS: [&'static str; 23] = [
         "!", "!=", "%", "&", "*", "+", "-", "/", "<", "<=", "==", ">", ">=", "abs", "div", "max", "min",
         "rem", "xor", "|", "~", "÷", "⊻",

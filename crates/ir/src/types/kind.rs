@@ -91,7 +91,7 @@ pub enum TypeKind {
 /// The classes of pointers that root placement tells apart (Julia's address spaces).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum PtrClass {
-    /// An address that the collector knows nothing of.
+    /// An address that the collector does not track.
     Raw,
     /// The start of an object; may sit in a root slot (address space 10).
     Tracked,

@@ -11,7 +11,7 @@ use crate::ident::write_name;
 use crate::names::Name;
 use std::fmt::{self, Display, Formatter};
 
-/// A type with the table that knows its names; made by [`Types::display`].
+/// A type with the table that has its names; made by [`Types::display`].
 #[derive(Clone, Copy, Debug)]
 pub struct TypeDisplay<'a> {
     types: &'a Types,

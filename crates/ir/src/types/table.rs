@@ -298,7 +298,7 @@ impl Types {
         self.find_own(name).or_else(|| self.find_builtin(name))
     }
 
-    /// The builtin declaration with this name, whatever else is declared: that of `Core.name`.
+    /// The builtin declaration with this name, beside any other declarations: that of `Core.name`.
     pub fn find_builtin(&self, name: Name) -> Option<Decl> {
         self.fixed.index.decls.get(&name).copied()
     }

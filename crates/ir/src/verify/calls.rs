@@ -80,7 +80,7 @@ impl Checker<'_> {
         let Some(module) = self.module else { return };
         if let Some(id) = module.find_method(function, params) {
             let callee = &module[id];
-            // A call may assert a type of a callee that never comes back.
+            // A call may assert a type of a callee that never returns.
             if let [returned] = callee.sig.results[..]
                 && returned != Type::BOTTOM
             {

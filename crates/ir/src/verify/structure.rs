@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether control can continue after the statement. A ϒ without value has the type `Union{}` and comes back.
+    /// Whether control can continue after the statement. A ϒ without value has the type `Union{}` and continues.
     fn comes_back(&self, inst: Inst) -> bool {
         let func = self.func;
         match func.op(inst) {

@@ -161,7 +161,7 @@ impl RawEntry {
     ) -> Result<(), Exception> {
         let trampoline: EntryFn = self.callable.trampoline();
         // SAFETY: the trampoline and the code are those of one function, which `self` holds; the thread is the running one, and is entered, by the
-        // activation; the words are as the contract says. The trampoline comes back on either way out.
+        // activation; the words are as the contract says. The trampoline returns on both exits.
         let status = unsafe { trampoline(activation.thread, self.callable.code(), args, results) };
         if status != RETURNED || activation.entered.carries() {
             return Err(activation.entered.take_exception());

@@ -450,7 +450,7 @@ impl Callable {
         called.flatten().unwrap_or_else(|| unsafe { self.call_nested(args, results) })
     }
 
-    /// As [`Callable::call`], for code without objects: a function of its own, so that neither tests what it knows.
+    /// As [`Callable::call`], for code without objects: a separate function, so that neither needs the test.
     ///
     /// # Safety
     ///
@@ -479,7 +479,7 @@ impl Callable {
     ) -> Result<(), Box<CallError>> {
         // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
         // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while the entry lives. The
-        // buffers are as F1 says. The trampoline comes back on either way out.
+        // buffers are as F1 says. The trampoline returns on both exits.
         let status = unsafe { self.trampoline()(entry.thread(), self.to.code(), args, results) };
         // An exception from a C callback that is still pending leaves here as well.
         if status != RETURNED || entry.carries() {
@@ -534,7 +534,7 @@ impl Callable {
     }
 }
 
-/// A compiled function called with the bits of low values. The layer above knows the types.
+/// A compiled function called with the bits of low values. The layer above checks the types.
 #[derive(Clone, Debug)]
 pub struct UntypedFunc {
     pub(crate) callable: Callable,

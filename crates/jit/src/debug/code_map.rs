@@ -226,7 +226,7 @@ impl<'a> CodeFunction<'a> {
         self.debug()?.file.as_deref()
     }
 
-    /// The variables of its source that debuggers are told of.
+    /// The variables of its source, for debuggers.
     #[cfg(feature = "gdb")]
     pub(crate) fn variables(&self) -> &'a [Variable] {
         self.debug().map_or(&[], |debug| &debug.variables)
@@ -451,7 +451,7 @@ mod tests {
         assert_eq!(found(0x1040).unwrap().0, second);
     }
 
-    /// Adds one more listener with each unit that it hears of.
+    /// Adds one more listener with each reported unit.
     struct Adds {
         map: Weak<CodeMap>,
         heard: Arc<Mutex<Vec<&'static str>>>,

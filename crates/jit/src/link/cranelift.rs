@@ -195,7 +195,7 @@ fn backend(reason: impl Into<String>) -> LinkError {
 
 fn module_failed(error: ModuleError) -> LinkError {
     match error {
-        // Sealing the run is done by the module, which knows nothing of our errors.
+        // The module seals the run, and cannot return our errors.
         ModuleError::Allocation { err } => match err.downcast::<CodeMemoryError>() {
             Ok(memory) => memory.into(),
             Err(err) => backend(err.to_string()),

@@ -38,7 +38,7 @@ struct Shared {
 /// Why a global variable was not set.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum GlobalError {
-    /// No unit knows a variable of this name.
+    /// No unit has a variable of this name.
     #[error("no unit knows a global variable `{name}`")]
     Unknown {
         /// The requested name.

@@ -91,7 +91,7 @@ impl Drop for Run {
     }
 }
 
-/// A run that is being written. Only its owner knows it, so it is not sealed.
+/// A run that is being written. Only its owner can reach it, so it is not sealed.
 pub(crate) struct Draft {
     run: Run,
 }

@@ -156,7 +156,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));
         while !latch.is_done() {
             let task = if on_top {
-                // The session knows which tasks are needed, under its own lock.
+                // The session computes the needed tasks, under its own lock.
                 let needed = latch.needed();
                 let task = lock(&self.shared.backlog).pop_for(&needed);
                 task.or_else(|| all_wait().then(|| self.shared.pop()).flatten())

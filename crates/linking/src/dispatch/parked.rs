@@ -3,7 +3,7 @@
 //! ```text
 //!   waiter                                    the changing thread
 //!     count itself in                           the change: a task is queued, a lookup waits for more, the latch is open
-//!     over? a task to run? ── no ──► sleep      rouse: set the mark of everyone who is counted in, and wake them
+//!     over? a task to run? ── no ──► sleep      rouse: set the mark of every waiter that is counted in, and wake it
 //!     roused: take the mark back, look again
 //! ```
 //!

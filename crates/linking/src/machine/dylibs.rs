@@ -289,7 +289,7 @@ pub enum Plan<P: Parts> {
     /// Another thread is busy with what comes next, and the thread waits for that, as far as the tables know, until one of the two says more: by
     /// [`Initialized`], or by planning again.
     Wait,
-    /// The same, but that thread waits for this one, through whatever others. No initialiser stands for a dylib that is being deinitialised.
+    /// The same, but that thread waits for this one, through any others. No initialiser stands for a dylib that is being deinitialised.
     Never(Option<Label>),
     /// Nothing.
     Done,
@@ -508,7 +508,7 @@ impl<P: Parts> Machine<P> {
         Ok((pre, post))
     }
 
-    /// Lookups that wait for `generator` are told this.
+    /// The error of lookups that wait for `generator`.
     pub(super) fn drop_requests(&mut self, generator: GeneratorId, result: &Result<(), Error>) {
         let requests = self.requests.iter().filter(|(_, request)| request.generator == generator);
         let requests: Vec<_> = requests.map(|(id, _)| id).collect();

@@ -28,7 +28,7 @@ pub struct Emit<P: Parts> {
     /// Disjoint groups of its symbols.
     pub groups: Vec<Group<P>>,
     /// The source that makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
-    /// initialisers, whatever the reason, at the next opening.
+    /// initialisers, for any reason, at the next opening.
     pub again: Option<Source<P>>,
 }
 

@@ -1,7 +1,7 @@
 //! Redirectable symbols: calls go through a slot, and the slot's target can change.
 //!
 //! ```text
-//!   caller ──► stub (the symbol's address, for ever) ──► slot ──► armed: asks the session   ◄─┐ the target lost
+//!   caller ──► stub (the symbol's fixed address) ──────► slot ──► armed: calls the session  ◄─┐ the target lost
 //!                                                          └────► bound: the target's code  ──┘ its name
 //! ```
 //!

@@ -45,7 +45,7 @@ impl<P: Parts> Machine<P> {
             Source::Alias(from, aliasee) => {
                 let flags = self.entries.get(version).map(|entry| entry.flags).unwrap_or_default();
                 self.begin(unit_id);
-                // A failure of the other that passes is none of the alias for ever.
+                // A passing failure of the other symbol is not a permanent one of the alias.
                 let again = Some(Source::Alias(from, aliasee));
                 if let Some(unit) = self.units.get_mut(unit_id) {
                     unit.again = again;

@@ -602,7 +602,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `setfield!(array, :ref, x)` and `:size`; false if operand 1 is not a constant that names one of these.
+    /// `setfield!(array, :ref, x)` and `:size`; false if operand 1 is not a constant that names one of the two fields.
     pub(super) fn set_array_field(&mut self, val: &Val) -> Step<bool> {
         let (Some((elem, dims)), &[array]) = (self.types.array_parts(val.ty), &val.leaves[..]) else {
             return Ok(false);

@@ -31,7 +31,7 @@ const IN_REGISTERS: u32 = 16;
 /// A part of a struct: where it lies, and the register it passes in.
 pub(super) type Part = (u32, LowType);
 
-/// How a struct comes back.
+/// How a struct is returned.
 pub(super) enum Back {
     Registers(Vec<Part>),
     /// In memory of the caller.
@@ -175,7 +175,7 @@ impl Lowering<'_> {
         self.types.tuple(&numbers).map_err(|_| self.bad_operands())
     }
 
-    /// How a struct comes back; `None` for what is none.
+    /// How a struct is returned; `None` for other types.
     pub(super) fn c_struct_back(&mut self, ty: Type) -> Step<Option<Back>> {
         if !self.is_c_struct(ty) {
             return Ok(None);

@@ -67,7 +67,7 @@ const MAX_DEPTH: usize = 12;
 /// A function may become this many times as large: compile time grows with it, and caches are finite.
 const MAX_GROWTH: usize = 8;
 
-/// Small functions may grow to this many instructions whatever their size was.
+/// Small functions may grow to this many instructions from any size.
 const FREE_GROWTH: usize = 2000;
 
 /// A call, and the function whose body brought it in.
@@ -253,7 +253,7 @@ impl Inliner {
     }
 }
 
-/// The inlining hint of a call: the call knows better than the callee.
+/// The inlining hint of a call, which overrides the callee's.
 pub(super) fn asked(func: &Func, call: Inst, callee: &Func) -> Option<Inlining> {
     func.call_inlining(call).or(callee.inlining)
 }

@@ -238,7 +238,7 @@ fn distance(func: &Func, from: Value, to: Value, fixed: impl Fn(Value) -> bool) 
 }
 
 impl Check {
-    /// Whether the check holds in every iteration, whatever the length of the loop.
+    /// Whether the check holds in every iteration, for any length of the loop.
     fn always_holds(&self, func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
         if !self.terms.is_empty() {
             return false;

@@ -256,7 +256,7 @@ fn splittable_phis(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
     }
     // Most functions have no such φ, so the uses are not a fact that the pass needs.
     let uses = Uses::compute(func);
-    // The operand of a φ has to be an object, whatever the φ is used for; a removed φ removes those that it flows into.
+    // The operand of a φ has to be an object, for all uses of the φ; a removed φ removes those that it flows into.
     let mut work = candidates;
     while let Some(phi) = work.pop() {
         if !phis.contains(phi) {

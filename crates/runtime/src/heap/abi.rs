@@ -5,7 +5,7 @@ use super::layout::{MUTATOR, TAG_BITS, TAG_BYTES, TAG_OLD, TAG_PERMANENT};
 use super::mutator::MutatorLayout;
 use brolga_ir::heap_abi::HeapAbi;
 
-/// The default heap as compiled code knows it.
+/// The default heap's interface to compiled code.
 pub const DEFAULT_ABI: HeapAbi = HeapAbi {
     tag_bytes: TAG_BYTES,
     tag_bits: TAG_BITS,

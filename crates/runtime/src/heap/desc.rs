@@ -72,7 +72,7 @@ pub enum ObjectKind {
     Weak,
     /// A type: a [`TypeDesc`].
     DataType,
-    /// No object has exactly this type, or none that the run time knows.
+    /// No object has exactly this type, or the run time has no layout for it.
     NoInstances,
 }
 

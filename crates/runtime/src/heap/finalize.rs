@@ -71,7 +71,7 @@ impl Heap {
     }
 }
 
-/// Runs the finalizers that visit dead objects; `failed` is told what those throw or panic with. Finalizers that become ready meanwhile
+/// Runs the finalizers that visit dead objects; `failed` gets their exceptions and panics. Finalizers that become ready meanwhile
 /// run as well, in the same loop and not nested. Where a limited call has ended, the others wait for the next collection.
 fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
     struct Back<'a>(&'a Mutator, bool);

@@ -38,7 +38,7 @@ use super::object::Object;
 
 /// The record kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file reads no more than its kind.
 pub(crate) enum AtDeath {
-    /// The object comes back, with this: the closure that is called with it, which `finalize.rs` knows.
+    /// The object comes back, with the closure that is called with it, which `finalize.rs` defines.
     Visit(Box<dyn Any + Send>),
     /// Called without the object.
     Release(Box<dyn FnOnce() + Send>),

@@ -51,7 +51,7 @@ impl Handshake {
         Handshake { running: AtomicBool::new(false), stop: AtomicBool::new(false), fences }
     }
 
-    /// The mutator wants to run. If it is refused, the collector may have seen it running and wait for it: it is to be told.
+    /// The mutator tries to run. If it is refused, the collector may have seen it running and wait for it: notify it.
     #[inline]
     pub(crate) fn try_enter(&self) -> bool {
         self.running.store(true, Ordering::Relaxed); // H8

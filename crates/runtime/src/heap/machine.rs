@@ -57,7 +57,7 @@ fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u
             _ => continue,
         };
         let folder = Path::new(root).join(path.trim_start_matches('/'));
-        // A container sees its own group as the root, whatever the path says.
+        // A container sees its own group as the root, with any path.
         let around = folder.ancestors().take_while(|folder| folder.starts_with(root));
         for found in around.filter_map(|folder| read(&folder.join(file))?.trim().parse().ok()) {
             smallest = Some(smallest.map_or(found, |known| known.min(found)));

@@ -250,21 +250,21 @@ impl Object {
         unsafe { std::slice::from_raw_parts(self.0.add(offset).as_ptr(), length) }
     }
 
-    /// Fills an object that no other code knows yet.
+    /// Fills an object that no other code can reach yet.
     ///
     /// # Safety
     ///
-    /// The range lies in the object, and only the caller knows the object.
+    /// The range lies in the object, and only the caller can reach the object.
     pub(crate) unsafe fn fill_new(self, offset: usize, bytes: &[u8]) {
         // SAFETY: by the contract; `bytes` borrows no memory of the heap that could overlap a new object.
         unsafe { self.0.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
-    /// Copies bytes of one object into another that no other code knows yet.
+    /// Copies bytes of one object into another that no other code can reach yet.
     ///
     /// # Safety
     ///
-    /// Both ranges lie in their objects, and only the caller knows `self`.
+    /// Both ranges lie in their objects, and only the caller can reach `self`.
     pub(crate) unsafe fn copy_to_new(self, to: usize, source: Object, from: usize, bytes: usize) {
         // SAFETY: by the contract; a new object overlaps no other.
         unsafe { self.0.add(to).copy_from_nonoverlapping(source.0.add(from), bytes) }

@@ -112,7 +112,7 @@ impl World {
         state.members.retain(|member| !member.is(mutator));
     }
 
-    /// The mutator wants to touch the heap; waits while a collection continues.
+    /// The mutator enters the heap; waits while a collection continues.
     #[inline]
     pub(crate) fn enter(&self, mutator: &Mutator) {
         if !mutator.handshake.try_enter() {

@@ -240,7 +240,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The method that a call of these objects goes to in the thread's world.
+    /// The method of a call of the objects in the thread's world.
     fn find_method(&self, objects: &[Object]) -> Result<Option<Arc<Method>>, Ambiguous> {
         self.thread.dispatch().find(self.runtime.heap(), self.thread.isa_cache(), objects)
     }

@@ -33,7 +33,7 @@ pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 
 /// Makes the boxed entry of a method.
 pub trait EntrySource: Send + Sync {
-    /// The entry. Called on a thread that wants to call the method, on several when they come together, and again after an error.
+    /// The entry. Called on a thread that calls the method, on several at once for concurrent calls, and again after an error.
     fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>>;
 
     /// A wrapper for a call of [`EntrySource::make`] on another thread, for which this one waits: it runs its argument, once.

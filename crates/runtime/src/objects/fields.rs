@@ -1,7 +1,7 @@
 //! Fields by name or number, and the operations on any place: read, write, swap, modify, replace, set once.
 //!
-//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed; of these
-//! only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
+//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed;
+//! among them only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
 //! one, others none (`ConcurrencyViolationError`).
 //!
 //! `change.rs` reads and changes places, in one step where other threads may change them.

@@ -417,7 +417,7 @@ pub(crate) fn key(callee: Object) -> u64 {
 }
 
 impl Table {
-    /// An identity that no other table of the process has meanwhile, of whatever runtime: its address.
+    /// An identity that no other table of the process, of any runtime, has meanwhile: its address.
     pub(crate) fn identity(table: &Arc<Table>) -> usize {
         Arc::as_ptr(table).addr()
     }

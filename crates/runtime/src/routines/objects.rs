@@ -497,7 +497,7 @@ mod tests {
     fn compiled_entries_are_called_and_remembered() {
         let (runtime, cx) = (runtime(), Context::new());
         let f = cx.types.function(cx.names.intern("f"));
-        // SAFETY: `call` fits the entry, and both are there for ever.
+        // SAFETY: `call` fits the entry, and both are never freed.
         let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call, Arc::new(())) };
         let row = MethodRow::new(f, vec![Type::ANY, Type::INT64], "f(Any, Int64)", MethodEntry::Code(entry));
         let methods = runtime.add_methods(&cx, [row]).unwrap();

@@ -20,7 +20,7 @@ const CALL: u32 = 20;
 /// A jump back: the body probably runs often, and the call is then the least of it.
 const BACK_EDGE: u32 = 40;
 
-/// The cost of a body and its number of instructions; `None` if it is not to be inlined whatever the threshold.
+/// The cost of a body and its number of instructions; `None` if it is not to be inlined with any threshold.
 pub(in crate::passes) fn body_cost(
     func: &Func,
     types: &Types,

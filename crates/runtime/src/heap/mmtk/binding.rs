@@ -65,7 +65,7 @@ impl VMBinding for Vm {
     const MAX_ALIGNMENT: usize = 16;
 }
 
-/// A root, by value: where its object is afterwards is told to it in the second phase of what is weak.
+/// A root, by value: the second phase of weak references updates it to its object's new address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct RootValue(ObjectReference);
 

@@ -98,7 +98,7 @@ impl Default for MmtkOptions {
 /// Why there is no such heap. The embedder's fault, or the system's.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MmtkError {
-    /// This process has or had a heap by mmtk, which allows one for ever.
+    /// This process has or had a heap by mmtk, which allows only one, ever.
     #[error("this process has had its one heap by mmtk already")]
     Taken,
     /// The system gave fewer threads to collect with than were asked for.
@@ -236,7 +236,7 @@ impl Mmtk {
     }
 }
 
-/// The name by which mmtk knows a thread.
+/// A thread's name in mmtk.
 fn name_of(mutator: &Mutator) -> VMMutatorThread {
     VMMutatorThread(VMThread(OpaquePointer::from_address(Address::from_ref(mutator))))
 }
