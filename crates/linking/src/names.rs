@@ -286,7 +286,7 @@ impl Drop for SymbolScope {
     }
 }
 
-/// Symbols that the tables have given up: released when this is dropped.
+/// Symbols that the tables hold no more: released when this is dropped.
 #[derive(Default)]
 pub struct Released {
     names: Option<Arc<Names>>,
