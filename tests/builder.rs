@@ -1,5 +1,5 @@
 //! Programs that are built from Rust: variables that live through handlers, loops and conditions; closures and structs. Each is run by the interpreter and
-//! natively at all levels, and held against the same function in Rust.
+//! natively at all levels, and compared with the same function in Rust.
 
 use brolga::ir::build::{BuildError, Builder, Record};
 use brolga::ir::intrinsic::Intrinsic;

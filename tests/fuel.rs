@@ -1,4 +1,4 @@
-//! Fuel: the same count by every engine, at every level, in every tier; and an end that nothing catches.
+//! Fuel: the same count by every engine, at every level, in every tier; and an end that no handler catches.
 
 use brolga::ir::{Level, Module, Type};
 use brolga::session::{Session, Workers};

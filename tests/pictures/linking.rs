@@ -1,4 +1,4 @@
-//! The states of a symbol, from the table in the header of the linking machine, held against its enumeration.
+//! The states of a symbol, from the table in the header of the linking machine, compared with its enumeration.
 
 use crate::source;
 use crate::svg::{Svg, lines};
