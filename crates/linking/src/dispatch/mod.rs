@@ -7,7 +7,7 @@
 //! | [`Seeded`] | the thread that waits, in an order that the seed decides | runs tasks; an error when none is left |
 //! | [`OnExecutor`] | the embedder's executor | runs tasks |
 //!
-//! A task that runs on top of a waiting *task* may wait for the one below it; the pool therefore never nests them.
+//! A task that runs on top of a waiting *task* may wait for the one below it; the pool therefore does not nest them.
 //! Dispatchers without spare threads first run the tasks that the waiting task needs (`machine/waits.rs`), which wait for
 //! it only in a cycle; then those with an unknown purpose; and any task when all threads wait so.
 //!

@@ -10,7 +10,7 @@
 //!
 //! Instructions in front of a branch are executed each time, and the parts of a message or of the arguments of a throw are rarely
 //! needed. An instruction moves down if one successor of its block throws or is *cold*, has no other predecessor,
-//! and all uses lie in it or after it. Loads move if nothing after them in the block may write their memory. Instructions are visited from the end of
+//! and dominates all uses. Loads move if nothing after them in the block may write their memory. Instructions are visited from the end of
 //! the block, so that their operands follow.
 //!
 //! **Objects** move into the only successor that needs them, cold or not, with the stores that fill them: until it is passed on no other code sees an
