@@ -1,4 +1,4 @@
-//! Three kernels by criterion, to be held against what `brolga bench` says of the same calls.
+//! Three kernels by criterion, to compare with `brolga bench` on the same calls.
 //!
 //! ```text
 //! cargo bench --bench agree

@@ -4,7 +4,7 @@
 //! cargo bench --bench calls
 //! ```
 //!
-//! | bench | what one iteration is |
+//! | bench | one iteration |
 //! |---|---|
 //! | `from_rust/scalars` | Rust calls a compiled function of one integer by its types, on a thread that has not been in the heap, of a unit without objects |
 //! | `from_rust/typed` | the same of a unit that handles objects: the call enters the heap and the newest world |
@@ -16,15 +16,15 @@
 //! | `compiled/pointer` | a compiled function calls another, by the pointer that `cfunction` gives, 1,000 times |
 //! | `compiled/callback` | the same through C: the call passes one argument more than the function takes |
 //! | `compiled/loop` | the same loop without a call |
-//! | `dynamic/ints`, `dynamic/floats`, `dynamic/mixed` | 1,000 additions that are decided at run time, each with a box for its sum |
-//! | `dynamic/less` | 1,000 comparisons that are decided at run time |
+//! | `dynamic/ints`, `dynamic/floats`, `dynamic/mixed` | 1,000 dynamic additions, each with a box for its sum |
+//! | `dynamic/less` | 1,000 dynamic comparisons |
 //! | `dynamic/decay` | 1,000 products and sums of a `Float64` that is carried as an `Any`, two operators an iteration |
 //! | `dynamic/typed` | the same with types |
 //! | `dynamic/changing` | 1,000 sums of which every second one is of another type than the one before |
-//! | `dynamic/bytes` | 1,000 sums of `UInt8`, which the code makes no test for |
+//! | `dynamic/bytes` | 1,000 sums of `UInt8`, for which the code has no test |
 //! | `dynamic/elements` | 1,000 elements of a `Vector{Any}`, and their sum |
 //! | `host/number`, `host/fallible` | a compiled function calls a typed closure of the host 1,000 times, with a number; the closure may fail |
-//! | `host/text`, `host/slice` | the same with a `&str`, with a `&[f64]` of 1,000 elements; the closure looks at nothing of them |
+//! | `host/text`, `host/slice` | the same with a `&str`, with a `&[f64]` of 1,000 elements; the closure ignores them |
 //! | `host/boxed` | the same of a closure that takes objects (`define_host`) |
 //! | `slice/1000` | Rust calls a compiled function with 1,000 floats, which become a `Vector` |
 //!

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each figure is the best of several rounds, in nanoseconds. Calls are made by a compiled loop, each with the result of the one
-//! before; the loop itself is in the figure, the same in all rows. The first calls find their code made already, so that
-//! all that is measured is the way there: the stub, the trampoline, the record, and the typed call, whose own cost is in the row
+//! before; the loop itself is in the figure, the same in all rows. The first calls find compiled code, so
+//! they only measure the path to it: the stub, the trampoline, the record, and the typed call, whose own cost is in the row
 //! above.
 
 // The module of the tests of cells.

@@ -1,4 +1,4 @@
-//! How many functions, and how many statements, become linked machine code in a second.
+//! Throughput of compilation: functions and statements that become linked machine code in a second.
 //!
 //! ```text
 //! cargo bench --bench compile

@@ -1,13 +1,13 @@
-//! Limits: how long ends take, and what limits cost.
+//! Limits: the latency of ends, and the cost of limits.
 //!
 //! ```text
 //! cargo bench --bench limits
 //! ```
 //!
-//! | bench | what one iteration is |
+//! | bench | one iteration |
 //! |---|---|
 //! | the rows of a table, at first | the time from a deadline to the return of a call that never ends by itself: the middle one of 20, and the longest |
-//! | `call/none`, `empty`, `token`, `deadline`, `fuel` | a call that does next to nothing: without limits, under none, with each kind |
+//! | `call/none`, `empty`, `token`, `deadline`, `fuel` | a call that does almost nothing: without limits, under none, with each kind |
 //! | `work/KERNEL/plain`, `priced` | a loop in a program without prices, and with them, without a limit |
 
 use std::hint::black_box;

@@ -1,11 +1,11 @@
-//! Linking: what it costs beyond compiling, what memory it takes beyond the code, and whether all of it comes back.
+//! Linking: its cost beyond compiling, its memory beyond the code, and whether all memory is returned.
 //!
 //! ```text
 //! cargo bench --bench link             costs of linking; 20,000 × compile, call, drop
 //! cargo bench --bench link -- full     200,000 ×
 //! ```
 //!
-//! | table | what a row is |
+//! | table | a row |
 //! |---|---|
 //! | cost | one way of linking; µs for a function that is linked and freed alone, and for each of a hundred in one unit; bytes of code memory beyond the code, in both cases |
 //! | return | after so many rounds of compile, call, drop: resident memory of the process, its mappings, code memory in use and with memory |

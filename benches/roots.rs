@@ -1,4 +1,4 @@
-//! The cost for the collector of finding the objects which compiled code uses: linked frames against maps of the stack.
+//! The collector's cost of finding the roots of compiled code: linked frames against maps of the stack.
 //!
 //! ```text
 //! cargo bench --bench roots
@@ -6,7 +6,7 @@
 //!
 //! | row | what is measured |
 //! |---|---|
-//! | `fib`, bare | calls that handle no objects: what the next row is compared with |
+//! | `fib`, bare | calls without objects: the baseline of the next row |
 //! | `fib`, rooted | the same calls with an object in each frame that is used after them |
 //! | `binary_trees` | the example at depth 16: calls and allocations |
 //! | list churn | a loop that allocates, with one list kept in front of it |

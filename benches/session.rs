@@ -1,4 +1,4 @@
-//! Sessions: how compilation scales, and what a session costs beyond compiling.
+//! Sessions: scaling of compilation, and the cost of a session beyond compiling.
 //!
 //! ```text
 //! cargo bench --bench session                # all groups

@@ -1,4 +1,4 @@
-//! How the cost of each construct grows: reading, and compiling at `O0` and at `O2`, with more and more of it.
+//! Growth of the cost of each construct: reading, and compiling at `O0` and at `O2`, with increasing numbers of it.
 //!
 //! ```text
 //! cargo bench --bench sweep -- 2000,8000,32000            all constructs

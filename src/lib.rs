@@ -134,7 +134,7 @@ pub use brolga_engine::Unit;
 #[doc(inline)]
 pub use brolga_engine::Evaluator;
 
-/// The steps one by one, for those who want to see them.
+/// The steps one by one, for inspection.
 ///
 /// ```
 /// use brolga::ir::text::show_func;

@@ -1,7 +1,7 @@
-//! Checks what embedders see: the facade's public API names no Cranelift type, and what takes the number of a function is tested with
-//! foreign ones.
+//! Checks the embedders' interface: the facade's public API names no Cranelift type, and all operations that take the number of a function
+//! are tested with foreign ones.
 //!
-//! Cranelift breaks its API every month; a type of its that leaks into a public signature makes every one of its releases a
+//! Cranelift breaks its API every month; a Cranelift type in a public signature would make each of its releases a
 //! breaking one of ours. The check is textual. It starts at the facade's own source, which may not name Cranelift at all,
 //! follows each `pub use brolga_…` into the crate it comes from, and reads the public signatures of what is re-exported there:
 //!

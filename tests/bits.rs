@@ -1,4 +1,4 @@
-//! Bits that come in from outside and are no value of their type are refused: a `Bool` is 0 or 1, a selector names a member of its union.
+//! Bits from outside that are not a value of their type are refused: a `Bool` is 0 or 1, a selector names a member of its union.
 
 use std::cell::Cell;
 

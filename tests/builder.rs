@@ -1,12 +1,12 @@
 //! Programs that are built from Rust: variables that live through handlers, loops and conditions; closures and structs. Each is run by the interpreter and
-//! natively at all levels, and held against the same function in Rust.
+//! natively at all levels, and compared with the same function in Rust.
 
 use brolga::ir::build::{BuildError, Builder, Record};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Context, Func, Module, Type, Value};
 use brolga::{Engine, Evaluator, OptLevel, Options, Program};
 
-/// A program of these functions.
+/// A program of the functions.
 fn program(funcs: impl FnOnce(&Context) -> Result<Vec<Func>, BuildError>) -> Program {
     let cx = Context::new();
     let mut module = Module::new(cx.clone());

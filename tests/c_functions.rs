@@ -510,7 +510,7 @@ function own(x::Int64)::UInt64
 end
 ";
 
-/// A C entry belongs to the function: whoever asks gets the same one, and it outlives the code that asked.
+/// A C entry belongs to the function: every request gets the same one, and it outlives the requesting code.
 #[test]
 fn a_pointer_that_c_has_is_that_of_the_function_and_outlives_who_took_it() {
     for kind in 0..4 {

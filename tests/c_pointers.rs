@@ -1,4 +1,4 @@
-//! Pointers of functions that compiled code calls: natively where they are C entries of the same program, through C where they are not.
+//! Pointers of functions that compiled code calls: natively if they are C entries of the same program, otherwise through C.
 #![cfg(unix)]
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Session, Verdict, Workers};

@@ -1,4 +1,4 @@
-//! Code that outlives the process: what is found is what would be compiled, and nothing that happens to a cache is seen by those who compile.
+//! Code that outlives the process: cached code equals compiled code, and failures of a cache never affect compilations.
 
 #[path = "support/doors.rs"]
 mod doors;

@@ -1,8 +1,8 @@
 //! A toy language under gdb: a breakpoint by a line of its own source, its variables, and a backtrace through frames of compiled code. And under `perf`: a
 //! profile with its names and lines.
 //!
-//! The tests run this program again under the tool, with the ignored tests as what is watched. They are skipped, with the reason, where there is no such tool, or it may not
-//! do its work.
+//! The tests run this program again under the tool, which watches the ignored tests. They are skipped, with the reason, if the tool is missing, or not
+//! permitted.
 #![cfg(all(feature = "gdb", target_os = "linux"))]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Generated functions survive printing and reading, and mean the same everywhere: ten thousand of them, or as many as one asks for.
+//! Generated functions survive printing and reading, and mean the same in all engines: ten thousand of them, or a given number.
 //!
 //! ```text
 //!             ┌─ print, read ─────────────────────────► interpreter of high IR
@@ -10,8 +10,8 @@
 //!
 //! `MODULES=20000 cargo test --release --test differential` is the long run of a hundred thousand functions; `FIRST=N` starts at another seed.
 //!
-//! The interpreter on the generated module itself is the oracle. A failure shows its seed, the module, the call, what
-//! each engine gave, and the rewrite that is to blame.
+//! The interpreter on the generated module itself is the oracle. A failure shows its seed, the module, the call, the result of
+//! each engine, and the wrong rewrite.
 
 use brolga::OptLevel;
 use brolga_fuzz::check::{

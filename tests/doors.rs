@@ -1,4 +1,4 @@
-//! The boundary: what is refused while the doors are closed, and that programs without doors cannot get behind it.
+//! The boundary: refusals while the doors are closed, and that programs without doors cannot cross it.
 
 use brolga::ir::doors::Door;
 use brolga::session::{Session, SessionError, Signature, Workers};

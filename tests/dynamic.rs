@@ -1,4 +1,4 @@
-//! Dynamic operators compute the same in the interpreter and as machine code of every level, whichever types come and whenever they change.
+//! Dynamic operators compute the same in the interpreter and as machine code of every level, for all types and changes of types.
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program};
 use brolga_fuzz::dynamic;

@@ -281,7 +281,7 @@ fn run_case() {
                 run_and_join(body);
             }
             assert_eq!(went_on.load(Ordering::Relaxed), 0, "the threads have ended");
-            // No thread keeps anybody waiting, and none keeps code.
+            // No thread blocks another, and none keeps code.
             collect(&engine);
             assert_eq!(call("code")(5).unwrap(), 5);
             drop(unit);

@@ -1,4 +1,4 @@
-//! Pages of `brolga explore`: what is in them, and that a browser opens and drives them.
+//! Pages of `brolga explore`: their contents, and a browser that opens and drives them.
 //!
 //! The session in a browser needs `node` and Chromium (Debian's package `chromium`, or what `BROLGA_CHROMIUM` names). Without them it is skipped with
 //! the reason on the standard error. `cargo test --test explore -- --include-ignored` opens the pages of all examples and measures a long function as well. `tests/explore/session.mjs` is the session; it speaks to the browser over a pipe and installs nothing.

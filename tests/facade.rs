@@ -1,4 +1,4 @@
-//! The library as an embedder sees it: read, compile, look up, call, drop.
+//! The library through the embedder's interface: read, compile, look up, call, drop.
 
 use std::cell::Cell;
 use std::thread;

@@ -1,15 +1,15 @@
-//! Runs the text tests in `tests/filetests/`: each file is a command, its input, and what it must print.
+//! Runs the text tests in `tests/filetests/`: each file is a command, its input, and its expected output.
 //!
 //!     $ brolga opt --passes=dce -          the command; `-` reads the section `input`
-//!     The sum has no use, so it goes.      for people, any number of lines
+//!     The sum has no use, so it goes.      a description, any number of lines
 //!     ==== input                           standard input (optional)
 //!     ==== file a.jlir                     a file in the folder where the command runs (any number)
-//!     ==== stdout                          what it prints; a missing section means nothing
+//!     ==== stdout                          its output; a missing section means none
 //!     ==== stderr
 //!     ==== status 1                        a missing section means 0
 //!
-//! `BLESS=1 cargo test --test filetests` writes what the commands print now into the files; read the difference before you commit
-//! it. A duration in the output (`1.25 ms`) is written as `<time>`, a percentage as `<share>`. `tests/filetests/readme.txt` shows all of this by
+//! `BLESS=1 cargo test --test filetests` writes the present output of the commands into the files; read the difference before
+//! committing it. A duration in the output (`1.25 ms`) is written as `<time>`, a percentage as `<share>`. `tests/filetests/readme.txt` shows all of this by
 //! being a test. Not supported: expected text with a line that starts with `==== `.
 
 use std::fmt::Write as _;

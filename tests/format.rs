@@ -1,4 +1,4 @@
-//! The normal form of every example and every dump: it says the same, keeps the comments, and is its own normal form.
+//! The normal form of every example and every dump: it has the same meaning, keeps the comments, and is its own normal form.
 
 use std::fs;
 use std::path::{Path, PathBuf};

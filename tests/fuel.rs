@@ -1,4 +1,4 @@
-//! Fuel: the same count by every engine, at every level, in every tier; and an end that nothing catches.
+//! Fuel: the same count by every engine, at every level, in every tier; and an end that no handler catches.
 
 use brolga::ir::{Level, Module, Type};
 use brolga::session::{Session, Workers};
@@ -234,7 +234,7 @@ fn nothing_catches_the_end() {
         assert_eq!(main.call_limited(&limits, (1,)), Err(CallError::Ended(Ended::Fuel)), "{level:?}");
         assert!(fuel.left() < 10, "{level:?}: {fuel:?}");
         assert_eq!(fine.call((1,)), Ok(2));
-        // The tank stays empty until somebody fills it.
+        // The tank stays empty until it is filled.
         fuel.take(fuel.left());
         assert_eq!(fine.call_limited(&limits, (1,)), Err(CallError::Ended(Ended::Fuel)));
         fuel.add(5);

@@ -1,6 +1,6 @@
 //! Calls as futures: turns, ends, limits, objects across pauses, threads that are used again.
 //!
-//! No test asserts how long something takes: an executor of one thread polls in turn until what it waits for has come.
+//! No test asserts times: an executor of one thread polls in turn until the expected state is reached.
 
 use std::collections::VecDeque;
 use std::future::Future;

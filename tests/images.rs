@@ -1,4 +1,4 @@
-//! Programs that are built ahead of time and opened: they are what they were, in another process or run time.
+//! Programs that are built ahead of time and opened: they behave the same in another process or run time.
 
 use std::path::PathBuf;
 

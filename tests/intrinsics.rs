@@ -3,7 +3,7 @@
 //! The expected values come from `tests/expected/`, which computes them with Rust's own arithmetic. A function is made for
 //! each intrinsic and each list of operand types, and called on all combinations of edge values.
 //!
-//! Operands that are known when compiling take other ways through the compiler, so that there are three more functions for
+//! Constant operands take other paths through the compiler, so there are three more functions for
 //! two operands: with one argument for both, with each edge value as second operand, and as first.
 
 mod expected;

@@ -1,4 +1,4 @@
-//! Programs that a real Julia printed, with the values that it computed, at every level and with every way to find roots.
+//! Programs that a real Julia printed, with the values that it computed, at every level and with every kind of root maps.
 //!
 //! ```text
 //! tests/julia/           programs of this repository, in Julia's printed form; `source/` has those that a Julia printed, and the script

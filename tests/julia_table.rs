@@ -1,4 +1,4 @@
-//! The tables of `docs/julia.md` say what is there, because they are made by trying it.
+//! The tables of `docs/julia.md` are correct, because tests generate them.
 //!
 //! ```text
 //! types       each declaration of the prelude is read on demand by a program that names the type

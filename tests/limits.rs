@@ -1,7 +1,7 @@
-//! Hostile programs under limits: each ends with the right error, whatever it catches, and what is called afterwards works.
+//! Hostile programs under limits: each ends with the right error, with any handlers, and later calls work.
 //!
-//! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before, fuel. How long an end takes is no
-//! matter of this test.
+//! Rows are programs, columns are limits: a deadline, a token that another thread cancels, one that was cancelled before, fuel. The latency of ends is not
+//! tested here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

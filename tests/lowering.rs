@@ -1,8 +1,8 @@
-//! Programs keep their meaning when they are lowered, and what is refused is known.
+//! Programs keep their meaning when they are lowered, and the refused ones are listed.
 //!
 //! The reference interpreter runs the checks of the corpus, of the examples and of the programs in `tests/lowering/` on high
 //! and on low IR. It has no objects in low IR, so functions that handle some, and those that call them, are left out (they run
-//! natively in other tests); which of the corpus and the examples remain is written down here, so that none is lost
+//! natively in other tests); the remaining ones of the corpus and the examples are listed here, so that none is lost
 //! unnoticed. Generated programs: `tests/differential.rs`.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The language server as editors start it: over pipes to the command. Its answers are tested in `crates/lsp/tests`.
+//! The language server over pipes to the command, as editors start it. Its answers are tested in `crates/lsp/tests`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};

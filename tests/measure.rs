@@ -1,4 +1,4 @@
-//! `brolga bench`: what it counts, and what it writes for machines; bars of progress on a pseudo-terminal.
+//! `brolga bench`: its counts, and its machine-readable output; progress bars on a pseudo-terminal.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Memory of what is dropped, counted in bytes of the allocator and in names; and how allocated bytes grow with the size of programs.
+//! Memory of dropped objects, counted in bytes of the allocator and in names; and the growth of allocated bytes with the size of programs.
 //!
 //! ```text
 //!   rounds before ── live bytes ── rounds ── live bytes          growth = difference ÷ rounds

@@ -1,8 +1,8 @@
-//! Programs with objects keep their meaning when every collection moves what it can.
+//! Programs with objects keep their meaning when every collection moves all movable objects.
 //!
 //! The programs are those of `objects.rs`. mmtk allows one heap for each process, so this program runs itself once for each plan. In the
-//! corpus every safepoint collects, and a root that is missing, or a register that was not loaded again, shows at once. What
-//! runs long under that collects once for many allocations.
+//! corpus every safepoint collects, which reveals a missing root, or a register that was not loaded again, at once. Programs that
+//! run long under that collect once for many allocations.
 //!
 //! Sessions on that heap define, call, redefine and remove functions with objects, by each kind of definition.
 

@@ -1,7 +1,7 @@
 //! Damaged inputs end in errors with places: no panic, no hang, nothing that runs.
 //!
 //! The originals are the repository's examples and generated modules; `brolga_fuzz::mutate` damages them. A module that is still
-//! right after that goes through verifier, printer, interpreter and compiler. A failure shows its seed and the input.
+//! valid goes through verifier, printer, interpreter and compiler. A failure shows its seed and the input.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Functions are known by module and name: what a program defines answers calls of that function, and of no other.
+//! Functions are identified by module and name: a program's definition answers calls of that function only.
 //!
 //! Each program carries its tests, which the interpreter and native code of every level run.
 

@@ -1,6 +1,6 @@
-//! Programs with objects keep their meaning in native code, whatever is optimised and whenever garbage is collected.
+//! Programs with objects keep their meaning in native code, at all levels and with collections at any time.
 //!
-//! The programs are the corpus, the examples and those in `tests/objects/`; their own checks say what they mean.
+//! The programs are the corpus, the examples and those in `tests/objects/`; their own checks define their meaning.
 
 #[path = "support/programs.rs"]
 mod programs;

@@ -1,4 +1,4 @@
-//! Packages: code that was built ahead of time is that of a session, and only what has changed since is compiled.
+//! Packages: code that was built ahead of time equals that of a session, and only changed functions are compiled.
 
 #[path = "support/doors.rs"]
 mod doors;

@@ -1,5 +1,5 @@
-//! The table of passes in `docs/passes.md` is that of the optimiser: every pass has a row, a file and tests, and no row is of
-//! something that is gone.
+//! The table of passes in `docs/passes.md` is that of the optimiser: every pass has a row, a file and tests, and every row has
+//! a pass.
 //!
 //! The figures in it come from a run of the benchmark (`benches/kernels/without.rs`), which also writes the rest.
 

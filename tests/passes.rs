@@ -1,8 +1,8 @@
 //! Generated programs before and after passes: they verify after each, and mean the same to the interpreter.
 //!
 //! Here each pass runs alone, and pipelines run over whole modules, callees first, with any amount of fuel. The output of the
-//! pipelines function by function, down to machine code, is compared in `tests/differential.rs`. Programs whose types claim what is not
-//! so have no meaning to compare; they only have to verify still.
+//! pipelines function by function, down to machine code, is compared in `tests/differential.rs`. Programs with wrong asserted
+//! types have no meaning to compare; they only have to verify.
 
 use brolga_fuzz::check::{Compared, HighInterpreter, LowInterpreter, Run, check_differential};
 use brolga_fuzz::generate::{Features, Options as Size, generate};

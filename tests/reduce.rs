@@ -1,4 +1,4 @@
-//! Reduction: a fault planted into generated programs survives, and nearly all else goes.
+//! Reduction: a fault planted into generated programs survives, and nearly everything else is removed.
 
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::verify::verify_module;

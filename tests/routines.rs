@@ -1,8 +1,8 @@
-//! Loops that fill and copy memory, at places that overlap in every way: what the routines of `loop-idiom` make of them is what the
-//! interpreter computes round by round.
+//! Loops that fill and copy memory, at places that overlap in every way: the routines of `loop-idiom` give the same result as the
+//! interpreter, iteration by iteration.
 //!
 //! A function is made for each width and each way to count. It numbers the bytes of new memory, copies within it, and returns a
-//! digest of it. Either the places are arguments, so that it is asked whether they overlap, or their distance is a constant.
+//! digest of it. Either the places are arguments, so that the code tests whether they overlap, or their distance is a constant.
 
 use std::collections::BTreeSet;
 

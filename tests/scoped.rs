@@ -1,4 +1,4 @@
-//! Calls with objects from Rust: their types are looked at, what they give is kept, and functions of the host throw through them.
+//! Calls with objects from Rust: their types are checked, their results are rooted, and functions of the host throw through them.
 
 use brolga::heap::{Root, Scope};
 use brolga::objects::{MethodEntry, MethodRow};

@@ -1,9 +1,9 @@
-//! Checks that the repository keeps the promises of `ARCHITECTURE.md`: what a list can lose, a test must find.
+//! Checks that the repository follows `ARCHITECTURE.md`: a test compares each list with the code.
 //!
 //! | rule | where the list is |
 //! |---|---|
 //! | crates depend on what the arrows allow, and on nothing else | `arrows` in ARCHITECTURE.md |
-//! | a package has what the registry asks for | here |
+//! | a package has the metadata that the registry requires | here |
 //! | `unsafe` stands in the listed files only; crates without one forbid it | `unsafe` in ARCHITECTURE.md |
 //! | a folder does not name what it must not know | `absences` in ARCHITECTURE.md |
 //! | files of a crate do not import each other in cycles, but for those listed | `cycles` in ARCHITECTURE.md |

@@ -1,4 +1,4 @@
-//! Events of run times, and traces of `brolga run`: each file is held against the rules of the trace-event format.
+//! Events of run times, and traces of `brolga run`: each file is checked against the rules of the trace-event format.
 //!
 //! The rules: every event has `ph`, `name`, `cat`, `pid`, `tid` and `ts`; times do not decrease; on each thread `E` ends the innermost `B`, and none is left open; an
 //! `e` ends the `b` of its category and number, once; `i` has a scope; `C` has numbers alone.

@@ -1,7 +1,7 @@
-//! Loops over memory, with and without overlap: what `O3` makes of them, lanes included, computes what the interpreter computes.
+//! Loops over memory, with and without overlap: their code at `O3`, lanes included, computes the same as the interpreter.
 //!
-//! A function is made for each type of element and each way to combine elements. It fills a stack slot, walks over three parts of
-//! it whose places and length are arguments, and returns what a reduction came to and a digest of the slot. Places are chosen so
+//! A function is made for each type of element and each combination of elements. It fills a stack slot, walks over three parts of
+//! it whose places and length are arguments, and returns the result of a reduction and a digest of the slot. Places are chosen so
 //! that the parts are the same, are apart, or overlap by less than a vector.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Every operation on lanes, on the edges of its operands: native code gives what the interpreter gives.
+//! Every operation on lanes, on the edges of its operands: native code and the interpreter agree.
 //!
 //! A function is made for each operation and each division into lanes. It puts its vectors together from four words, so that
 //! any bits can be given, and returns the words of the result.

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! *ours* is everything between the parsed module and Cranelift: verifying the input, the passes of both levels, lowering,
-//! placing roots, and building Cranelift's IR; *passes* are those and lowering alone. *Cranelift* is its compile alone. A stage's time is the thread's own processor
-//! time, the best of several rounds; the rounds go over all functions of a workload before the next starts.
+//! placing roots, and building Cranelift's IR; *passes* is passes and lowering alone. *Cranelift* is its compile alone. A stage's time is the thread's
+//! own processor time, the best of several rounds; a round measures all functions of a workload before the next starts.
 //!
 //! The workloads are the example programs, all functions of each, and functions of one extreme shape from a hundred to a
-//! hundred thousand statements, which a stage that is not linear cannot hide from.
+//! hundred thousand statements, which reveal a superlinear stage.
 
 #[path = "../kernels/clock.rs"]
 mod clock;
@@ -39,7 +39,7 @@ const STAGES: [&str; 7] = ["verify", "high", "lower", "low", "roots", "translate
 const CRANELIFT: usize = 6;
 /// The stages before it.
 const OURS: Range<usize> = 0..CRANELIFT;
-/// Those that are passes.
+/// The stages that are passes.
 const PASSES: Range<usize> = 1..4;
 const LEVELS: [OptLevel; 3] = [OptLevel::O1, OptLevel::O2, OptLevel::O3];
 

@@ -1,7 +1,7 @@
-//! Running a program of the comparison: in its own process, for so long and no longer.
+//! Running a program of the comparison: in its own process, with a time limit.
 //!
-//! A row of the tables must not depend on what another one does: what runs out of memory, hangs or is not there is a row that says so.
-//! The output of the process goes to a file, so that a chatty collector cannot block on a pipe that is not read meanwhile.
+//! A row of the tables must not depend on another one: a program that runs out of memory, hangs or is missing is a row with that result.
+//! The output of the process goes to a file, so that a verbose collector cannot block on a pipe that is not read meanwhile.
 
 use std::fmt;
 use std::fs::File;

@@ -14,15 +14,15 @@
 //! | arrays | 256 slots; a random one gets a new array of 20,000 bytes; only for the smallest heap |
 //!
 //! The programs are those of `heap.jlir`, `heap.c`, `Heap.java` and `heap.js`. Each runs in its own process, for a hundred seconds at
-//! most. Ours counts the processor time of the thread, in which collections are; the others that of the whole process. Of two runs in the
-//! process the second counts, for all of them, so that neither compiling nor memory that is touched for the first time is held against
-//! anybody. Java has its serial collector with a heap of the same size, fixed; node the same size for old objects. They take turns, and the
-//! median of three counts; what takes longer than ten seconds, or does not end well, has one turn. Pauses are by the clock: what the
-//! collector says of them, in both runs.
+//! most. Ours counts the processor time of the thread, collections included; the others that of the whole process. Of two runs in the
+//! process the second counts, for all of them, which excludes compiling and first touches of memory.
+//! Java has its serial collector with a heap of the same size, fixed; node the same size for old objects. They take turns, and the
+//! median of three counts; a program that takes longer than ten seconds, or fails, has one turn. Pauses are wall-clock times as the
+//! collector reports them, in both runs.
 //!
-//! Then: the smallest heaps, in steps of an eighth of a megabyte, in which `table` and `arrays` run. Java rounds what it is told up, to 2 MB
-//! here; what it takes is what counts. It is asked with references of four bytes, its default, and of eight, as ours are. Then throws from so many frames below
-//! the handler; a `try` in which nothing throws; polls. Systems that are not installed are left out.
+//! Then: the smallest heaps, in steps of an eighth of a megabyte, in which `table` and `arrays` run. Java rounds the requested size up, to 2 MB
+//! here; the size that it takes counts. It runs with references of four bytes, its default, and of eight, as ours are. Then throws from so many frames
+//! below the handler; a `try` in which nothing throws; polls. Systems that are not installed are left out.
 
 #[path = "../kernels/clock.rs"]
 mod clock;

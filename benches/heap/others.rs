@@ -1,7 +1,7 @@
 //! The programs in other languages, and ours, each run in its own process that prints a line `result …` (see the sources).
 //!
-//! Pauses are taken from what the collectors log: `GC(3) Pause Young (…) 16M->8M(61M) 1.245ms` by Java, `… MB, 2.36 / 0.00 ms …` by node. They
-//! are those of both runs of the process. A program that cannot be built or run gives no sample, but a reason.
+//! Pauses are taken from the logs of the collectors: `GC(3) Pause Young (…) 16M->8M(61M) 1.245ms` by Java, `… MB, 2.36 / 0.00 ms …` by node. They
+//! are those of both runs of the process. A program that cannot be built or run gives a reason instead of a sample.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

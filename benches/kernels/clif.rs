@@ -1,5 +1,5 @@
-//! Hand-written Cranelift IR of a kernel, compiled by `cranelift-jit` at Cranelift's best setting: what the code generator
-//! makes of straightforward code without any optimiser in front of it.
+//! Hand-written Cranelift IR of a kernel, compiled by `cranelift-jit` at Cranelift's best setting: the code generator
+//! alone, without an optimiser before it.
 
 use cranelift_codegen::ir::{ExternalName, UserFuncName};
 use cranelift_codegen::settings::{self, Configurable};

@@ -1,4 +1,4 @@
-//! The processor time of this thread: on a machine that does other work as well, the time on the wall counts that too.
+//! The processor time of this thread: on a machine with other load, wall-clock time would include that.
 
 /// Seconds that this thread has run.
 pub(crate) fn cpu_seconds() -> f64 {

@@ -6,9 +6,9 @@
 //! | node | `NAME.js` |
 //! | luajit | `NAME.lua` |
 //!
-//! The process is started once, calls the kernel [`CALLS`] times, and prints for each call the time on the wall and of the processor in
-//! nanoseconds (`t 812345 811000`), and in the end what the kernel gave (`check 169125000`). The best processor time counts, so that
-//! compiling in the process is not held against it.
+//! The process is started once, calls the kernel [`CALLS`] times, and prints for each call wall-clock and processor time in
+//! nanoseconds (`t 812345 811000`), and in the end the kernel's result (`check 169125000`). The best processor time counts, which excludes
+//! compiling in the process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -18,9 +18,9 @@
 //! | clang | the C source by clang at `-O2` |
 //! | java, node, luajit | the same kernel in that language, warm (`elsewhere`) |
 //!
-//! The contenders take turns, round after round, and each keeps its best time: a disturbance of the machine then hits all
+//! The contenders take turns, and each keeps its best time: a disturbance of the machine then affects all
 //! of them. A system that is not installed has no column. Times are the thread's own processor time. Every result is compared with C's.
-//! A kernel without a C compiler or a source on this machine is left out and said to be.
+//! A kernel without a C compiler or a source on this machine is left out, with a message.
 
 mod brolga_code;
 mod c;

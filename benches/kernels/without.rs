@@ -9,7 +9,7 @@
 //! | what it does | the first line of the pass's file |
 //! | tests | its folder in `tests/filetests/opt` |
 //!
-//! A kernel whose low IR is the same without the pass is not run: noise would be all that there is to see.
+//! A kernel whose low IR is the same without the pass is not run: its ratio would only be noise.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! variants ── warm-up ──► calls for each sample ──► rounds: one sample of each variant ──► medians, intervals, ratios to the first
 //! ```
 //!
-//! The rounds go through all variants, so a machine that becomes slower meanwhile becomes so for all. A sample is a number of calls with arguments that are
-//! made once, outside of the time; so that clocks and calls from outside do not count, it takes a millisecond at least if the call may be repeated so often.
+//! Each round measures all variants, so a machine that becomes slower meanwhile affects all. A sample is a number of calls with arguments that are
+//! made once, outside of the time; it takes at least a millisecond if the call may be repeated so often, so that clocks and entries do not count.
 
 mod builds;
 mod plot;

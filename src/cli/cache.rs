@@ -1,4 +1,4 @@
-//! `brolga cache DIR`: what a directory of kept code holds.
+//! `brolga cache DIR`: the contents of a directory of cached code.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `brolga compile FILE`: a program on its way to machine code, as text or as an object file.
+//! `brolga compile FILE`: the stages of a program's compilation as text, or an object file.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `brolga completions SHELL`: the script that teaches a shell to complete the command's arguments.
+//! `brolga completions SHELL`: the script by which a shell completes the command's arguments.
 
 use std::io::{self, Write as _};
 

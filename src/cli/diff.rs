@@ -1,4 +1,4 @@
-//! The changes of a pass to a function, as lines that came and went.
+//! The changes of a pass to a function, as added and removed lines.
 //!
 //! ```text
 //!   function f(n::Int64)::Int64
@@ -7,8 +7,8 @@
 //!   end
 //! ```
 //!
-//! Rows are compared by what they are, not by their text: a statement is the same if it is the same instruction with the same
-//! operation, operands and targets in the same block, whatever its number has become. Rows that are in both functions are
+//! Rows are compared by identity, not by their text: a statement is the same if it is the same instruction with the same
+//! operation, operands and targets in the same block, under any number. Rows that are in both functions are
 //! unique, so the longest common sequence of rows is the longest ascending run of their old positions. Cost: `n log n`.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! `brolga fmt FILES…`: brings programs into the normal form of the text.
+//! `brolga fmt FILES…`: rewrites programs in the normal form of the text.
 
 use std::fs;
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!            ┌─ seed ──► brolga fuzz --worker FILES…   one for each job
-//! brolga ────┤           tries the input; says how it went ──► next seed
-//!            └─ says nothing: it has crashed, does not end, or has found a fault ──► the input is kept
+//! brolga ────┤           tries the input; reports the result ──► next seed
+//!            └─ no report: it has crashed, does not end, or has found a fault ──► the input is kept
 //! ```
 //!
 //! Inputs are those of [`Campaign`]: the same seed gives the same input in every process.

@@ -1,4 +1,4 @@
-//! Reading what the command line names: files, or the standard input for `-`.
+//! Reading the inputs of the command line: files, or the standard input for `-`.
 
 use std::io::Read;
 use std::{fs, io};

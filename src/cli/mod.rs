@@ -3,9 +3,9 @@
 //! | status | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | what was asked for did not hold: an uncaught exception, a failed test, a file that is not in normal form |
+//! | 1 | a negative result: an uncaught exception, a failed test, a file that is not in normal form |
 //! | 2 | wrong use of the command line |
-//! | 3 | the input is broken, or asks for what native code does not do yet or what is not there; the messages say where |
+//! | 3 | the input is broken, or needs something missing or unsupported in native code; the messages have the places |
 //! | 4 | the system refused: a file that cannot be read or written, no memory for code |
 //! | 101 | a bug in Brolga |
 //!

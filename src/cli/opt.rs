@@ -1,4 +1,4 @@
-//! `brolga opt FILE`: runs passes on a program and prints what they made of it.
+//! `brolga opt FILE`: runs passes on a program and prints the result.
 
 use brolga::Stages;
 use brolga::ir::module::ModuleError;

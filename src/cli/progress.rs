@@ -1,6 +1,6 @@
 //! Progress of long work: a bar with rate and time left, on the standard error if that is a terminal.
 //!
-//! Output beside a bar is printed through [`Progress::aside`], so that the two do not mix. A bar is wiped off at its end.
+//! Output beside a bar is printed through [`Progress::aside`], so that the two do not mix. A bar is cleared at its end.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! `brolga reduce FILE`: makes a failing program smaller for as long as it fails in the same way.
+//! `brolga reduce FILE`: shrinks a failing program while it fails in the same way.
 //!
-//! Each candidate is run by processes of their own, because what is wrong with it may take the process down or never end:
+//! Separate processes run each candidate, because its fault may crash the process or never end:
 //!
 //! ```text
 //! candidate ──┬─► brolga run --interp --call CALL -  ──► output, status ──┐
@@ -10,11 +10,11 @@
 //! | option | a candidate fails if |
 //! |---|---|
 //! | none | the two differ, or native code does not end in time |
-//! | `--error TEXT` | the second one's standard error contains the text; the first is not asked |
+//! | `--error TEXT` | the second one's standard error contains the text; the first is not run |
 //! | `--check COMMAND` | the command, which the shell runs with the candidate on its standard input, ends with status 0 in time |
 //!
-//! A run that cannot be made is the system's fault and ends the search. Where the interpreter does not end in time there is nothing
-//! to compare with: such a program is refused, and such a candidate is not smaller than anything.
+//! A run that cannot be started is the system's fault and ends the search. If the interpreter does not end in time there is nothing
+//! to compare with: such a program is refused, and such a candidate is rejected.
 
 use std::fmt;
 use std::io::{self, Read, Write};

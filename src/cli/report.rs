@@ -1,4 +1,4 @@
-//! How a sub-command ends when it does not end well, and how it says so.
+//! Failures of sub-commands, and their reports.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};

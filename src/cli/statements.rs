@@ -6,9 +6,11 @@
 //!   precompile fib(Int64)     # again
 //! ```
 //!
-//! Everything behind `#` is a remark. A statement that names no function of the programs, such as one that was renamed since, compiles nothing, so old traces stay of use.
+//! Everything after `#` is a remark. A statement that names no function of the programs, such as a renamed one, compiles nothing, so old traces stay
+//! useful.
 //!
-//! With times, a remark also says how long passes and code generation took, as far as the listener was told: in a session, where functions are compiled one by one.
+//! With times, a remark also has the times of passes and code generation, if the listener has them: in a session, where functions are compiled one by
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! `brolga test FILES…`: holds programs against their `# check:` and `# throws:` lines.
+//! `brolga test FILES…`: checks programs against their `# check:` and `# throws:` lines.
 
 use std::fmt::Write as _;
 

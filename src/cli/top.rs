@@ -1,6 +1,6 @@
 //! `brolga top SOCKET`: a session of another process, as it runs.
 //!
-//! On a terminal the view takes the screen, in a mode in which keys are read at once; both are undone when it ends, also by an error.
+//! On a terminal the view takes the whole screen, in non-canonical mode without echo; both are undone at its end, also after an error.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;

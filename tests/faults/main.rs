@@ -1,9 +1,9 @@
-//! Every page, permission, thread and file that is asked of the system is refused once, one after another, and then all from one on.
+//! Every request of a page, permission, thread or file is refused once, one after another, and then all from one on.
 //!
 //! ```text
 //!   scenario without faults ─► n calls          for each of them, and each way to fail:
 //!                                                 under faults   values, or errors of known types
-//!                                                 afterwards     what was there works, what failed is done again
+//!                                                 afterwards     existing objects work, failed operations are repeated
 //!                                                 dropped        as many mappings, threads and open files as before
 //! ```
 //!

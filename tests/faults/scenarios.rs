@@ -1,4 +1,4 @@
-//! The scenarios that run while the system refuses something.
+//! The scenarios that run while the system refuses requests.
 
 use std::path::PathBuf;
 

@@ -1,13 +1,13 @@
-//! Calls of the system that fail when they are told to.
+//! System calls that fail on demand.
 //!
 //! ```text
 //!   brolga, std ──► mmap, mprotect, … ──► this file ──► the system
 //!                                            └── the n-th one, or all from the n-th on: ENOMEM, EMFILE, EAGAIN
 //! ```
 //!
-//! The functions here have the names of those of the C library, so the linker gives them to everything in the test's process, and no code that ships knows
-//! of them. Calls that the C library makes for itself, as `malloc` does, do not come by here; nor do the alternative signal stacks of Rust's threads, which
-//! `std` aborts without.
+//! The functions here have the names of those of the C library, so the linker binds all references in the test's process to them, and shipped code does
+//! not contain them. Internal calls of the C library, such as those of `malloc`, bypass them; so do the alternative signal stacks of Rust's threads,
+//! without which `std` aborts.
 //!
 //! **S1.** One test at a time arms the counter, because the process has one table of functions.
 

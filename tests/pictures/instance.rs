@@ -1,4 +1,4 @@
-//! The states of a code instance: the variants of `State` in `crates/instances`, and arrows that are made by doing what they say.
+//! The states of a code instance: the variants of `State` in `crates/instances`, and arrows that are verified by executing their transitions.
 
 use brolga_instances::{Added, Beginning, Code, Instances, Parts, Select, State, Tier};
 

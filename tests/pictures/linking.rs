@@ -1,4 +1,4 @@
-//! The states of a symbol, from the table in the header of the linking machine, held against its enumeration.
+//! The states of a symbol, from the table in the header of the linking machine, compared with its enumeration.
 
 use crate::source;
 use crate::svg::{Svg, lines};
@@ -62,7 +62,7 @@ pub(crate) fn picture() -> String {
         if at + 2 < rows.len() {
             svg.arrow(&format!("M {} {} h {}", x + size.0, y + size.1 / 2.0, step - size.0 - 2.0));
         }
-        // Those of which the table says that failing leaves them.
+        // The states that failing leaves by the table.
         if !is_failed && leaves.contains("fail") {
             svg.arrow(&format!(
                 "M {} 170 L {} 222",

@@ -1,7 +1,7 @@
 //! The pictures of the docs are made from the code's own tables: the pipeline, the states of a code instance and of a symbol, the maps of a heap's objects and
-//! of a frame; and the plot of the kernels from the figures of `docs/performance.md`. A picture that does not fit the code any more is a failed test.
+//! of a frame; and the plot of the kernels from the figures of `docs/performance.md`. A picture that differs from the code is a failed test.
 //!
-//! `BLESS=1 cargo test --test pictures` writes them to `docs/pictures/`; look at them before you commit.
+//! `BLESS=1 cargo test --test pictures` writes them to `docs/pictures/`; look at them before committing.
 
 mod instance;
 mod linking;

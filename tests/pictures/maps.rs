@@ -1,5 +1,4 @@
-//! The maps that the collector reads: objects of a program word by word, as their layouts say, and the frame of a function at each of its calls, as its code
-//! says.
+//! The maps that the collector reads: objects of a program word by word, by their layouts, and the frame of a function at each of its calls, by its code.
 
 use brolga::emit;
 use brolga::heap::{DEFAULT_ABI, TAG_BYTES};

@@ -23,7 +23,7 @@ mod made_by_c {
 
     use crate::{dylib, session};
 
-    /// An archive of these C sources, in this order.
+    /// An archive of the C sources, in order.
     fn archive(sources: &[(&str, &str)]) -> Vec<u8> {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let (process, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -65,7 +65,7 @@ mod made_by_c {
         names.iter().enumerate().map(call).collect()
     }
 
-    /// Whether this is an error that names all of these.
+    /// Asserts an error that names all of `wanted`.
     fn names(found: &Result<i64, String>, wanted: &[&str]) {
         let error = found.as_ref().unwrap_err();
         assert!(wanted.iter().all(|name| error.contains(name)), "{error}");

@@ -176,7 +176,7 @@ fn a_promise_may_call_promised_functions() {
             promised.unwrap();
         }
         let f = main.func::<(i64,), i64>("f").unwrap();
-        // Those that a seed orders have one thread.
+        // Tasks in a seed's order have one thread.
         let threads = if by_seed { 1 } else { 3 };
         thread::scope(|scope| {
             let calls: Vec<_> = (0..threads).map(|_| scope.spawn(|| f.call((5,)))).collect();

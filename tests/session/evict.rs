@@ -1,4 +1,4 @@
-//! Sessions with a limit of code: what is evicted, and made again.
+//! Sessions with a limit of code: eviction, and compiling again.
 
 use std::sync::{Mutex, mpsc};
 use std::thread;

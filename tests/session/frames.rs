@@ -1,8 +1,8 @@
-//! Frames that run while what they call is replaced: what they were made to rely on has to hold for whatever they call next.
+//! Frames that run while their callees are replaced: the assumptions of their code have to hold for all later calls.
 //!
 //! Each program is a loop that calls `look`, which has no effect, and then `tick`, a function of the host, which redefines `look` in one
 //! iteration. The frame stays in its world and calls the old body to its end; a replaceable one is reached by the next call. Nothing is inlined,
-//! so that there are calls; every safepoint collects, so that what is not kept is gone.
+//! so that there are calls; every safepoint collects, so that objects without roots are gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! Functions that are compiled when they are called first, and replaced while they are called.
+//! Functions that are compiled at their first call, and replaced while they are called.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! The methods of Base in sessions: programs share one library, which gives way to what anybody defines.
+//! The methods of Base in sessions: programs share one library, which all other definitions override.
 
 use brolga::ir::Module;
 use brolga::session::{Dylib, Evaluator};

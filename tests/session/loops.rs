@@ -20,7 +20,7 @@ fn tiered(dylib: &Dylib, source: &str, rounds: u32) {
     dylib.define(program.tiered(NEVER).iterations(rounds)).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Counts rounds in memory until somebody writes something else than 0.
+/// Counts iterations in memory until another thread writes a value other than 0.
 const SPIN: &str = "\
 function spin(stop::Int64, rounds::Int64)::Int64
 1 ─ %1 = Base.bitcast(Ptr{Int64}, stop)::Ptr{Int64}

@@ -1,26 +1,26 @@
-//! Sessions as an embedder sees them: programs defined, looked up, replaced and removed, by one thread and by many.
+//! Sessions through the embedder's interface: programs defined, looked up, replaced and removed, by one thread and by many.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
 //! | `cycles` | eager functions of different programs that call each other |
 //! | `define` | definitions, look-ups, what programs see of each other |
 //! | `evict` | limits of memory for code |
 //! | `failure` | errors with their causes |
 //! | `change` | redefinition, removal, initialisers, the end |
-//! | `frames` | frames that run while what they call is replaced |
-//! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
+//! | `frames` | frames that run while their callees are replaced |
+//! | `lazy` | functions that are compiled at their first call, and replaced while they are called |
 //! | `loops` | loops that are left for better code while they run |
-//! | `methods` | calls that are decided at run time, when methods come |
+//! | `methods` | dynamic calls, when methods are added |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
 //! | `opening` | dylibs that are opened and closed |
-//! | `orc` | what ORC asserts about lazy functions, redirection and tiers |
+//! | `orc` | ORC's assertions about lazy functions, redirection and tiers |
 //! | `order` | definitions that come while others are under way |
-//! | `profile` | what the first tier has seen, and the second is made for |
+//! | `profile` | profiles of the first tier, in code of the second |
 //! | `shared` | sessions that share a run time, and identifiers that belong to another session |
-//! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
-//! | `threads` | the same results whoever compiles; many threads |
+//! | `stress` | callers against threads that redefine, optimise and remove; a million operations on demand |
+//! | `threads` | the same results on any compiling thread; many threads |
 //! | `tiers` | functions that are compiled twice |
-//! | `removal` | what is removed under those who were linked to it |
+//! | `removal` | removal under linked callers |
 //! | `values` | function values that one definition gives another |
 //! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 

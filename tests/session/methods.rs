@@ -1,4 +1,4 @@
-//! Calls that are decided at run time, turned into calls of methods: who has such calls is recompiled when methods come.
+//! Dynamic calls, turned into calls of methods: functions with such calls are recompiled when methods are added.
 
 use brolga::session::Dylib;
 use brolga::session::linking::Dependants;
@@ -101,7 +101,7 @@ fn methods_that_were_there_before_anybody_looked_are_found() {
                 dylib.define(if lazy { program.lazy() } else { program }).unwrap();
             };
             define(&library, &source, way & 1 != 0);
-            // Some are compiled before anybody looks for them.
+            // Some are compiled before the lookup.
             assert_eq!(library.func::<(i64,), i64>("kind(Int64)").unwrap().call((0,)), Ok(2));
             define(&library, ANY, false);
             define(&main, &(TOP.to_owned() + &TOP.replace("top", "second")), way & 2 != 0);

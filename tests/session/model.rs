@@ -1,11 +1,11 @@
-//! Definitions of all kinds come, are replaced and go, in an order that a seed decides; a map says what every call must give.
+//! Definitions of all kinds are added, replaced and removed, in an order that a seed decides; a map has the expected result of every call.
 //!
-//! | step | what the map says of it |
+//! | step | expectation |
 //! |---|---|
 //! | define | refused if the name is there, with everything as before |
-//! | redefine | takes the place of whatever is there, and is tracked by its own tracker |
-//! | remove a name, a tracker | takes out what is there, and only that |
-//! | call | by a new look-up: the newest definition, of whatever kind and type, or none |
+//! | redefine | replaces the present definition, under its own tracker |
+//! | remove a name, a tracker | removes the present definitions, and only those |
+//! | call | by a new look-up: the newest definition, of any kind and type, or none |
 //! | call through another | a program that calls it is read, defined in place of the last, and called |
 //! | call by a handle | of a function behind a slot: the newest of its type since then, as long as no other type came between |
 

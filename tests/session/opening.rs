@@ -1,4 +1,4 @@
-//! Dylibs that are opened and closed: what runs then, and what is left when that fails.
+//! Dylibs that are opened and closed: initialisers, finalisers, and the state after their failures.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

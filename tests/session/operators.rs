@@ -1,4 +1,4 @@
-//! Dynamic operators in functions of two tiers, and what a redefinition of an operator's method does to them.
+//! Dynamic operators in functions of two tiers, and redefinitions of an operator's method under them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

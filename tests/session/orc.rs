@@ -1,6 +1,6 @@
 //! The assertions of ORC's tests about lazy re-exports, redirection and compilation in tiers, of sessions with compiled code.
 //!
-//! Tests carry the identifiers of `docs/conformance-orc.md`. Those of `crates/linking/tests` assert the same of the linking model alone.
+//! Tests carry the identifiers of `docs/conformance-orc.md`. The tests of `crates/linking/tests` assert the same of the linking model alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::{adds, calls, define, dylib, session};
 
 type Int = TypedFunc<(i64,), i64>;
 
-/// The promise of a function is kept once, by the first call, whoever calls.
+/// A function is compiled once, by the first call, on any path.
 #[test]
 fn l01_the_first_call_compiles_and_binds_once() {
     for workers in [Workers::Caller, Workers::Pool(1), Workers::Pool(2)] {

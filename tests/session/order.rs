@@ -2,10 +2,10 @@
 //!
 //! | comes | while |
 //! |---|---|
-//! | another redefinition | one looks for what its callers have now |
+//! | another redefinition | one reads the present state of its callers |
 //! | a redefinition | a program that was read before is not yet defined |
-//! | the end of a tracker, a definition | one is just coming into force, or a removal |
-//! | a redefinition | a caller of what is redefined is linked |
+//! | the end of a tracker, a definition | a definition or removal is taking effect |
+//! | a redefinition | a caller of the redefined function is linked |
 //! | a finaliser | those of an open dylib are looked up |
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -302,7 +302,7 @@ fn a_redefinition_that_would_have_to_wait_is_refused_inside_a_scope() {
     let main = session.create_dylib("main").unwrap();
     lazy(&main, &(adds("base", 1) + &calls("top", "base")));
     let again = |n: i64| main.read("base.jlir", adds("base", n).as_bytes()).unwrap();
-    // The slot of `top` is not there, and to make it would be to wait for whoever runs what else there is to do.
+    // The slot of `top` does not exist, and making it would wait for the thread that runs the remaining work.
     let refused = session.runtime().enter(|_| main.redefine(again(10))).unwrap();
     assert!(matches!(refused, Err(SessionError::InScope)), "{refused:?}");
     let top: Int = main.func("top").unwrap();
@@ -412,7 +412,7 @@ fn a_listener_to_freed_finalisers_may_look_up_symbols() {
     assert_eq!(listener.freed.load(Ordering::SeqCst), 1);
 }
 
-/// Those would have to wait for others, which may wait for a collection, which would wait for this thread.
+/// Both would have to wait for other threads, which may wait for a collection, which would wait for this thread.
 #[test]
 fn nothing_is_opened_or_ended_inside_a_scope() {
     let session = session(Workers::Caller);

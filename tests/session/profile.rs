@@ -1,4 +1,4 @@
-//! Functions of two tiers whose second is made for what the first has seen.
+//! Functions of two tiers whose second is compiled with the profile of the first.
 
 use brolga::ir::Op;
 use brolga::ir::hints::{Hint, Site};
@@ -175,7 +175,7 @@ fn a_branch_that_mostly_goes_one_way_is_laid_out_for_it_and_computes_the_same() 
     assert!(sizes[0] != sizes[1], "without a profile both ways are computed and one is chosen: {sizes:?}");
 }
 
-/// Sites are numbers of cells; those that somebody gave beforehand are of cells that are not there.
+/// Sites are numbers of cells; sites that exist beforehand are of other cells.
 #[test]
 fn sites_that_were_there_before_are_not_counted_at() {
     let session = session(Workers::Caller);

@@ -1,4 +1,4 @@
-//! Removal by tombstone: callers from other units get an error, and the code goes.
+//! Removal by tombstone: callers from other units get an error, and the code is freed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -195,7 +195,7 @@ fn functions_of_a_cycle_lose_each_other() {
         let session = plain(crate::doors::open(Options::new()), Workers::Caller);
         let main = session.create_dylib("main").unwrap();
         let trackers = [(); 2].map(|()| main.create_tracker(OnDrop::Keep).unwrap());
-        // `g` is there for `f` to be read, and gets its call of `f` before anybody looks.
+        // `g` exists for `f` to be read, and gets its call of `f` before it is looked up.
         define(&main, &adds("g", 1));
         let part = |source: &str, tracker| {
             main.redefine(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(tracker)).unwrap()

@@ -1,4 +1,4 @@
-//! Sessions that share a run time: the heap, types and worlds are common, definitions are not. And what belongs to another session is refused.
+//! Sessions that share a run time: the heap, types and worlds are common, definitions are not. Identifiers of another session are refused.
 
 use brolga::session::linking::{Error, OnDrop};
 use brolga::session::{Dylib, SessionError};

@@ -1,14 +1,14 @@
 //! Threads call functions that others redefine, optimise and remove.
 //!
 //! Beside each `fN` there are eager functions that call it: directly (`uN`), through a C pointer (`pN`) and by a function value (`vN`). They and `fN` are
-//! removed under all policies for dependants. Every definition of `fN` adds `N` and a multiple of a thousand, so each result says which function gave it, and that it was
-//! whole. After the first tenth of the changes live bytes and mappings must not grow any more, and nothing that is resident beside the system's allocator and the
-//! run time's heap.
+//! removed under all policies for dependants. Every definition of `fN` adds `N` and a multiple of a thousand, so each result identifies its function, and
+//! shows that it was complete. After the first tenth of the changes live bytes and mappings must not grow any more, nor resident memory outside the
+//! system's allocator and the run time's heap.
 //!
 //! A handle keeps the names and types of the program that it was looked up in, 4 KB, as long as it is held, also if the function was redefined since. So
-//! callers look functions up again now and then: otherwise each comes to hold old programs of its own of every function. Resident memory grows for longer
-//! than live bytes, for two reasons that the test tells apart: dynamic calls box their arguments, and the run time's heap fills chunk by chunk until its first
-//! collection; and the system's allocator has an arena for each of the eleven threads, among which free blocks are spread.
+//! callers look functions up again now and then: otherwise each would hold old programs of every function. Resident memory grows for longer
+//! than live bytes, for two reasons that the test distinguishes: dynamic calls box their arguments, and the run time's heap fills chunk by chunk until its
+//! first collection; and the system's allocator has an arena for each of the eleven threads, among which free blocks are spread.
 //!
 //! ```sh
 //! cargo test --release --test session -- --ignored --nocapture a_million_operations
@@ -160,7 +160,7 @@ fn stress(functions: usize, operations: usize) -> (Session, Vec<Memory>) {
         for caller in 0..CALLERS {
             let (main, take, wrong, called) = (&main, &take_call, &wrong, &called);
             scope.spawn(move || {
-                // Those of `fN` in each caller, and in one of four those of one kind of user.
+                // Handles to `fN` in each caller, and in one of four those to one kind of user.
                 let kind = [None, Some("u"), Some("p"), Some("v")][caller % 4];
                 let mut handles: Vec<Option<TypedFunc<(i64,), i64>>> = vec![None; 2 * functions];
                 let mut addresses: Vec<Option<Function>> = vec![None; functions];

@@ -1,4 +1,4 @@
-//! The same results whoever compiles; many threads.
+//! The same results on any compiling thread; many threads.
 
 use std::future::Future;
 use std::pin::pin;
@@ -137,7 +137,7 @@ fn code_changes_under_threads_that_call_it() {
                 again(&library, &adds(&format!("base{}", (n + 1) % COUNT), 0));
             }
         }
-        // On a busy machine the changes may be over before anybody has called.
+        // On a busy machine the changes may be over before the first call.
         while called.load(Ordering::Relaxed) == 0 && callers.iter().any(|caller| !caller.is_finished()) {
             thread::yield_now();
         }

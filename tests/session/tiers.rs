@@ -1,4 +1,4 @@
-//! Functions that are compiled fast at first, and well when they have been called often.
+//! Functions that are compiled fast at first, and optimised after many calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ fn a_redefined_function_starts_again_in_the_first_tier() {
     call_often(5);
     assert_eq!((session.optimize_hot(), base.call((1,))), (1, Ok(6)));
 
-    // It became hot, and was replaced before anybody optimised it.
+    // It became hot, and was replaced before it was optimised.
     let program = main.read("again.jlir", adds("base", 7).as_bytes()).unwrap();
     main.redefine(program.replaceable().tiered(CALLS)).unwrap();
     call_often(7);

@@ -1,4 +1,4 @@
-//! Function values across definitions: a dynamic call finds every method that is visible in its world, whatever definition it comes from.
+//! Function values across definitions: a dynamic call finds every method that is visible in its world, from any definition.
 //!
 //! ```text
 //!   definer: make(n) gives a function, a closure or a callable object        caller: apply(f, x) = f(x)        drive(n) = apply(make(n), n)
@@ -47,7 +47,7 @@ fn put_again(dylib: &Dylib, source: &str, kind: Kind) {
         let program = dylib.read("values.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         match dylib.redefine(defined_as(program, kind)) {
             Ok(_) => return,
-            // The one before is just being compiled for somebody.
+            // The definition before is being compiled.
             Err(SessionError::Link(linking::Error::Busy { .. })) => std::thread::yield_now(),
             Err(error) => panic!("{error}"),
         }

@@ -1,4 +1,4 @@
-//! The matrix of worlds: what a running frame and the calls after it see of a redefinition.
+//! The matrix of worlds: the bodies that a running frame and later calls reach around a redefinition.
 //!
 //! ```text
 //!   spin(9) calls look nine times; the host redefines look from 1 to 100 in the fifth iteration

@@ -1,4 +1,4 @@
-//! The system's allocator, which counts bytes: an allocator of the process for tests that ask what memory grows by.
+//! The system's allocator with a count of bytes, for tests that measure the growth of memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Options with open doors, for tests and benchmarks whose programs go through some.
+//! Options with open doors, for tests and benchmarks whose programs need them.
 
 use brolga::{Doors, Options};
 

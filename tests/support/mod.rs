@@ -1,7 +1,7 @@
 //! Reads the repository's own files for the tests that check them.
 //!
-//! `code_of` is the heart: it blanks out comments, strings and character literals, so that a rule about code does not
-//! trip over prose. It keeps every newline, so line numbers stay those of the file. It is a lexer and not a parser: macros
+//! `code_of` blanks out comments, strings and character literals, so that a rule about code ignores
+//! prose. It keeps every newline, so line numbers stay those of the file. It is a lexer and not a parser: macros
 //! that build names from pieces are invisible to the rules that use it.
 
 use std::fs;

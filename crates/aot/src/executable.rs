@@ -1,4 +1,4 @@
-//! Executables: an image, a few instructions that hand it to the run time, and the system's linker.
+//! Executables: an image, a few instructions that pass it to the run time, and the system's linker.
 //!
 //! ```text
 //!   image ──► object: .rodata  the image, the call       ┐
@@ -6,14 +6,14 @@
 //!   libbrolga_capi.a: the run time, and the code generator ┘
 //! ```
 //!
-//! The run time opens the image where it lies, by the checks that it has for files. So an executable has nothing that an image does not have, and the
-//! rules are the same: a damaged one says so and runs nothing.
+//! The run time opens the image in place, with the same checks as for files. So an executable has nothing beyond its image, and the
+//! rules are the same: a damaged one reports an error and runs nothing.
 //!
-//! **Linking** is the work of the system's C compiler, which knows where the start-up code and the C library are. It is looked for by name in a list of
-//! folders that the caller gives; the command that was run is in every error. The result is written beside its place and renamed, as images are.
+//! **Linking** is done by the system's C compiler, which finds the start-up code and the C library. It is looked up by name in a list of
+//! folders from the caller; every error has the command that was run. The result is written beside its place and renamed, as images are.
 //!
 //! **Start.** The executable is bound to an address (`-no-pie`), so the system's loader has nothing to relocate in it, and functions of the C library are
-//! bound when they are called first.
+//! bound at their first call.
 //!
 //! Not done: machines other than x86-64, hosts without ELF, executables without the code generator, which boxed entries need.
 

@@ -1,4 +1,4 @@
-//! Code that outlives the process: what is compiled goes into files.
+//! Code that outlives the process: compiled code in files.
 //!
 //! | file | what it holds |
 //! |---|---|

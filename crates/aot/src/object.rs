@@ -18,7 +18,7 @@
 //! | description of the type `String` | [`STRING_TYPE`] |
 //!
 //! String constants have no identity, so their records are written into the file as local data, in the layout of the heap's objects
-//! (`runtime/src/records.rs`), because a record is a root wherever code holds it over a safepoint:
+//! (`runtime/src/records.rs`), because a record is a root where code holds it across a safepoint:
 //!
 //! ```text
 //!                -8  tag: address of the type's description + TAG_PERMANENT, which the loader fills in
@@ -29,7 +29,7 @@
 //! Names are the same in every process and the order of everything is that of the input, so equal input gives equal
 //! bytes. Cost: linear in the code.
 //!
-//! Not done: unwind tables, line tables, images. Types, singletons, boxes and global variables are things of a run time: code that
+//! Not done: unwind tables, line tables, images. Types, singletons, boxes and global variables belong to a run time: code that
 //! refers to one is refused, by its name.
 
 use std::collections::BTreeMap;

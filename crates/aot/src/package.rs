@@ -3,28 +3,31 @@
 //! ```text
 //!   programs (modules without code) ─┐                        ┌─ index: key of a unit ──► its bytes (`unit.rs`)
 //!   units, by key                    ├─ write ──► file ──► read ─ programs, to be defined as if they had been read
-//!   notes: what each unit has seen ──┘                        └─ notes, for the reason why a unit is not used
+//!   notes: inputs of each unit ──────┘                        └─ notes, for the reason why a unit is not used
 //! ```
 //!
-//! An image (`image/`) is a closed set of functions that call each other by distance. A package is an open one: each unit calls others through cells and is linked when it is first needed, so functions
-//! are redefined, evicted, tiered up and removed as if they had been compiled in the process. Each unit lies under a *key*, a hash of everything that its code depends on. The reader computes the
-//! key of what it is about to compile and looks for it here; so what has changed since is never found, and nothing has to be marked as invalid.
+//! An image (`image/`) is a closed set of functions that call each other by distance. A package is an open one: each unit calls others through cells and
+//! is linked at its first use, so functions are redefined, evicted, tiered up and removed as if they had been compiled in the process. Each unit has a
+//! *key*, a hash of everything that its code depends on. The reader computes the key of a function before it compiles it and looks it up here; so a
+//! unit with a changed input is never found, and nothing has to be marked as invalid.
 //!
 //! | section | contents |
 //! |---|---|
 //! | name | of the package |
-//! | settings | name and text of all that every key depends on: level, passes, processor, compiler |
+//! | settings | name and text of the common inputs of all keys: level, passes, processor, compiler |
 //! | needs | packages that have to be open, by name and build id |
 //! | programs | name, tiers and module of each, in the order in which they are defined |
 //! | index | rows of key, offset and length, by rising key |
 //! | units | the bytes of units |
-//! | notes | for each function and tier, the hashes of what it was compiled against |
+//! | notes | for each function and tier, the hashes of the inputs of its compilation |
 //!
-//! The *build id* is a hash of the whole file, made by the writer: equal ids are equal packages, so a package that was built on another one can say which one it was.
+//! The *build id* is a hash of the whole file, made by the writer: equal ids are equal packages, so a package that was built on another one records which
+//! one it was.
 //!
-//! **Reading trusts nothing.** Magic and version first, then length and checksum, then machine and ABI id; all places are bounds-checked. Whether machine code does what it should cannot be checked.
+//! **Reading trusts nothing.** Magic and version first, then length and checksum, then machine and ABI id; all places are bounds-checked. Machine code
+//! cannot be checked.
 //!
-//! **Cost.** Reading is one checksum and the lists of needs and programs. The index is searched in place; notes are read when somebody asks for a reason.
+//! **Cost.** Reading is one checksum and the lists of needs and programs. The index is searched in place; notes are read when a reason is requested.
 //!
 //! Not done: files above 1 GiB; sections mapped instead of read.
 
@@ -507,7 +510,7 @@ mod tests {
                 let mut file = whole.clone();
                 file[at] ^= 1 << bit;
                 assert!(Package::read(file.clone(), ABI).is_err(), "bit {bit} of byte {at}");
-                // As somebody writes it who knows the checksum.
+                // As a writer that updates the checksum would.
                 let sum = checksum(&file);
                 file[CHECKSUM..LENGTH].copy_from_slice(&sum.to_le_bytes());
                 if let Ok(package) = Package::read(file, ABI) {

@@ -5,23 +5,23 @@
 //!                                 ◄── read ──
 //! ```
 //!
-//! The form is the one of images: the same rows for functions, lines, frame maps, signatures and symbols; types by their place in a list behind a module. An image is placed when it is
-//! written, a unit of a cache when it is linked, so it has what placing takes besides:
+//! The format is that of images: the same rows for functions, lines, frame maps, signatures and symbols; types by their place in a list after a module. An
+//! image is placed when it is written, a unit of a cache when it is linked, so it also has the inputs of placing:
 //!
 //! | table of units | words of a row |
 //! |---|---|
 //! | parts | alignment, code generator, first relocation, first symbol; a row for each function |
 //! | relocations | offset, kind, symbol or none, offset in the function, two words of the addend |
 //! | constants | name (offset, length), bytes (offset, length) |
-//! | known | name (offset, length), signature or none: of the functions that were asked for |
+//! | known | name (offset, length), signature or none: of the requested functions |
 //! | calls | name (offset, length), signature: of functions elsewhere |
 //! | facts | number of symbols of functions, flags, cells of the profile, number of types that symbols name |
-//! | words | whatever the writer wants to know again |
+//! | words | arbitrary data of the writer |
 //!
-//! The list of types ends with those that the writer wants to know again. It is left out where there are none; the module in front of it is empty.
+//! The list of types ends with arbitrary types of the writer. It is left out if it is empty; the module before it is empty.
 //!
-//! **Reading** is bounds-checked like that of images, and gives an error for malformed input. It cannot tell what machine code does: the reader has to know that the bytes are those that
-//! were written (the seal of a cache's entry).
+//! **Reading** is bounds-checked like that of images, and gives an error for malformed input. It cannot check machine code: the reader has to know that
+//! the bytes are unchanged (by the seal of a cache's entry).
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! A store that fails again and again is left alone for a while: each failure may take until a time-out.
+//! A circuit breaker: a store that fails repeatedly is not used for a while, because each failure may take until a time-out.
 //!
 //! ```text
 //!   errors in a row     1  2  3                4                5 …
-//!   left alone                1/2 s ─── try ─── 1 s ─── try ─── 2 s …     at most a minute; one success forgets it all
+//!   not used                  1/2 s ─── try ─── 1 s ─── try ─── 2 s …     at most a minute; one success resets it
 //! ```
 
 use std::sync::{Mutex, PoisonError};

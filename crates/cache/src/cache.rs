@@ -1,10 +1,10 @@
-//! The cache: entries sealed and opened, counted, and the store's failures kept away from those who compile.
+//! The cache: entries sealed and opened, counted, and failures of the store hidden from compilations.
 //!
 //! | found | is |
 //! |---|---|
 //! | an entry with its seal | a hit |
-//! | nothing, or nothing yet because the store is left alone | a miss |
-//! | an entry that does not open: damaged, cut, of another key or name | refused, and a miss; the next [`Cache::keep`] writes over it |
+//! | nothing, or nothing yet because the store is not used | a miss |
+//! | an entry that does not open: damaged, cut, of another key or name | refused, and a miss; the next [`Cache::keep`] overwrites it |
 //! | an error | counted, and a miss |
 //!
 //! | row | operation | order | pairs with | without it |
@@ -90,7 +90,7 @@ pub struct CacheStats {
     pub hits: u64,
     /// Look-ups that found nothing, or nothing that opened.
     pub misses: u64,
-    /// Entries that were found and did not open, or were not of the form that their name promised: damaged ones, or somebody else's.
+    /// Entries that were found and did not open, or were not of the form that their name promised: damaged ones, or ones of another key.
     pub refused: u64,
     /// The bytes of the entries that were found.
     pub read: u64,
@@ -125,7 +125,7 @@ pub struct Found {
 }
 
 impl Cache {
-    /// A cache of a store, for those who have this key.
+    /// A cache of a store, for holders of the key.
     pub fn new(store: impl CacheStore + 'static, key: &CacheKey) -> Cache {
         let (breaker, counts) = (Breaker::default(), Counts::default());
         let guarded = Arc::new(Guarded { store: Box::new(store), breaker, counts });

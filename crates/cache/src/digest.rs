@@ -1,6 +1,6 @@
 //! The facts that an entry depends on, as one number.
 //!
-//! Texts and lists go in with their lengths, so that two different rows of facts never give the same bytes to the hash.
+//! Texts and lists are hashed with their lengths, so that two different lists of facts never give the same bytes to the hash.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone)]
 pub struct Digest(blake3::Hasher);
 
-/// The facts as one number: two rows of facts that differ have different ones, as far as anybody can compute.
+/// The facts as one number: different lists of facts have different ones, up to collisions that are infeasible to compute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 

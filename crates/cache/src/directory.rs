@@ -5,20 +5,20 @@
 //!   DIR/lock      held by the process that removes old entries
 //! ```
 //!
-//! **Writing** is a file in `tmp` and a rename, so readers find whole files, and of two who write one entry the last one stays. Nothing is made durable: after a loss of power
-//! an entry may be cut, and does not open.
+//! **Writing** is a file in `tmp` and a rename, so readers find complete files, and of two writers of one entry the last one wins. Nothing is made
+//! durable: after a loss of power an entry may be truncated, and does not open.
 //!
-//! **Size.** Entries that were not used for longest go when there are more bytes than the limit, until a tenth of it is free. Use is the file's time of
-//! modification, which a read brings up to date at most once a minute. The directory is walked by the first write of a process, and again each time when the process has written a sixteenth
-//! of the limit; so there may be a sixteenth more than the limit for each process that writes. Only one process removes at a time.
+//! **Size.** When there are more bytes than the limit, the least recently used entries are removed until a tenth of it is free. The time of use is the
+//! file's time of modification, which a read updates at most once a minute. The first write of a process walks the directory, and again each time when
+//! the process has written a sixteenth of the limit; so each writing process may exceed the limit by a sixteenth. Only one process removes at a time.
 //!
-//! Entries that vanish while they are looked at are no errors: another process has removed them.
+//! An entry that vanishes during a walk is no error: another process has removed it.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | D1 | take from what may be written until the next walk, set it again | Relaxed | – | nothing: threads that meet walk twice, or a little later |
 //!
-//! Cost: a read is an open, a look at the size and the time, and a read; a write creates a file and renames it. A walk looks at each file.
+//! Cost: a read is an open, a query of size and time, and a read; a write creates a file and renames it. A walk visits each file.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -97,7 +97,7 @@ impl DirectoryStore {
         Ok(DirectoryUse { entries: entries.len() as u64, bytes })
     }
 
-    /// Removes all entries. Those that others write meanwhile may stay.
+    /// Removes all entries. Entries that other processes write meanwhile may stay.
     ///
     /// # Errors
     /// The system refuses to remove one; the others are gone all the same.
@@ -147,7 +147,7 @@ impl DirectoryStore {
         let place = self.place(name);
         let temporary = self.path.join("tmp");
         let mut file = match tempfile::NamedTempFile::new_in(&temporary) {
-            // Somebody has removed the directory.
+            // Another process has removed the directory.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(&temporary)?;
                 tempfile::NamedTempFile::new_in(&temporary)?

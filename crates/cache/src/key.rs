@@ -5,10 +5,10 @@
 //!                                                                    └─ derive ──► seals of entries
 //! ```
 //!
-//! The holder of the key can have code run by all its users, so it is as secret as a password: it does not belong into the directory or store of the entries, which
-//! others may be able to write to. A fleet that shares a store gives all its machines the same file.
+//! The holder of the key can make all its users run code, so it is as secret as a password: it does not belong in the directory or store of the
+//! entries, which others may be able to write to. A fleet that shares a store gives all its machines the same file.
 //!
-//! Names come from the key, too: users of one store with different keys do not meet each other's entries.
+//! Names are derived from the key, too: users of one store with different keys never find each other's entries.
 
 use std::fmt;
 use std::fs;
@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<CacheKey, KeyError> {
     Ok(CacheKey(key))
 }
 
-/// Writes a new key under another name and links it to its own, unless somebody has been faster.
+/// Writes a new key under another name and links it to its own, unless another process has been faster.
 fn make(path: &Path) -> Result<(), KeyError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| failed("make", path, error))?;

@@ -1,4 +1,4 @@
-//! Compiled code that outlives the process: stores of entries, and the one who seals them.
+//! Compiled code that outlives the process: stores of entries, and their seals.
 //!
 //! ```text
 //!   facts that code depends on ── Digest ──► Fingerprint ──┐
@@ -13,21 +13,21 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `digest` | [`Digest`], [`Fingerprint`]: the facts that an entry depends on, as one number |
-//! | `key` | [`CacheKey`]: who may write what is run here |
+//! | `key` | [`CacheKey`]: the permission to write code that is run here |
 //! | `store` | [`CacheStore`], [`EntryName`], [`StoreError`] |
 //! | `sealed` | the bytes of an entry, both ways |
-//! | `cache` | [`Cache`]: entries sealed and opened, counted, with failures of the store kept away from those who compile |
-//! | `writer` | entries on their way to the store, written by a thread |
-//! | `breaker` | a store that fails again and again is left alone for a while |
+//! | `cache` | [`Cache`]: entries sealed and opened, counted, with failures of the store hidden from compilations |
+//! | `writer` | entries pending for the store, written by a thread |
+//! | `breaker` | a circuit breaker for stores that fail repeatedly |
 //! | `directory` | [`DirectoryStore`] |
 //! | `two_level` | [`TwoLevelStore`] |
 //! | `redis_store` | `RedisStore`, behind the feature `redis` |
 //! | `object_store` | `ObjectStore`, behind the feature `opendal` |
 //!
-//! **Contents of an entry** are opaque here: bytes that were compiled elsewhere. It must be safe to run what somebody with the key has written,
-//! and nothing else is given out: an entry that is damaged, was sealed with another key, or lies under another name is as if it were not there.
+//! **Contents of an entry** are opaque here: bytes that were compiled elsewhere. It must be safe to run code that a holder of the key has written,
+//! and only such entries are returned: an entry that is damaged, was sealed with another key, or lies under another name is a miss.
 //!
-//! **Errors.** No store can make a compilation fail. An error is counted, and costs the time until it came.
+//! **Errors.** No store can make a compilation fail. An error is counted, and costs its time.
 
 #![forbid(unsafe_code)]
 

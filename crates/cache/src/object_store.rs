@@ -1,10 +1,10 @@
-//! Entries in whatever the crate `opendal` reaches: object stores of many makers, key-value stores, file systems.
+//! Entries in any service of the crate `opendal`: object stores, key-value stores, file systems.
 //!
-//! The embedder makes the operator, with its address and its layers, and enables the services that it needs in its own dependency on `opendal`. An entry is an object under its name, in folders as those
-//! of a directory (`ab/cdef…`). How long objects stay is the service's affair.
+//! The embedder makes the operator, with its address and its layers, and enables the services that it needs in its own dependency on `opendal`. An entry is
+//! an object under its name, in folders like those of a directory (`ab/cdef…`). The service decides how long objects stay.
 //!
-//! `opendal` is asynchronous: requests run on a thread of the store's own, and the caller waits for the answer, up to a limit. So it may be asked from anywhere, from a task of
-//! another executor too, whose thread it holds up meanwhile.
+//! `opendal` is asynchronous: requests run on a thread of the store, and the caller waits for the answer, up to a limit. So it may be called from any
+//! thread, also from a task of another executor, whose thread it blocks meanwhile.
 
 use std::future::Future;
 use std::sync::mpsc;

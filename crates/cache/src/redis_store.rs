@@ -1,10 +1,10 @@
 //! Entries in a Redis server, over the crate `redis`.
 //!
-//! An entry is a string under the store's prefix and the entry's name. How much the server keeps, and what goes when that is too much, are its settings: `maxmemory` and
+//! An entry is a string under the store's prefix and the entry's name. Settings of the server bound its memory and choose evicted entries: `maxmemory` and
 //! `maxmemory-policy allkeys-lru`.
 //!
-//! Each request has its own connection from a list of open ones, so threads do not wait for each other. A connection that failed is dropped. Connecting, sending and waiting
-//! for an answer have a time limit each, so a server that is gone or silent costs that time, a few times over (`breaker.rs`).
+//! Each request has its own connection from a list of open ones, so threads do not wait for each other. A failed connection is dropped. Connecting,
+//! sending and waiting for an answer have a time limit each, so a dead or silent server costs that time, a few times (`breaker.rs`).
 //!
 //! Cost: a round trip for each request.
 

@@ -6,7 +6,7 @@
 //!                  └─ keyed hash of the name and of all that follows the seal
 //! ```
 //!
-//! The name is in the seal, so an entry that somebody has copied to another name does not open. Comparing seals takes the same time whatever they are.
+//! The seal covers the name, so an entry that was copied to another name does not open. Seals are compared in constant time.
 
 use blake3::Hash;
 

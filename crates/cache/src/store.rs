@@ -1,6 +1,7 @@
 //! Stores: bytes under names.
 //!
-//! A store need not be trusted: what it gives is opened by its seal (`sealed.rs`). It may lose entries at any time, give old ones, and be used by many processes.
+//! A store need not be trusted: its entries are opened by their seals (`sealed.rs`). It may lose entries at any time, give old ones, and be used by many
+//! processes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 pub struct EntryName([u8; 32]);
 
 impl EntryName {
-    /// A name of these bytes.
+    /// A name of the given bytes.
     pub fn new(bytes: [u8; 32]) -> EntryName {
         EntryName(bytes)
     }

@@ -2,11 +2,11 @@
 //!
 //! | request | near store | far store |
 //! |---|---|---|
-//! | read | asked first | asked if that has nothing or fails; what it has is written to the near one |
+//! | read | read first | read if the near one has nothing or fails; an entry is then written to the near one |
 //! | write | written | written |
 //!
-//! Either may fail while the other serves the request; then the error is counted, and not given. Each is left alone after some errors in a row
-//! (`breaker.rs`).
+//! Either may fail while the other serves the request; then the error is counted, and not returned. Each is not used for a while after some errors in a
+//! row (`breaker.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -224,7 +224,7 @@ mod tests {
         cache.flush();
         let other = Cache::new(store.clone(), &CacheKey::new([4; 32]));
         assert_ne!(cache.name(&facts(1)), other.name(&facts(1)));
-        // Somebody copies what another key has sealed.
+        // An entry sealed with another key is copied.
         let entry = store.get(&cache.name(&facts(1))).unwrap().unwrap();
         store.put(&other.name(&facts(1)), &entry).unwrap();
         assert!(other.find(&facts(1)).is_none());

@@ -1,4 +1,4 @@
-//! Entries on their way to the store: written by one thread, so that compilation does not wait for files or servers.
+//! Entries pending for the store: written by one thread, so that compilation does not wait for files or servers.
 //!
 //! ```text
 //!   Cache::keep ──► pending: name → entry ──► the writer's thread ──► CacheStore::put
@@ -6,10 +6,10 @@
 //!   Cache::find ───────┘ an entry that is pending is found
 //! ```
 //!
-//! The thread begins with the first entry and ends when the writer is dropped, which waits until all is written; [`Writer::flush`] waits and
-//! leaves the thread. A process that ends without either loses the entries that are pending and nothing else: stores write whole entries or none.
+//! The thread starts with the first entry and ends when the writer is dropped, which waits until all is written; [`Writer::flush`] waits and
+//! keeps the thread. A process that ends without either only loses the pending entries: stores write complete entries or none.
 //!
-//! Invariant: an entry is pending until the store has answered, so there is no moment at which neither has it.
+//! Invariant: an entry is pending until the store has answered, so the writer or the store has it at every moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Errors as owned objects: a code, a message, and a place where there is one.
+//! Errors as owned objects: a code, a message, and a place if there is one.
 
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};

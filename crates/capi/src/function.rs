@@ -1,9 +1,9 @@
 //! Functions, and calling them.
 //!
-//! A function of numbers alone is called in registers. One that takes or gives objects is called as compiled code calls it dynamically: arguments
+//! A function of numbers alone is called in registers. One that takes or gives objects is called dynamically: arguments
 //! become objects, and the run time finds the method among those that the function's program sees.
 //!
-//! Types are compared at each call, by kind: an `Int32` is no `Int64`. Objects are compared by the run time, which throws `MethodError`.
+//! Types are compared at each call, by kind: an `Int32` is not an `Int64`. The run time checks objects, and throws `MethodError`.
 
 use std::any::Any;
 use std::ffi::c_char;
@@ -198,7 +198,7 @@ impl BrolgaFunction {
     }
 }
 
-/// The result, for a caller who may want none.
+/// The result, for a caller that may want none.
 pub(crate) fn give_value(value: BrolgaValue, result: Option<&mut MaybeUninit<BrolgaValue>>) {
     match result {
         Some(result) => {

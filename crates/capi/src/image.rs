@@ -7,11 +7,11 @@
 //! ```
 //!
 //! **Entries.** `crates/aot/src/image/exports.rs` has the exports of an image in memory: a word that is 0 until the image is open, and the distance
-//! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the
-//! header that is in memory: a file that was replaced since is refused. An opened image stays until the process ends, as the library does.
+//! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the same
+//! header as the one in memory: a file that was replaced since is refused. An opened image stays until the process ends, as the library does.
 //!
-//! **Errors of entries.** An entry has the result that its function has, so what goes wrong is kept for the thread, as `errno` is, and the result
-//! is 0. The first error stays until it is taken: those behind it are mostly its consequences. Nothing unwinds into C: exceptions end in the call
+//! **Errors of entries.** An entry has the result type of its function, so an error is kept for the thread, like `errno`, and the result
+//! is 0. The first error stays until it is taken: later ones are mostly its consequences. Nothing unwinds into C: exceptions end in the call
 //! through `UntypedFunc`, and panics in `fenced`.
 //!
 //! **Orderings.**
@@ -214,11 +214,11 @@ fn run(bytes: &[u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
 
 /// Options for an image that is a part of the process.
 fn vouched(options: Option<&BrolgaOptions>) -> Options {
-    // SAFETY: the image is linked into the executable, or is a library that the system has loaded: its code is the process's own, and who linked it answers for it.
+    // SAFETY: the image is linked into the executable, or is a library that the system has loaded: its code is the process's own, vouched for by its linking.
     BrolgaOptions::made(options).doors(unsafe { Doors::open() })
 }
 
-/// The image of these exports, opened.
+/// The image of the exports, opened.
 ///
 /// # Safety
 ///

@@ -6,21 +6,21 @@
 //!                          └── BrolgaRuntime: objects, output, interrupts
 //! ```
 //!
-//! `include/brolga.h` is generated from this crate (`tests/capi_header.sh`), and `tests/capi.rs` holds it against the source.
+//! `include/brolga.h` is generated from this crate (`tests/capi_header.sh`), and `tests/capi.rs` compares it with the source.
 //!
-//! **Rules that hold for every function.**
+//! **Rules for every function.**
 //!
 //! | rule | how it is kept |
 //! |---|---|
-//! | a null pointer is an error or, where nothing can be told, nothing | every pointer is an `Option` in the signature, or goes through `text.rs` |
+//! | a null pointer is an error or, where no error can be returned, has no effect | every pointer is an `Option` in the signature, or goes through `text.rs` |
 //! | a failure is an owned [`BrolgaError`](error::BrolgaError); null is success | all bodies run in `error::fenced` |
 //! | a function of an image keeps its error for the thread | `image.rs` |
-//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read or drop, and `extern "C"` aborts behind them |
-//! | an output is written on success, and left alone otherwise | `out::give` |
+//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read or drop, and `extern "C"` aborts on a panic |
+//! | an output is written on success, and unchanged otherwise | `out::give` |
 //! | a handle keeps what it needs | each holds its session, engine or code: the order in which handles are freed does not matter |
 //! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, as is checked below |
 //!
-//! **What C vouches for.** A pointer is null, or came from this library and was not freed, or refers to as many elements as
+//! **Obligations of C.** A pointer is null, or came from this library and was not freed, or refers to as many elements as
 //! the number beside it says; a host function returns, does not `longjmp` and throws nothing. No function here can check that.
 //!
 //! Not done: the builder, building images, low functions; structs by value (they are objects); 128-bit numbers.

@@ -1,4 +1,4 @@
-//! Limits of calls: a time, fuel, and an end that any thread may ask for.
+//! Limits of calls: a time, fuel, and an end that any thread may request.
 //!
 //! ```text
 //!   BrolgaLimits ── brolga_function_call_limited ──► value, or an error with the code `BROLGA_CODE_ENDED`

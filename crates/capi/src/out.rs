@@ -1,4 +1,4 @@
-//! Outputs: what a function hands over through a pointer of the caller.
+//! Outputs: results through a pointer of the caller.
 
 use std::mem::MaybeUninit;
 

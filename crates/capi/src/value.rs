@@ -1,6 +1,6 @@
 //! Values of C: a kind, and a number, an address or an object.
 //!
-//! A number travels as its bits; C writes the member of the union that the kind names, and only that one is read.
+//! A number is passed as its bits; C writes the member of the union that the kind names, and only that one is read.
 
 use std::ffi::c_void;
 

@@ -1,7 +1,7 @@
-//! One number for all layouts and calls that compiled code takes for granted.
+//! One number for all layouts and signatures that compiled code assumes.
 //!
 //! Code in a file holds offsets into the thread, the lines of the dispatch cache, handler and entry records and objects, and it calls routines by
-//! signatures. Code that was made under another number is refused before anything else of its file is looked at.
+//! signatures. Code that was made under another number is refused before anything else of its file is read.
 //!
 //! | part | from |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | heap | [`HeapAbi`] |
 //! | native signatures | `sig.rs` |
 //! | layouts of objects | numbers that the run time gives |
-//! | what no number says: conventions, layouts of types | the version of this crate, and [`REVISION`] |
+//! | assumptions without a number: conventions, layouts of types | the version of this crate, and [`REVISION`] |
 
 use brolga_ir::RuntimeFn;
 use brolga_ir::heap_abi::{HeapAbi, SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};

@@ -2,9 +2,9 @@
 //!
 //! Backtracking register allocation is superlinear in four quantities: values live at once, loops, their
 //! nesting depth, and blocks. One walk in the order in which Cranelift lowers blocks estimates them. A function above the budget gets single-pass
-//! allocation, whose cost per instruction is nearly constant, but for one shape: at each edge between blocks it walks all values that are
-//! alive. Where many blocks meet many such values (loops nested by the thousand, each with a counter), the single pass of the baseline tier makes the
-//! function, unless it has something that only Cranelift supports. Measured, in µs per instruction:
+//! allocation, whose cost per instruction is nearly constant, except for one shape: at each edge between blocks it walks all live
+//! values. For many blocks and many such values (loops nested by the thousand, each with a counter), the single pass of the baseline tier compiles
+//! the function, unless it has something that only Cranelift supports. Measured, in µs per instruction:
 //!
 //! | shape                                | backtracking | single pass | budget used |
 //! |--------------------------------------|--------------|-------------|-------------|

@@ -1,7 +1,7 @@
 //! The header of a C entry, by which compiled code that calls through a pointer finds the native code.
 //!
 //! ```text
-//!   NAME#c   +0   jump to +32      what C executes
+//!   NAME#c   +0   jump to +32      C starts here
 //!            +4   key              the classes of the result and the parameters
 //!            +8   address of the table of methods that the entry looks in
 //!            +16  address of the word that holds the address of the native code ── the cell, or +24
@@ -13,14 +13,14 @@
 //!   code            otherwise                                               ──►  call p by the C convention
 //! ```
 //!
-//! A pointer may be anything that C can call. Eight bytes at an aligned address never cross a page, and code that can be executed can be read on
-//! the systems that there are; memory that can only be executed is not supported. If a function of C began with the same bytes, its second word
+//! A pointer may be anything that C can call. Eight bytes at an aligned address never cross a page, and executable code is readable on
+//! all supported systems; execute-only memory is not supported. If a function of C began with the same bytes, its second word
 //! would have to be the address of a table, too.
 //!
-//! **Same effect.** The native call is right where `brolga_callback` would change nothing but the registers: the thread is attached, pinned, in the heap,
-//! and in a world of the entry's table. The first three hold in every function that handles objects; only such functions look at headers
-//! (`translate/pointer.rs`). The identity in the thread says the rest, since it is 0 outside of all worlds, and no two tables of a process
-//! share one. An exception leaves the native call as it leaves any call.
+//! **Same effect.** The native call is correct where `brolga_callback` would change nothing but the registers: the thread is attached, pinned, in the
+//! heap, and in a world of the entry's table. The first three hold in every function that handles objects; only such functions read headers
+//! (`translate/pointer.rs`). The identity in the thread shows the last, since it is 0 outside of all worlds, and no two tables of a process
+//! share one. An exception leaves the native call like any call.
 //!
 //! **Keys.** Integers up to 64 bits and addresses are one class: both conventions pass them in the low bits of a register or a word, and leave
 //! the bits above open. So a call whose widths differ from those of the function reads what it would read through C.

@@ -1,4 +1,4 @@
-//! The ways from C into compiled code: the code behind a `cfunction`.
+//! Entries from C into compiled code: the code behind a `cfunction`.
 //!
 //! ```text
 //!   NAME#c        a header for compiled code (`c_header.rs`), then the C convention of the host
@@ -8,12 +8,12 @@
 //!   NAME#c-entry  an entry trampoline (`entry.rs`)
 //! ```
 //!
-//! The routine finds the thread, since C has none to give, and keeps what Rust code keeps that calls a compiled function. So all
-//! that is special about calls from C is in one place, which is not machine code. A call costs what one from Rust does, and the search. Compiled code that calls the entry through a pointer finds the native
-//! code by the header and calls that.
+//! The routine finds the thread, since C passes none, and keeps the same invariants as Rust code that calls a compiled function. So all
+//! special treatment of calls from C is in one place, which is not machine code. A call costs as much as one from Rust, and the search. Compiled code
+//! that calls the entry through a pointer finds the native code by the header and calls that.
 //!
-//! A function that is called through a word has one such entry, which belongs to it (`jit/src/c_entry.rs`). Functions without words have theirs in
-//! each unit that takes the address, which is valid for as long as the unit.
+//! A function that is called through a word has one such entry, which belongs to it (`jit/src/entry/c_entry.rs`). Functions without words have
+//! entries in each unit that takes the address, which is valid as long as the unit.
 //!
 //! Not done: structs by value, code for object files.
 

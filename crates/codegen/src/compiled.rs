@@ -238,7 +238,7 @@ pub enum MadeBy {
     Cranelift,
     /// Cranelift, with single-pass register allocation because the function is too big for backtracking.
     CraneliftOversized,
-    /// Somebody else: it was read from an object file, or written for a test.
+    /// Another producer: it was read from an object file, or written for a test.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Counters keep their register: behind Cranelift's mid-end nothing needs a counter's old value once there is the next one.
+//! Keeps counters in one register: rewrites uses of a counter's old value after Cranelift's mid-end.
 //!
 //! ```text
 //! b1(v1):  …                                b1(v1):  …
@@ -9,17 +9,17 @@
 //!                                                    v4 = icmp eq v5, v9
 //! ```
 //!
-//! The mid-end makes an addition of a constant again in each block that uses it, and compares `x` with `y` where it is told to compare `x + 1` with
-//! `y + 1`. Behind a loop both need the old value of the counter, which then lives as long as the next one. The two cannot share a register:
-//! each iteration ends with a move and a jump of its own. So the uses of the old value that the next one reaches are written in terms of the next value,
-//! after the mid-end and in front of the register allocator.
+//! The mid-end rematerializes an addition of a constant in each block that uses it, and compares `x` with `y` instead of `x + 1` with
+//! `y + 1`. After a loop both need the old value of the counter, which then lives as long as the next one. The two cannot share a register:
+//! each iteration ends with a move and a jump of its own. So the uses of the old value that the next one reaches are expressed by the next value,
+//! after the mid-end and before the register allocator.
 //!
 //! A *counter* is a parameter of a loop's head to which a block of the loop passes its sum with a constant, the *next value*. Phases for each: move the
-//! addition down to the first use of its result in its block; leave the counter alone if the loop itself uses the old value behind that
-//! place; else rewrite the uses outside of the loop. They become differences, because isel looks through sums: it would find the old value again.
+//! addition down to the first use of its result in its block; leave the counter alone if the loop itself uses the old value after that
+//! place; otherwise rewrite the uses outside of the loop. They become differences, because isel looks through sums: it would use the old value again.
 //!
-//! Cost: one sweep over the instructions, and one over those behind the additions. Not done: an old value that the last block of a loop passes on; next values that
-//! isel folds into an address together with another addition.
+//! Cost: one sweep over the instructions, and one over those after the additions. Not done: an old value that the last block of a loop passes on; next
+//! values that isel folds into an address together with another addition.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

@@ -1,4 +1,4 @@
-//! The ways from Rust into compiled code: entry trampolines.
+//! Entries from Rust into compiled code: entry trampolines.
 //!
 //! One serves all functions of one native signature. It is an ordinary function of the host's C convention:
 //!
@@ -20,9 +20,9 @@
 //! ```
 //!
 //! All callee-saved registers of the host are saved in the prologue, because the exceptional edge of the call clobbers
-//! every register; so they are intact on both ways out. Entries nest: the record and the saved register of an outer
-//! entry stay in the outer trampoline's frame. The exceptional way abandons frames with roots in them, so the thread's list
-//! of GC frames is put back to what it was.
+//! every register; so they are intact on both exits. Entries nest: the record and the saved register of an outer
+//! entry stay in the outer trampoline's frame. The exceptional exit abandons frames with roots in them, so it restores the thread's list
+//! of GC frames.
 //!
 //! Cost: about 30 instructions beside the loads and stores of arguments and results, 4 ns; a throw adds its jump.
 
@@ -49,7 +49,7 @@ pub fn boxed_signature() -> Signature {
 
 /// Builds the trampoline for functions of the given signature.
 pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
-    // The buffers belong to the caller, who sized and aligned them by the same signature.
+    // The caller owns the buffers, and has sized and aligned them by the same signature.
     trampoline(isa, types::I32, i64::from(THREW), |b, params, [returned, threw]| {
         let [thread, callee, args, results] = params;
         let way = Way::open(b, thread);

@@ -9,9 +9,9 @@
 //!   LIBRARY_open(options) -> error          brolga_exports_open(exports, options)
 //! ```
 //!
-//! An entry knows nothing of the run time: the system's loader puts it into a process before there is one. It names the *exports* of its
+//! An entry does not depend on the run time: the system's loader loads it into a process before there is one. It names the *exports* of its
 //! image, a record in the image's memory that says whether the image is open, and routines of the C library, which open it, call the function and keep
-//! whatever goes wrong. So no exception and no panic reaches the entry, and it needs no unwind table.
+//! errors. So no exception and no panic reaches the entry, and it needs no unwind table.
 //!
 //! Cost: the words, and a call through a pointer.
 //!
@@ -37,7 +37,7 @@ pub const EXPORTS_OPEN: &str = "brolga_exports_open";
 /// The data object that holds the exports of an image.
 pub const EXPORTS: &str = "exports";
 
-/// Whether values of these kinds pass between C and an entry.
+/// Whether values of the given kinds pass between C and an entry.
 pub fn is_of_c(signature: &Signature) -> bool {
     let is_scalar =
         |abi: &Abi| matches!(abi, Abi::I8 | Abi::I16 | Abi::I32 | Abi::I64 | Abi::F32 | Abi::F64 | Abi::Ptr);

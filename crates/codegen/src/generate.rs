@@ -1,12 +1,12 @@
 //! From a low function to machine code in one step: translate, then compile.
 //!
-//! **Large frames.** A function looks at the stack limit when its frame is made already, so the limit keeps one ordinary
+//! **Large frames.** A function tests the stack limit after its frame is made, so the limit keeps one ordinary
 //! frame in reserve. A function of many thousand statements may need a frame of megabytes. It is compiled under the name
 //! `NAME#body`, and NAME is a small function that compares the stack pointer less that frame with the limit, then
-//! leaves for the body with all its arguments where they are.
+//! jumps to the body with all its arguments in place.
 //!
 //! Each user (the engine in process, images) holds one [`Generator`] for each thread; it keeps the scratch
-//! memory of all stages. Nothing of Cranelift is visible in what goes in or comes out.
+//! memory of all stages. No types of Cranelift are visible in its input or output.
 
 use std::ops::ControlFlow;
 
@@ -77,7 +77,7 @@ impl Generator {
         self.generate_in_steps(cx, func, isa, options, linkage, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The same; `reached` hears of each step, and may end the generation there ([`CompileError::Stopped`]).
+    /// The same; `reached` is called at each step, and may end the generation there ([`CompileError::Stopped`]).
     pub fn generate_in_steps(
         &mut self,
         cx: &Context,

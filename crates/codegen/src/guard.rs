@@ -5,7 +5,7 @@
 //!               else                                     tail call NAME#body with the same arguments
 //! ```
 //!
-//! The guard has the signature of the body, hidden result pointer included, so arguments and results stay where they are. It is
+//! The guard has the signature of the body, hidden result pointer included, so arguments and results stay in place. It is
 //! compiled after the body, because only then the size of the frame is known.
 
 use cranelift_codegen::ir::condcodes::IntCC;

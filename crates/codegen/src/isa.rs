@@ -1,7 +1,7 @@
 //! The instruction set that functions are compiled for: the processor's features and our settings.
 //!
-//! The processor is the host, or a level of its architecture that more processors have ([`CpuTarget`]): code for files may use nothing that
-//! the processors lack which run them.
+//! The processor is the host, or a level of its architecture that more processors have ([`CpuTarget`]): code for files may only use features
+//! of all processors that run it.
 //!
 //! | setting                      | value                | why                                                              |
 //! |------------------------------|----------------------|------------------------------------------------------------------|
@@ -15,7 +15,7 @@
 //! | `enable_llvm_abi_extensions` | true                 | without it an `i128` argument is a panic in Cranelift            |
 //! | `enable_verifier`            | an option            | doubles compile time at baseline; on in debug builds             |
 //!
-//! The baseline settings are for what the single pass leaves to Cranelift, and for other hosts than x86-64.
+//! The baseline settings are for functions that the single pass leaves to Cranelift, and for other hosts than x86-64.
 //!
 //! An ISA object is immutable and shared by all compiling threads. There are three, because a function that is too big
 //! for backtracking register allocation is compiled optimised with single-pass allocation.
@@ -35,7 +35,7 @@ pub use brolga_instances::Tier;
 /// The processors that code runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum CpuTarget {
-    /// Those with all features of this one.
+    /// Processors with all features of this one.
     #[default]
     Native,
     /// All of the host's architecture.
@@ -213,7 +213,7 @@ impl HostIsa {
     }
 }
 
-/// Those of these features that the processor of this process lacks.
+/// The features in the list that the processor of this process lacks.
 pub fn missing_features(needed: &[String]) -> Result<Vec<String>, IsaError> {
     let own = host_features()?;
     Ok(needed.iter().filter(|name| !own.contains(name)).cloned().collect())

@@ -3,18 +3,18 @@
 //! One serves all functions of one native signature, and has that signature itself:
 //!
 //! ```text
-//!   caller ──► stub: thread.lazy = what it stands for; jump ──► trampoline
+//!   caller ──► stub: thread.lazy = its data; jump ──► trampoline
 //!
 //!      throw StackOverflowError if the stack is used up
 //!      put the objects among the arguments into a GC frame, link it
-//!      note where compiled code is left
+//!      record where compiled code is left
 //!      code = brolga_materialize(thread)          may take long; collections continue meanwhile
 //!      read the objects back, unlink the frame
 //!      code ≠ 0   tail call code with the arguments       code = 0   brolga_unwind: an exception is pending
 //! ```
 //!
 //! Functions of numbers alone may be interpreted until they are compiled. Their trampoline writes the arguments into words first, 16 bytes for
-//! each, and asks `brolga_interpret`; if that has put the results into the same words, it returns them and compiles nothing:
+//! each, and calls `brolga_interpret`; if that has put the results into the same words, it returns them and compiles nothing:
 //!
 //! ```text
 //!      words = arguments
@@ -22,7 +22,7 @@
 //!      done ≠ 0   return the words        done = 0   as above
 //! ```
 //!
-//! The arguments that came on the stack stay there, the hidden result pointer is an argument like others, and results pass by: the
+//! Arguments on the stack stay there, the hidden result pointer is an ordinary argument, and results bypass the trampoline: the
 //! code returns to the caller of the stub.
 //!
 //! Cost: a function is called through it once, or until it is compiled. Beside the routine about 20 instructions.

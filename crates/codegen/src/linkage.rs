@@ -1,11 +1,11 @@
-//! How a compiled function reaches what is compiled apart from it.
+//! How a compiled function reaches separately compiled code.
 //!
 //! | call kind | code | changed later by |
 //! |---|---|---|
 //! | [`CallKind::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nothing: both are one link unit |
 //! | [`CallKind::Far`] | the address as a constant, then a call through the register | nothing: the callee's unit is held |
 //! | [`CallKind::Cell`] | the word's address by distance, a load, a call through the register | the owner of the cell, by one store |
-//! | [`CallKind::OsrCheck`] | no call: counts down, and asks the run time when the count is below zero | nothing |
+//! | [`CallKind::OsrCheck`] | no call: counts down, and calls the run time when the count is below zero | nothing |
 //!
 //! An *indirection cell* is a word that always holds the address of code with the function's native signature. A caller names the word
 //! ([`Symbol::IndirectCell`](crate::compiled::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
@@ -15,7 +15,7 @@
 //! `brolga_hot` with the word's address and continues. Threads that count at the same time may lose counts.
 //!
 //! An *OSR check* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
-//! no for as long as the counter of its name is not below zero; then `brolga_loop` gives it.
+//! no as long as the counter of its name is not below zero; after that `brolga_loop` gives it.
 
 /// The routine that a function calls whose counter has gone below zero: with the counter's address. It is not a safepoint, and does
 /// not throw.

@@ -1,14 +1,14 @@
-//! The routines of the run time that code generation calls of its own accord, by name.
+//! The routines of the run time that code generation itself calls, by name.
 //!
 //! They stand beside the entry points that low IR names (`RuntimeFn` of `ir`). Code refers to either as
 //! [`Symbol::Routine`](crate::compiled::Symbol) and calls it with the host's C convention; the run time defines each as an
-//! `extern "C"` function of the same name (a test in `jit` holds the lists against each other). A `RuntimeFn` takes the
-//! thread in front of the parameters that its row has. Rules:
+//! `extern "C"` function of the same name (a test in `jit` compares the lists). A `RuntimeFn` takes the
+//! thread before the parameters of its row. Rules:
 //!
-//! - No parameter or result is narrower than 32 bits, because C conventions differ in who extends narrow values.
-//!   `Bool` and the bits of a `Float16` travel in the low bits of an `I32`, zero-extended.
-//! - A 128-bit integer travels as two `I64` halves, low first; a 128-bit result is stored through a pointer in front.
-//! - No routine unwinds but two. One that throws leaves the exception in the thread and returns; the code then calls
+//! - No parameter or result is narrower than 32 bits, because C conventions differ in whether caller or callee extends narrow values.
+//!   `Bool` and the bits of a `Float16` are passed in the low bits of an `I32`, zero-extended.
+//! - A 128-bit integer is passed as two `I64` halves, low first; a 128-bit result is stored through a pointer before the other parameters.
+//! - No routine unwinds except two. One that throws leaves the exception in the thread and returns; the code then calls
 //!   `brolga_unwind` (or jumps to its own handler), which does not return. `brolga_safepoint` calls that itself.
 //! - `Thread` is the thread structure's address.
 //! - A routine marked `keeps_registers` saves every register that it touches: it is called by `preserve_all`. It has no

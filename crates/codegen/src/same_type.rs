@@ -1,16 +1,16 @@
-//! Whether types of two programs are the same: two contexts know nothing of each other's declarations.
+//! Whether types of two programs, whose contexts do not share declarations, are the same.
 //!
 //! ```text
-//!   P of one program ── named and laid out as ──► P of the other     and so for all that is in their fields, parameters and members
+//!   P of one program ── named and laid out as ──► P of the other     recursively for the types of fields, parameters and members
 //! ```
 //!
-//! Names are the same for any two structs that are called `P`. Compiled code relies on more: sizes, offsets, which fields are inline and
-//! what is an object, all the way down. So the types are walked in pairs, each pair once.
+//! Any two structs `P` have the same name. Compiled code relies on more: sizes, offsets, which fields are inline and
+//! which are objects, recursively. So the types are walked in pairs, each pair once.
 //!
-//! Types of one context are the same when they are one entry of its table. Supertypes are not looked at: they say which methods
-//! take a value, and nothing of how it is passed.
+//! Types of one context are the same when they are one entry of its table. Supertypes are not compared: they determine which methods
+//! accept a value, and not how it is passed.
 //!
-//! Cost: for types of one context a comparison; else one step for each type that can be reached from them.
+//! Cost: for types of one context a comparison; otherwise one step for each type that is reachable from them.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,9 +1,9 @@
-//! Native signatures: which low values a compiled function takes and gives, and where they travel.
+//! Native signatures: the low values that a compiled function takes and gives, and where they are passed.
 //!
 //! A signature is plain data: lists of low scalar kinds. Everything above (Julia types, aggregates, ghosts such as
 //! `Nothing`) has been flattened into them. One rule holds on every target:
 //!
-//! | results               | how they come back                                                              |
+//! | results               | are returned                                                                    |
 //! |-----------------------|---------------------------------------------------------------------------------|
 //! | at most 4 words       | in registers, one CLIF result per leaf                                          |
 //! | more                  | through memory: the first parameter is a pointer to a word buffer (see below)   |
@@ -11,11 +11,11 @@
 //! The limit is what every instruction set of Cranelift's `tail` convention can return. x86-64 alone could return eight
 //! integers and eight floats; results that do not fit are a hard error in Cranelift, so the rule is conservative.
 //!
-//! A *word buffer* is how values pass between Rust and compiled code, and through the hidden result pointer: one 8-byte
+//! A *word buffer* passes values between Rust and compiled code, and through the hidden result pointer: one 8-byte
 //! word for each leaf and two (low half first) for `I128` and `V128`, in order, without padding. A leaf narrower than its word
-//! sits in the low bytes; the bytes above it are unspecified.
+//! is in the low bytes; the bytes above it are unspecified.
 //!
-//! `F16` travels as the 16-bit integer that holds its bits: no target computes with it, so every operation on it starts
+//! `F16` is passed as the 16-bit integer with its bits: no target computes with it, so every operation on it starts
 //! or ends in an integer register anyway.
 
 use std::fmt;

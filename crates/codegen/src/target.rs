@@ -1,4 +1,4 @@
-//! Targets: the processors that the code of an image is for, in Julia's words.
+//! Targets: the processors that the code of an image is for, in Julia's syntax.
 //!
 //! ```text
 //!   generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)
@@ -7,16 +7,16 @@
 //!
 //! | part | meaning |
 //! |---|---|
-//! | name | `native`, `generic`, or a processor or level that Cranelift knows |
-//! | `+feature`, `-feature` | with this feature and all that it needs; without it and all that needs it |
+//! | name | `native`, `generic`, or a processor or level of Cranelift |
+//! | `+feature`, `-feature` | with this feature and all that it needs; without it and all that need it |
 //! | `clone_all` | all functions are compiled for the target, not only those that gain |
-//! | `base(n)` | functions that are not compiled for the target are those of target *n*, which stands in front of it; 0 unless it is given |
+//! | `base(n)` | functions that are not compiled for the target are those of target *n*, which precedes it; 0 by default |
 //! | `opt_size`, `min_size` | read and without effect: no pass makes code smaller on request |
 //!
-//! Features have the names that Julia and LLVM give them. Those of other units of a processor than code here uses (`rdrnd`, `xsaveopt`, …) may be named
-//! and change nothing: no instruction of theirs is ever made.
+//! Features have the names of Julia and LLVM. Features without instructions in generated code (`rdrnd`, `xsaveopt`, …) are accepted
+//! and ignored.
 //!
-//! A resolved target is a list of Cranelift's features, which is what an image records and a loader compares.
+//! A resolved target is a list of Cranelift's features, which an image records and a loader compares.
 //!
 //! Not done: vector widths beyond 128 bits, so no target is refused for those of another image.
 

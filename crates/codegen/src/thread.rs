@@ -1,4 +1,4 @@
-//! The thread as compiled code sees it: where the words are, and the four sequences that use them.
+//! The thread in compiled code: the offsets of its words, and the four sequences that use them.
 //!
 //! The thread structure belongs to the run time; its address is in the pinned register (r15, x21) for as long as
 //! compiled code runs. Compiled code uses these words of it, and no others:
@@ -7,7 +7,7 @@
 //!   thread +0   handler      innermost handler record, never null inside compiled code
 //!          +8   stack_limit  lowest stack pointer that a frame may have
 //!          +16  poll         not 0: this thread is requested at a safepoint
-//!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
+//!          +24  lazy         the data of the stub that was called last (`lazy.rs`)
 //!          +32  inline_cache where dynamic calls go
 //!          +40  gc_stack     innermost GC frame; root placement has the words behind it from the heap
 //!          +48  exit_fp      frame pointer of the compiled code that called out last
@@ -26,25 +26,25 @@
 //!          +48  previous     the entry record that was innermost before
 //! ```
 //!
-//! **Where the stack of a thread is compiled code** can be told while the thread is anywhere else. A thread that leaves compiled code
-//! notes the frame pointer and the return address: routines of the run time do it as they are called, calls of C functions in
-//! front of them ([`note_exit`]). An entry trampoline keeps the words of the exit above it and puts them back. From
+//! **Frames of compiled code** can be found while the thread is outside of it. A thread that leaves compiled code
+//! records the frame pointer and the return address: routines of the run time do it when they are called, code does it before calls of C
+//! functions ([`note_exit`]). An entry trampoline saves the words of the exit above it and restores them. From
 //! there the chain of saved frame pointers leads to the trampoline, and its record to the next stretch.
 //!
 //! **Throwing.** The thrower leaves the exception in the thread (a `brolga_throw_*` routine, which returns) and then
-//! calls `brolga_unwind`, which takes the innermost record out of the list and jumps to its pc. Nothing is restored
-//! but sp, fp and the program counter: a record is only ever made for a `try_call` of a `tail` callee, and Cranelift
-//! takes all registers for clobbered on the exceptional edge of such a call. The pinned register is the exception: it
+//! calls `brolga_unwind`, which takes the innermost record off the list and jumps to its pc. Only sp, fp and the program counter
+//! are restored: a record is only made for a `try_call` of a `tail` callee, and Cranelift
+//! treats all registers as clobbered on the exceptional edge of such a call. The pinned register is an exception: it
 //! holds the same thread everywhere, so it needs no restoring.
 //!
-//! **Try.** A function makes one record (`Handler::new`), links it (`Handler::link`; in a loop what is the same each time is stored at
-//! the function's start, by `Handler::fill`), stores the landing pad's address before
+//! **Try.** A function makes one record (`Handler::new`), links it (`Handler::link`; in a loop `Handler::fill` stores the invariant words
+//! at the function's start), stores the landing pad's address before
 //! each call that may throw (`Handler::call_indirect`, `Handler::call`; every edge has its own pad), and unlinks the record on
-//! the way out (`Handler::unlink`). On the exceptional way the record has been taken out already.
+//! the normal exit (`Handler::unlink`). On the exceptional exit the record is already off the list.
 //!
-//! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or runs time routines.
-//! The stack pointer it looks at is that of the frame already made. Functions that it calls without a check (a leaf,
-//! a routine) find the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
+//! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or routines of the run time.
+//! It tests the stack pointer after the frame is made. Callees without a check (a leaf,
+//! a routine) use the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
 //!
 //! **Poll.** The load is atomic because Cranelift deletes a plain one that it believes redundant.
 //!

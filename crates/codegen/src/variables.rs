@@ -4,10 +4,10 @@
 //!   Func::value_names ──► label n on each value of Cranelift's IR ──► ranges of code and places of label n ──► Variable, by name
 //! ```
 //!
-//! Optimised code shows a variable where a value of it is kept for the computation; elsewhere it is optimised out. Code of the first tier, and that of `O0`, stores each
-//! variable in the frame when it is assigned, so it is always shown, but for a constant that is assigned.
+//! Optimised code shows a variable where the computation keeps a value of it; elsewhere it is optimised out. Code of the first tier, and that of `O0`,
+//! stores each variable in the frame at its assignment, so it is always shown, except for an assigned constant.
 //!
-//! Cost: nothing for a function without named values. One with such values is not compiled in a single pass, which does not record places.
+//! Cost: nothing for a function without named values. One with named values is not compiled in a single pass, which does not record places.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ pub(crate) fn variables(cx: &Context, func: &Func, mut places: BTreeMap<u32, Pla
     found.into_values().filter(|variable| !variable.places.is_empty()).collect()
 }
 
-/// The variables that a function keeps in its frame, in stack slots of these numbers and distances, by name.
+/// The variables that a function keeps in its frame, by name, with the numbers of their stack slots and distances in them.
 pub(crate) fn kept(
     cx: &Context,
     func: &Func,

@@ -8,15 +8,15 @@
 //!                    └─► impl brolga::Struct: its name, its fields' names and distances, to a tuple of its fields and back
 //! ```
 //!
-//! The macro writes safe code only: what passes is the tuple. Names, types and distances are compared with the program's struct where a function is looked
-//! up or defined (`brolga::Struct`).
+//! The macro generates safe code only: values are passed as the tuple. Names, types and distances are compared with the program's struct when a function
+//! is looked up or defined (`brolga::Struct`).
 //!
-//! | refused, where it stands | reason |
+//! | refused, at its place | reason |
 //! |---|---|
-//! | no `#[repr(C)]` | Rust may order the fields as it likes, and programs do not |
+//! | no `#[repr(C)]` | Rust may reorder the fields, and programs do not |
 //! | `packed`, `align` | programs lay out structs as C does |
 //! | enums, unions, structs without named fields | programs have no such types, or find fields by name |
-//! | parameters | a program's type of each would have its own name |
+//! | parameters | each instance would be a program's type with its own name |
 //! | no field, or more than twelve | there is nothing to pass; a struct may be a field of another |
 #![forbid(unsafe_code)]
 

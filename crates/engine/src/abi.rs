@@ -1,4 +1,4 @@
-//! The number of what code takes for granted, for code that outlives the process: in images, and in a cache.
+//! The version number of the assumptions of code, for code that outlives the process: in images, and in a cache.
 
 use brolga_codegen::abi_id::abi_id;
 use brolga_ir::heap_abi::HeapAbi;

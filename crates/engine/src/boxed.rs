@@ -1,14 +1,14 @@
-//! Boxed entries of methods: compiled when a call that is decided at run time first goes to the method.
+//! Boxed entries of methods: compiled at the first dynamic call of the method.
 //!
 //! ```text
 //!   definition ──► row: types, and a Declared ──► method table           no code
 //!   first call ──► Declared::compile ──► linked to the function's code, or to its cell ──► code of the row
 //! ```
 //!
-//! An entry unpacks objects and calls the function, so all it takes is the function's declaration. An engine and a session use the same rows; they
-//! differ in how the function is found when the entry is linked ([`Engine`](crate::Engine): in the unit of its program; a session: by its label).
+//! An entry unpacks objects and calls the function, so it only needs the function's declaration. An engine and a session use the same rows; they
+//! differ in how the entry is linked to the function ([`Engine`](crate::Engine): in the unit of its program; a session: by its label).
 //!
-//! Cost: a row of some hundred bytes for each function; one small function for each method that is called so.
+//! Cost: a row of some hundred bytes for each function; one small function for each method that is called dynamically.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,11 +4,11 @@
 //! Val ── store ──► bytes of the value in memory ── leaves ──► registers ── call ──► registers ── load ──► Val
 //! ```
 //!
-//! A value's memory form (`brolga_ir::abi`) has every leaf at a known offset, so bytes are the one thing between the two
-//! worlds: registers are read from them and written to them. A value that travels in memory is handed over as the address of its bytes.
+//! A value's memory form (`brolga_ir::abi`) has every leaf at a known offset, so bytes connect the two
+//! sides: registers are read from them and written to them. A value that is passed in memory is passed as the address of its bytes.
 //!
-//! A call that takes or gives objects goes another way, through the run time's own dispatch: values become objects of the heap,
-//! with all that they refer to, and so does the result come back.
+//! A call that takes or gives objects goes through the run time's own dispatch: values become objects of the heap,
+//! with everything reachable from them, and the result comes back the same way.
 //!
 //! Cost: linear in the size of the values. Recursion follows the nesting of types, which the type table bounds.
 

@@ -5,10 +5,10 @@
 //! | loops | those with a loop: they run long enough for better instructions to count |
 //! | vectors | those with values in lanes, if the target has a feature that its base lacks |
 //! | math | those with an operation that later processors do in one instruction (multiply-add, rounding, counting bits), under the same condition |
-//! | callers | those that call one of these directly, and their callers in turn |
+//! | callers | direct and transitive callers of the functions above |
 //!
-//! With callers among them, no code of a target calls a function whose better version it does not know. So versions call each other by distance, and
-//! nothing is looked up at a call. The price is size: what calls a loop from far away is there once for each target.
+//! Because callers are included, the code of a target calls the versions of that target by distance, and a call looks nothing up. The price is
+//! size: an indirect caller of a loop has code for each target.
 //!
 //! `clone_all` takes all functions. Cost: linear in the code and in the calls.
 

@@ -1,16 +1,17 @@
-//! The code of an image by several threads, the same whatever their number.
+//! The code of an image by several threads, the same for any number of them.
 //!
 //! ```text
 //!   functions, wave by wave ── optimised, lowered, roots placed ──► low functions        (a wave: what the one before it calls)
 //!   (version, function), heaviest first ── machine code ──► put together in the order of the program
 //! ```
 //!
-//! Nothing that a thread makes depends on what others do: the passes see final forms of callees (`pipeline.rs`), and code generation sees one function. So each function is a shard of its own, taken by
-//! the next free thread; its place in the image follows the program's order, not the order of completion.
+//! The output of a thread does not depend on others: the passes see final forms of callees (`pipeline.rs`), and code generation sees one function. So each
+//! function is a separate shard, taken by the next free thread; its place in the image follows the program's order, not the order of completion.
 //!
-//! The heaviest functions are taken first, so that no thread is left with a long one at the end. The weight is the number of instructions and blocks.
+//! The heaviest functions are taken first, so that no thread has a long one left at the end. The weight is the number of instructions and blocks.
 //!
-//! **Memory.** A thread has the intermediate forms of one function at a time; low functions and machine code of all are kept until the image is written, by any number of threads.
+//! **Memory.** A thread has the intermediate forms of one function at a time; low functions and machine code of all are kept until the image is written,
+//! with any number of threads.
 //!
 //! **Errors.** All functions of a wave are tried; the error is that of the first one in the order of the program.
 
@@ -28,7 +29,7 @@ use crate::pipeline::{Pipeline, Run};
 use crate::stages::dispatches;
 use crate::sync::lock;
 
-/// The threads that make an image, and those who hear of it.
+/// The threads that make an image, and the receivers of its progress and report.
 pub(crate) struct Emission<'a> {
     threads: usize,
     progress: Option<&'a ToldProgress>,
@@ -65,7 +66,7 @@ impl<'a> Emission<'a> {
         known.1 = known.0 + steps;
     }
 
-    /// The low forms of these functions and of all that they call. A call that is decided at run time may go to any method, so all of them belong to it then. Each
+    /// The low forms of the functions and of all that they call. A dynamic call may go to any method, so with one all methods belong to them. Each
     /// will have code for so many versions, as far as is known.
     pub(crate) fn linked(
         &self,

@@ -1,4 +1,4 @@
-//! A program on its way to machine code, without loading it: IR after the passes, listings, an object file.
+//! The stages of a program's compilation without loading it: IR after the passes, listings, an object file.
 //!
 //! Everything is deterministic: the same program and options give the same text and bytes in every process.
 
@@ -72,7 +72,7 @@ pub enum Generating {
     Compiled,
 }
 
-/// The same; `tell` hears of each step, for those who measure them.
+/// The same; `tell` is called at each step, for measurements.
 pub fn generate_telling<'f>(
     module: &Module,
     funcs: impl IntoIterator<Item = &'f Func>,

@@ -249,7 +249,7 @@ impl Engine {
         Ok((unit, ids))
     }
 
-    /// Links code from the cache as one unit, with a method for each of these functions; nothing if it cannot be linked.
+    /// Links code from the cache as one unit, with a method for each of the functions; nothing if it cannot be linked.
     pub(crate) fn link_kept(
         &self,
         module: &Module,
@@ -276,7 +276,7 @@ impl Unit {
         Unit { unit, names: Arc::new(names) }
     }
 
-    /// The function of that name, to be called with Rust values of these types. The name may be a bare one (`fib`), if only
+    /// The function of that name, for calls with Rust values of the given types. The name may be a bare one (`fib`), if only
     /// one method has it, or a method's symbol (`fib(Int64)`).
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
         self.unit.func(self.symbol(name))
@@ -348,12 +348,12 @@ fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
-/// Those of the functions that have bodies: calls may go to them that are decided at run time.
+/// The functions with bodies, which dynamic calls may go to.
 fn with_bodies(module: &Module, ids: &[FuncId]) -> Vec<FuncId> {
     ids.iter().copied().filter(|&id| module[id].entry().is_some()).collect()
 }
 
-/// Links code as one unit, with a method for each of these functions.
+/// Links code as one unit, with a method for each of the functions.
 fn link(
     jit: &Jit,
     module: &Module,

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`], [`Error::Export`], [`Error::Target`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`], [`Error::Executable`] | the machine's: no memory, no linker |
-//! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
-//! | any of these | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by what is inside: a C symbol that is not there is the program's fault |
+//! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message names pass, function and step |
+//! | any kind | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by the error inside: a missing C symbol is the program's fault |
 
 use std::fmt;
 
@@ -124,7 +124,7 @@ impl Broken {
 /// Whose fault an error is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The program's: it is broken, too large, or asks for what is not there.
+    /// The program's: it is broken, too large, or names something missing.
     Program,
     /// The caller's: there is no such pass, function or option.
     Caller,
@@ -134,7 +134,7 @@ pub enum Fault {
     Brolga,
 }
 
-/// Generation of code that was ended for want of time is as passes that were.
+/// Code generation that ran out of time is the same error as passes that did.
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Error {
         match error {

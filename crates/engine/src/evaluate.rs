@@ -1,15 +1,15 @@
-//! Evaluates calls of a program, by the interpreter or natively, and holds the program's tests against the results.
+//! Evaluates calls of a program, by the interpreter or natively, and compares the results with the program's tests.
 //!
 //! ```text
 //! Call ── arguments ──► Val ──┬─ interpreter ───────────────┬──► Val ── show ──► text
 //!                             └─ compile, bridge, call ─────┘     └── is_equal ──► verdict
 //! ```
 //!
-//! Arguments are made and results are shown by an interpreter in both cases, so that a value looks the same wherever it comes
-//! from. Every call starts afresh: globals have their first values, and no object of an earlier call is seen.
-//! Natively, a function is compiled on its first call, together with what it calls; a program may hold functions that have no
-//! native form until they are called. The functions that tests call become one unit at the first test, if all of them
-//! have a native form, so that what they share is compiled once.
+//! In both cases an interpreter makes the arguments and shows the results, so a value has the same text in
+//! both. Every call starts from the initial state: globals have their first values, and objects of earlier calls are gone.
+//! Natively, a function is compiled on its first call, together with its callees; functions without a
+//! native form are errors only when they are called. The functions that tests call become one unit at the first test, if all of them
+//! have a native form, so that shared callees are compiled once.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ use crate::program::Program;
 pub enum Failure {
     /// It ended with an exception that no handler caught.
     Thrown {
-        /// The exception's type, if the program knows it.
+        /// The exception's type, if the program declares it.
         ty: Option<Type>,
         /// The exception as text.
         text: String,
@@ -207,7 +207,7 @@ impl<'p> Evaluator<'p> {
         shown(&mut interp, &val?)
     }
 
-    /// Makes a call by the interpreter, whatever the evaluator runs otherwise, with no more than `max_steps` statements, and counts how often each
+    /// Makes a call by the interpreter, for any mode of the evaluator, with no more than `max_steps` statements, and counts how often each
     /// block is entered.
     pub fn call_counting(&mut self, call: &Call, max_steps: u64) -> Counted {
         let mut by_interpreter =
@@ -467,7 +467,7 @@ fn thrown(cx: &Arc<Context>, exception: &Exception) -> Failure {
     Failure::Thrown { ty: exception.type_in(cx), text: exception.to_string() }
 }
 
-/// Code of these functions and of what they call, through an image if that is wanted, or kept as a run under these facts.
+/// Code of the functions and of their callees, through an image if that is wanted, or kept as a run under the given facts.
 fn make(
     engine: &Engine,
     program: &Program,

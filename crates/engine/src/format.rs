@@ -1,7 +1,7 @@
 //! The normal form of a source, with its comments.
 //!
-//! The printer knows the program and not the text it came from, so comments are carried over here. A comment belongs to
-//! the declaration, test or function that starts after it; what follows the last one ends the file.
+//! The printer has the program and not its text, so this file carries the comments over. A comment belongs to
+//! the declaration, test or function that starts after it; comments after the last one end the file.
 //!
 //! ```text
 //! # about the file                            # about the file
@@ -10,8 +10,8 @@
 //! function f( x::Int64 )               ──►    function f(x::Int64)::Int64
 //! ```
 //!
-//! A comment inside a function or declaration has no place in the normal form; such a source is refused rather than robbed
-//! of it.
+//! A comment inside a function or declaration has no place in the normal form; such a source is refused, so that no comment
+//! is lost.
 
 use std::fmt;
 

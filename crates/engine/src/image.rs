@@ -5,14 +5,14 @@
 //!   file ── checks ──► module, code, imports ── Jit::load_image ──► Unit: functions, methods, globals as after a compile
 //! ```
 //!
-//! An image holds a whole program: all functions that were asked for, what they call, and the boxed entries of methods, in machine code; and the
-//! module with its types, globals and the IR of its functions. So a program that was opened can be called, tested, printed and compiled again.
+//! An image holds a whole program: all requested functions, their callees, and the boxed entries of methods, in machine code; and the
+//! module with its types, globals and the IR of its functions. So an opened program can be called, tested, printed and compiled again.
 //!
-//! Opening makes what compiling makes. Types are those of the context that the module is read into; constants, types and singletons become
-//! permanent objects of the run time; methods go into their own table; global variables get the values that the module says. Types of
+//! Opening has the same result as compiling. Types are those of the context that the module is read into; constants, types and singletons become
+//! permanent objects of the run time; methods go into their own table; global variables get their values from the module. Types of
 //! functions are computed from the module and compared with those that the code was compiled with.
 //!
-//! Cost: building is compiling, by as many threads as the options say (`emission.rs`). Opening is reading the module and the tables; nothing is compiled.
+//! Cost: building compiles, with as many threads as the options say (`emission.rs`). Opening reads the module and the tables, and compiles nothing.
 //!
 //! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
 //! worlds, so images are closed sets.

@@ -3,7 +3,7 @@
 //! | file, in reading order | what it holds |
 //! |---|---|
 //! | `program` | [`Program`]: text or a built module, read and verified |
-//! | `options`, `error` | [`Options`], [`Error`]: the choices, and what can go wrong |
+//! | `options`, `error` | [`Options`], [`Error`] |
 //! | `pipeline` | passes, lowering and root placement, function by function, by one thread or many |
 //! | `stages` | [`Stages`]: the pipeline on one thread, step by step |
 //! | `native_type`, `boxed` | the types of functions for typed calls; boxed entries, compiled on demand |
@@ -12,9 +12,9 @@
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
 //! | `kept_run` | [`KeptRun`]: a call whose code a cache has, without reading the program |
 //! | `format` | the normal form of a text, with its comments |
-//! | `cached` | code that outlives the process: looked for in a cache before it is compiled |
+//! | `cached` | code that outlives the process: looked up in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
-//! | [`image`], `emission`, `library`, `clones` | programs built ahead of time and opened by path; their code by several threads; their functions for C; which of them have several versions |
+//! | [`image`], `emission`, `library`, `clones` | programs built ahead of time and opened by path; their code by several threads; their functions for C; functions with several versions |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 

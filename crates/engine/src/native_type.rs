@@ -4,7 +4,7 @@
 //!   f(x::Tuple{Int64, Float64})::Int64      params: [Tuple{Int64, Float64} = i64, f64]      result: Int64 = i64
 //! ```
 //!
-//! A high function that is not lowered yet has the same type as its code will have: both follow from the forms of `brolga_ir::abi`.
+//! A high function has the same type before and after lowering: both follow from the forms of `brolga_ir::abi`.
 
 use std::sync::Arc;
 

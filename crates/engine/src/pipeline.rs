@@ -9,24 +9,24 @@
 //!   component
 //! ```
 //!
-//! Engines use it on one thread ([`Stages`](crate::Stages)), sessions on as many as they have, with the profile of an earlier tier if there is one.
+//! Engines use it on one thread ([`Stages`](crate::Stages)), sessions on all of theirs, with the profile of an earlier tier if there is one.
 //!
-//! Functions are optimised on demand, so a program in which one function has no native form can still run the others. Passes look into callees
+//! Functions are optimised on demand, so a program in which one function has no native form can still run the others. Passes read callees
 //! (inlining, summaries), so the result for a function depends on the current forms of its callees. The rule, for any schedule
 //! of threads: one thread optimises an SCC, in the order of the module, after all its callees outside are optimised. So a
 //! function sees the final forms of its callees; in its own SCC it sees the final forms of functions before it and the input forms of those after
 //! it. The result is the same with one thread and with many (`tests/session`), and does not depend on other requests.
 //!
-//! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
-//! otherwise not changed; nothing else is shared. A thread whose component needs others optimises the idle ones, and
-//! waits for the rest. Waits go from callers to callees only, so one thread always makes progress.
+//! The module keeps final forms beside the first ones ([`Module::supersede`](brolga_ir::Module::supersede)), and is
+//! otherwise unchanged; nothing else is shared. A thread whose component needs others optimises the idle ones, and
+//! waits for the rest. Waits only go from callers to callees, so some thread always makes progress.
 //!
-//! Lowering, placing of roots and code generation look at one function alone.
+//! Lowering, placing of roots and code generation read one function only.
 //!
 //! **Replaceable callees.** A call through a cell, or to another program, may reach another body while the caller runs.
 //! Callers know the types of such callees, but no summaries. Their bodies may be inlined, since a copy does not change.
 //!
-//! **Errors.** A function that passes fail on keeps its error. A run whose time is over leaves its component to the next run.
+//! **Errors.** A function on which passes fail keeps its error. A run that exceeds its time leaves its component to the next run.
 //!
 //! Cost: one walk over all calls when the pipeline is made; then the passes, once for each function.
 

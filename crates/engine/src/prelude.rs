@@ -1,7 +1,7 @@
 //! Methods of Base for the core types, in the IR's own text.
 //!
-//! A dump has the methods that a program was seen to call, not those that a call by dispatch could reach. So a program that uses a
-//! function of the prelude gets the methods of the prelude, unless it is an `invoke` of a method that the program has:
+//! A dump has the methods that a program calls statically, not those that a dynamic call could reach. So a program that uses a
+//! function of the prelude gets the methods of the prelude, unless the use is an `invoke` of a method that the program has:
 //!
 //! ```text
 //! %5 = Base.length(%4)::Any        dispatch                         length(Array), length(Tuple), length(String)
@@ -10,7 +10,7 @@
 //!
 //! A method of the program with the same signature stays. The programs of a session share one copy (`session/library.rs`).
 //!
-//! Cost: a walk over the constants of the program; the text is read when something of it is needed.
+//! Cost: a walk over the constants of the program; the text is read when a part of it is needed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,14 +99,14 @@ impl Part {
         }
     }
 
-    /// Whether a program has the types that the text needs, as the text knows them.
+    /// Whether a program has the types that the text needs, in the form that it needs.
     fn fits(&self, cx: &Context) -> bool {
         let has_type = |name: &&str| cx.types.find_decl(cx.names.intern(name)).is_some();
         self.needs.iter().all(has_type) && self.buffer.is_none_or(|buffer| (buffer.fits)(cx))
     }
 }
 
-/// Whether a program declares the buffer of these bytes with the fields of Julia, those since 1.11 or those before.
+/// Whether a program declares the buffer over `bytes` with the fields of Julia, those since 1.11 or those before.
 fn has_fields(cx: &Context, bytes: Type, since_memory: bool) -> bool {
     let (names, types) = (&cx.names, &cx.types);
     let decl = types.find_decl(names.intern("GenericIOBuffer"));
@@ -228,8 +228,8 @@ impl Prelude {
     }
 }
 
-/// The functions that a module's functions from a number on use, that the prelude has, and whose methods in the module may not be all: those
-/// without methods, those that a call by dispatch may reach, and those that are called with types for which there is no method.
+/// The functions of the prelude that a module's functions from a number on use and whose methods in the module may be incomplete: functions
+/// without methods, functions that a dynamic call may reach, and functions that are called with types for which there is no method.
 pub(crate) fn wanted(module: &Module, from: usize) -> BTreeSet<Type> {
     let mut wanted = BTreeSet::new();
     for (_, func) in module.funcs().skip(from) {

@@ -5,7 +5,7 @@
 //!            └─────────────┴───────────────────────────────┴─► Error::Broken, with places
 //! ```
 //!
-//! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
+//! Invariant: the module of a [`Program`] verifies. Passes, lowering and both engines rely on it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -133,8 +133,8 @@ impl Program {
         self.written
     }
 
-    /// The module with the functions of the prelude behind all others, how many others there are, and the functions of which the prelude has added methods. Those that
-    /// mean something only with types of the program stay among the others.
+    /// The module with the functions of the prelude after all others, the number of others, and the functions of which the prelude has added methods.
+    /// Methods that depend on types of the program stay among the others.
     pub(crate) fn into_parts(self) -> (Module, usize, BTreeSet<Type>) {
         // The first parameter of a method is its function's object.
         let object = |id: &FuncId| self.module()[*id].sig.params.first().map(|object| object.ty);
@@ -307,7 +307,8 @@ pub(crate) fn no_doors_read(source: &SourceFile, module: &Module, own: usize) ->
     }
 }
 
-/// Checks that the first `own` functions of a module that was built have no doors. Those of the first function that has are shown in its printed form.
+/// Checks that the first `own` functions of a module that was built have no doors. The error shows the doors of the first function with any in its
+/// printed form.
 pub(crate) fn no_doors_built(module: &Module, own: usize) -> Result<(), Error> {
     let found = doors::of(module, own);
     let Some((id, doors)) = found.first() else { return Ok(()) };

@@ -5,9 +5,9 @@
 //!                                     linked(roots): all that they call
 //! ```
 //!
-//! `pipeline.rs` has the steps, and the order of functions. Engines and the command use this; tools look at each step.
+//! `pipeline.rs` has the steps, and the order of functions. Engines and the command use this file; tools inspect each step.
 //!
-//! Cost: a copy of the module, and what the pipeline costs.
+//! Cost: a copy of the module, and the cost of the pipeline.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +125,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.cx.now()
     }
 
-    /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may
+    /// The placed form of the functions and of all that they call, directly or not. A dynamic call may
     /// go to any method of the module, so all of them belong to it then.
     pub fn linked(&mut self, roots: impl IntoIterator<Item = FuncId>) -> Result<Linked, Error> {
         let module = self.pipeline.module();

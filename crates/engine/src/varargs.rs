@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Julia infers such a method once for each list of types and prints the calls of that instance, beside the signature of the method. The
-//! method alone knows nothing of its tuple: each `getfield` of it is a call of the builtin, and the tuple is an object. The instance is a method
-//! of exactly those types, so an `invoke` and a call by dispatch find it where they found the method before.
+//! method alone has no types for its tuple: each `getfield` of it is a call of the builtin, and the tuple is an object. The instance is a method
+//! of exactly those types, so an `invoke` and a dynamic call find it instead of the method.
 //!
-//! Invariant: dispatch means the same as before. An instance is made where [`Module::find_method`] gives the method for exactly
-//! concrete types, so it is the most specific one for them already.
+//! Invariant: dispatch keeps its meaning. An instance is only made where [`Module::find_method`] gives the method for exactly
+//! concrete types, so the method is already the most specific one for them.
 //!
 //! Cost: a walk over the calls; at most [`MAX_INSTANCES`] copies of a method, none of more than [`MAX_INSTS`] instructions. Not done: methods
 //! with static parameters; programs of a session, whose methods may be replaced.

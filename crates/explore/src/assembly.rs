@@ -1,4 +1,4 @@
-//! Machine code as text: offset, bytes, instruction, and what the linker fills in.
+//! Machine code as text: offset, bytes, instruction, and relocations.
 //!
 //! ```text
 //! fib(Int64):

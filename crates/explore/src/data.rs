@@ -4,8 +4,8 @@
 //! { source, own, strings, lines, owns, counts, funcs: [ { stages, steps, texts, … } ] }
 //! ```
 //!
-//! Statements are in one table, each once: passes leave most rows alone, and rows name instructions by ids that passes keep. A stage is what differs
-//! from the stage before it, as a flat list of numbers:
+//! Statements are in one table, each once: passes keep most rows, and rows name instructions by ids that passes keep. A stage is its
+//! difference from the stage before it, as a flat list of numbers:
 //!
 //! ```text
 //! from, count, new, (instruction, statement, origin) × new      repeated: `count` rows of the stage before from `from` on, then `new` rows

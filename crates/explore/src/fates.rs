@@ -1,12 +1,12 @@
 //! The fates of a function's rows: the rows of high and low IR and the instructions that come from it.
 //!
 //! ```text
-//! module ── number rows ──► Stages ── dumps of the one function ──► the pass behind which no row comes from the row
+//! module ── number rows ──► Stages ── dumps of the one function ──► the pass after which no row comes from the row
 //!                              └──── high, placed, machine code ──► rows by origin
 //! ```
 //!
-//! Rows carry their origins as in `watch`, which shows all functions with all passes; this is one function, for editors that ask while
-//! somebody types. Only the last form at each level is kept.
+//! Rows carry their origins as in `watch`, which shows all functions with all passes; this is one function, for editors during
+//! typing. Only the last form at each level is kept.
 //!
 //! Cost: optimising the function with what it calls, and generating its code unless it has more than [`MAX_CODE_ROWS`] rows.
 
@@ -32,7 +32,7 @@ pub const MAX_CODE_ROWS: usize = 5_000;
 pub struct Fate {
     /// The rows of high IR behind all passes that come from it, as printed.
     pub high: Vec<String>,
-    /// Those of low IR.
+    /// The rows of low IR.
     pub low: Vec<String>,
     /// The instructions that come from it.
     pub code: Vec<String>,

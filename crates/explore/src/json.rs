@@ -1,4 +1,4 @@
-//! JSON, as far as the page needs it: strings, numbers, arrays, objects.
+//! JSON for the page: strings, numbers, arrays, objects.
 //!
 //! The text stands inside a `<script>` element, so `<` is escaped: no string can end the element.
 

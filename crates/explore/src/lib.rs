@@ -1,4 +1,4 @@
-//! The way of a program from its source to machine code, as one page for a browser.
+//! All stages of a program from its source to machine code, as one page for a browser.
 //!
 //! ```text
 //! Program ─► rows numbered ─► passes, lowering, roots, code ─► stages of each function ─► JSON ─┐
@@ -6,22 +6,22 @@
 //!                 └─► a call, counted by the interpreter ─► executions of each row ─────────────┘
 //! ```
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `watch` | compiles, and keeps what each pass made; how rows are linked |
+//! | `watch` | compiles, and keeps the result of each pass; links of rows |
 //! | `rows` | a function as rows that two passes can be compared in |
 //! | `assembly` | machine code as text |
 //! | `machine` | CLIF, listing and bytes as rows |
 //! | `data` | all of it as compact JSON |
-//! | `fates` | what became of each row of one function, for editors |
-//! | `options` | what the page shows |
-//! | `page.html`, `page.css`, `page.js` | the page; it asks the network for nothing |
+//! | `fates` | the results of each row of one function, for editors |
+//! | `options` | options of the page |
+//! | `page.html`, `page.css`, `page.js` | the page; it makes no network requests |
 //! | `views.js` | columns: stages decoded, statements as HTML |
 //! | `pictures.js`, `layout.js` | control flow, dominators, loops and calls as pictures |
 //!
-//! The page is a function of the program and the options, but for times, which are measured.
+//! The page is a function of the program and the options, except for times, which are measured.
 //!
-//! Cost: compiling the program in one thread, and printing each function behind each pass that changed it.
+//! Cost: compiling the program in one thread, and printing each function after each pass that changed it.
 //!
 //! Not done: samples of native code (the counts of a call are the interpreter's, exact for the rows as they were read); code of the
 //! single-pass generator, for which Cranelift's is shown.

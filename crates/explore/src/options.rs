@@ -12,7 +12,7 @@ pub const DEFAULT_STEPS: u64 = 200_000_000;
 pub struct Options {
     /// The level of optimisation.
     pub level: OptLevel,
-    /// The options of the passes. Those of dumps have no effect.
+    /// The options of the passes. Options of dumps have no effect.
     pub passes: brolga_opt::Options,
     /// A call to count the executions of rows in, as text: `fib(20)`.
     pub call: Option<String>,

@@ -1,4 +1,4 @@
-//! A function as rows: what a pass leaves, in a form that two passes can be compared in.
+//! A function as rows: the result of a pass, in a form that two passes can be compared in.
 //!
 //! The text of a function numbers rows and blocks by their position, so that one removed row changes all rows below it. A row here
 //! names instructions and blocks by their ids, which passes keep:
@@ -8,10 +8,10 @@
 //! └──      goto #4 if not %3                        row of instruction 8:   goto §9 if not %8
 //! ```
 //!
-//! Ids in a row are one greater than those of the compiler: `%0` is an instruction that stands nowhere, and the row of a loop's note has
-//! no instruction. The page computes numbers again, and shows `%3 = ` where a row is used.
+//! Ids in a row are one greater than those of the compiler: `%0` is an unplaced instruction, and the row of a loop's note has
+//! no instruction. The page computes numbers again, and shows `%3 = ` if a row is used.
 //!
-//! Invariant: the rows are those of [`show_func`], in its order; nothing else knows how a statement is written.
+//! Invariant: the rows are those of [`show_func`], in its order, which alone defines the text of a statement.
 
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::text::show_func;

@@ -1,4 +1,4 @@
-//! Compiles the functions of a module one by one, and keeps what each pass made of them.
+//! Compiles the functions of a module one by one, and keeps the results of each pass.
 //!
 //! ```text
 //! module ── number rows ──► Stages ── dumps ──► StepLog for each pass
@@ -8,7 +8,7 @@
 //! **How rows are linked.** Passes renumber rows, make new instructions and put functions into each other, but every instruction carries the
 //! [`Place`] of the one that it was made from, from stage to stage down to the table of lines behind the machine code. Before anything runs, the
 //! line of each row is set to a number of its own, the *origin*: 1 for the first row of the first function and so on through the module.
-//! Everything with the same origin afterwards, in any stage of any function, lights up together. The lines that were there are kept beside.
+//! Everything with the same origin afterwards, in any stage of any function, is highlighted together. The original lines are kept separately.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,15 +1,15 @@
-//! One input after another, each from a seed: what `brolga fuzz` tries.
+//! The inputs of `brolga fuzz`, each from a seed.
 //!
 //! ```text
 //! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3
-//!        └─ originals ────► damaged copy ─┬────► read or refused with places; what is read is compiled
+//!        └─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!                                         └────► without doors: its tests are called in this process, which lives
 //! ```
 //!
-//! A seed gives the same input every time. A fault that takes the process down is known by the seed that was tried, so a campaign
-//! does so in its own process (`src/cli/fuzz.rs`).
+//! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
+//! runs in its own process (`src/cli/fuzz.rs`).
 //!
-//! Names of types are kept as long as a run time: engines are made again after `INPUTS` inputs.
+//! Names of types are kept as long as a run time: engines are recreated after `INPUTS` inputs.
 
 use brolga_engine::Error;
 use brolga_ir::text::show_module;

@@ -660,7 +660,7 @@ fn handlers(b: &mut Body, n: usize) {
     }
     for (k, token) in tokens.iter().enumerate().rev() {
         b.line(&format!("$(Expr(:pop_exception, :({token})))::Nothing"));
-        // Those around it are still in force.
+        // The handlers around it are still in force.
         b.line(&format!("goto #{}", if k == 0 { behind } else { leaves(k - 1) }));
         b.block();
     }

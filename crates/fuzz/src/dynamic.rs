@@ -1,14 +1,14 @@
-//! Programs of dynamic operators: loops over `Any` whose types stay the same, change in one round, or change all the time.
+//! Programs of dynamic operators: loops over `Any` whose types stay the same, change in one iteration, or change all the time.
 //!
 //! ```text
 //!   entry      two arguments, constants of several types
-//!   round      operators on values at hand; a branch that an operator decides, and the φs behind it
-//!   one round  replaces a value by one of another type: what was tested so far fails there
+//!   round      operators on available values; a branch that an operator decides, and the φs after it
+//!   one round  replaces a value by one of another type: the type tests fail there
 //!   end        the values as a tuple, or an exception
 //! ```
 //!
 //! Each program is a text of one function `f(a, b, n)` with methods of operators for a type of its own; [`calls`] gives calls of it. A call may throw: no
-//! method takes the operands, a condition is no `Bool`, a number is divided by zero. Floats are such that no `NaN` comes of them in so few rounds.
+//! method accepts the operands, a condition is not a `Bool`, a number is divided by zero. Floats are chosen so that so few rounds give no `NaN`.
 //!
 //! Not done: nested loops; calls of other functions; more than one round of change.
 

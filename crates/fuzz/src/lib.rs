@@ -8,7 +8,7 @@
 //!              └─► mutate ──► broken text or bytes ─► check
 //! ```
 //!
-//! | file | what it gives |
+//! | file | content |
 //! |---|---|
 //! | `rng` | the generator of pseudo-random numbers, a parameter of everything else |
 //! | `values` | arguments at the edges of their types |
@@ -17,14 +17,14 @@
 //! | `constructs` | programs that repeat one construct, sound and broken |
 //! | `dynamic` | texts of dynamic operators whose types change while they run |
 //! | `mutate` | damaged texts and bytes |
-//! | `check` | one question about an input, and a failure that can be replayed |
+//! | `check` | one check of an input, and a failure that can be replayed |
 //! | `reduce` | a failing program made smaller |
-//! | `targets` | what fuzzers feed |
+//! | `targets` | entry points of fuzzers |
 //! | `campaign` | one input after another, each from a seed |
 //!
 //! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
-//! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
-//! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
+//! terminates after a bounded number of steps and has one meaning: where the IR leaves a value open (the bits of a
+//! NaN from arithmetic, the value of an address), the generated program does not depend on it.
 
 pub mod campaign;
 pub mod check;

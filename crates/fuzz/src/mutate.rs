@@ -1,13 +1,13 @@
-//! Damage: texts and bytes that are almost right, which is where readers break.
+//! Damage: texts and bytes that are almost valid, where readers are most likely to break.
 //!
-//! | level | what happens |
+//! | level | mutations |
 //! |---|---|
 //! | bytes | a bit flips, bytes vanish, double, change places, become noise; the end is cut off |
 //! | numbers | a length, index or offset becomes an extreme one (binaries: little-endian, or seven bits a byte) |
 //! | tokens | a word or sign vanishes, doubles, is exchanged with another, or replaced by one from a list of hard ones |
 //! | lines | a line vanishes, doubles, moves, or joins its neighbour |
 //!
-//! A mutated input may by chance still be right. Nothing here knows the grammar.
+//! A mutated input may by chance still be valid. Nothing here depends on the grammar.
 
 use super::rng::Rng;
 

@@ -1,4 +1,4 @@
-//! Makes a program that shows a fault smaller for as long as it shows it.
+//! Shrinks a program while it still shows a fault.
 //!
 //! ```text
 //! module ──► change ──► verified? ──► does it still fail? ── yes ──► the change stays ──┐
@@ -6,8 +6,8 @@
 //!    └────────────────────────┴─────────────────┴───────────────────────────────────────┘  until no change stays
 //! ```
 //!
-//! The caller decides what counts as a fault: a closure that is given verified modules. Changes go from large to small,
-//! so that most of a program is gone before single operands are looked at:
+//! A closure of the caller decides whether a verified module shows the fault. Changes go from large to small,
+//! so that most of a program is gone before single operands are tried:
 //!
 //! | change | of |
 //! |---|---|
@@ -16,15 +16,15 @@
 //! | one way only | branches: the condition becomes a constant |
 //! | left out | handlers: their region stays without them |
 //! | cleaned up | a function, by `simplify-cfg`, `inst-simplify`, `dce` |
-//! | left out, with something simple in the place of what they gave | statements; in halves, quarters, … |
-//! | something simple | operands; constants become 0, 1, or half of what they were |
-//! | something simple | a φ: one of its operands |
+//! | left out, with simple values for their results | statements; in halves, quarters, … |
+//! | a simple value | operands; constants become 0, 1, or half of their value |
+//! | a simple value | a φ: one of its operands |
 //! | left out | hints; in halves, quarters, … single ones |
 //!
-//! *Something simple* is a constant of the type, else an argument of the function, else no value in particular.
+//! A *simple value* is a constant of the type, else an argument of the function, else undefined.
 //!
 //! A round is one try of every change at every place; rounds follow while one made progress and tries are left ([`Limits`]).
-//! The result depends on the module and the answers only. Cost: each try copies the module, verifies it, and asks.
+//! The result depends on the module and the closure's answers only. Cost: each try copies the module, verifies it, and calls the closure.
 //! Not done: types, fields of structs and parameters of functions stay as they are.
 
 mod changes;

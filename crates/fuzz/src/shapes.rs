@@ -1,19 +1,19 @@
-//! Functions of one extreme shape and any size: what makes a quadratic algorithm show.
+//! Functions of one extreme shape and any size, which reveal quadratic algorithms.
 //!
-//! | shape | picture | what it strains |
+//! | shape | picture | stress on |
 //! |---|---|---|
-//! | straight line | one block of `size` operations | anything that looks back through a block |
+//! | straight line | one block of `size` operations | searches backwards through a block |
 //! | wide | `size` values, all needed at the end | liveness, register allocation |
-//! | diamonds | `size` ifs in a row | anything that walks blocks from blocks |
+//! | diamonds | `size` ifs in a row | walks over blocks from each block |
 //! | ladder | `size` exits to one block | predecessors of one block, its φ |
 //! | φ web | a loop with `size` φs | φs, copies at the back edge |
 //! | deep loops | loops in loops, `size` deep | recursion, loop analyses |
 //! | deep ifs | ifs in ifs, `size` deep | recursion, dominators |
 //! | constants | `size` different constants | interning |
-//! | calls | a C function called over and over | what is live across calls, callee by callee |
-//! | memory | loads and stores of 64 words in turn | what is known of memory, its chains |
+//! | calls | a C function called over and over | live ranges across calls, callee by callee |
+//! | memory | loads and stores of 64 words in turn | memory analyses, chains of accesses |
 //!
-//! Every shape is a module with one function, `f(x::Int64)::Int64`, which calls C at most. It ends after a number of steps in proportion to its
+//! Every shape is a module with one function, `f(x::Int64)::Int64`, which calls at most C. It ends after a number of steps linear in its
 //! size; only the innermost of the deep loops has a body, and each of them runs once.
 
 use brolga_ir::func::ForeignData;

@@ -1,5 +1,5 @@
-//! Random values of a type, most of them at an edge: where the wrong comparison, the wrong width or the wrong rounding
-//! shows.
+//! Random values of a type, most of them at an edge, which reveals a wrong comparison, width or
+//! rounding.
 //!
 //! | type | edges |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `Char` | one to four bytes long |
 //! | `String`, `Symbol` | empty, quotes, escapes, beyond ASCII |
 //!
-//! A value is a [`Literal`], which every engine can turn into what it works on.
+//! A value is a [`Literal`], which every engine can convert to its own form.
 
 use super::rng::Rng;
 use brolga_ir::Const;
@@ -115,7 +115,7 @@ pub fn literal(rng: &mut Rng, cx: &Context, ty: Type) -> Option<Literal> {
     }
 }
 
-/// A random value for each of these types; `None` if one of them has no literals.
+/// A random value for each of the types; `None` if one of them has no literals.
 pub fn arguments(rng: &mut Rng, cx: &Context, types: &[Type]) -> Option<Vec<Literal>> {
     types.iter().map(|&ty| literal(rng, cx, ty)).collect()
 }

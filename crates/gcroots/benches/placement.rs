@@ -4,22 +4,22 @@
 //! cargo bench -p brolga-gcroots
 //! ```
 //!
-//! The first table has nanoseconds of processor time for each instruction of functions of 100 to 100,000 instructions; a row that rises says that a
+//! The first table has nanoseconds of processor time for each instruction of functions of 100 to 100,000 instructions; a rising row shows that a
 //! cost is not linear. The second has words and stores against those of a placement that gives each tracked value a word of
-//! its own and stores it where it is made; the third the same for the programs of the corpus and the examples that have objects,
+//! its own and stores it at its definition; the third the same for the programs of the corpus and the examples that have objects,
 //! at O2. The last line is a function of 50,000 blocks.
 //!
-//! | shape | what is hard about it |
+//! | shape | difficulty |
 //! |---|---|
 //! | straight | one block, every call is a safepoint, each value lives for three calls |
 //! | chain | the same with a block for each call |
 //! | diamonds | a φ of objects behind each branch, one side throws |
-//! | loops | a loop in each step that uses what was made in front of it |
+//! | loops | a loop in each step that uses a value from before it |
 //! | long | 32 values that live from the beginning to the end |
 //! | lists | allocations, barriers, loads of immutable fields |
 //! | regions | one block in which preserved regions begin and end all the time, and overlap |
-//! | wide | one call with all that was loaded before as operands |
-//! | doomed | in each step a way to a throw on which much is used |
+//! | wide | one call with all earlier loads as operands |
+//! | doomed | in each step a path to a throw with many uses |
 //! | last | one block, and every object is used at its end |
 //! | far | the same with a block for each object |
 

@@ -1,19 +1,19 @@
-//! Write barriers that need not be there.
+//! Removal of redundant write barriers.
 //!
-//! A barrier asks whether the parent is old. It goes if no child can be young and found by no other path: all are permanent, null
+//! A barrier tests whether the parent is old. It is redundant if no child can be young and found by no other path: all are permanent, null
 //! or the parent itself; or if the parent was allocated since the last safepoint, and so cannot be old:
 //!
 //! ```text
-//!   %1 = alloc(Node)              no safepoint on any way from here …
+//!   %1 = alloc(Node)              no safepoint on any path from here …
 //!   store(%1, %2)
-//!   write_barrier(%1, %2)         … to here: gone
+//!   write_barrier(%1, %2)         … to here: removed
 //!   invoke f()
 //!   write_barrier(%1, %3)         stays
 //! ```
 //!
-//! A child that something permanent refers to is not permanent: that something may be written again.
+//! A child that a permanent object refers to is not permanent: the reference may be overwritten.
 //!
-//! Cost: linear but for parents allocated in another block, for which at most [`MAX_BLOCKS`] are looked at.
+//! Cost: linear except for parents allocated in another block, for which at most [`MAX_BLOCKS`] are visited.
 
 use crate::bases::{Base, Bases};
 use crate::flow::{Flow, is_safepoint};

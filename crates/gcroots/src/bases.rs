@@ -1,4 +1,4 @@
-//! Bases: which object keeps each pointer's memory alive, and a number for every value that may need a root.
+//! Bases: the object that keeps each pointer's memory alive, and a number for every value that may need a root.
 //!
 //! ```text
 //!   %1 = alloc(…)::tracked                 own root r0
@@ -9,19 +9,19 @@
 //! ```
 //!
 //! A *root* is a tracked value that an instruction makes: an argument, a load, a call, an allocation, a φ, an `ifelse`. Copies
-//! and casts are other names of their operand. A pointer of another class has the base of what it was made from.
+//! and casts are other names of their operand. A pointer of another class has the base of the pointer it was made from.
 //!
 //! **Lifting.** A φ or `ifelse` of derived or loaded pointers has no base of its own. If all its operands have one base, as an
 //! induction pointer has, it takes that. Else a tracked φ (or `ifelse`) of the operands' bases goes beside it. Which of the two
 //! is solved optimistically for all of them at once: a state goes from unknown to one base to "lifted", so at most twice down.
 //!
-//! **Roots are numbered** in an order in which definitions come before what they dominate.
+//! **Roots are numbered** so that a definition precedes the definitions that it dominates.
 //!
-//! After this no tracked value is undefined: `undef` becomes null, and a φ edge that is not there brings null. A value that is
-//! used on some paths only would otherwise put into a slot what a register happened to hold.
+//! After this no tracked value is undefined: `undef` becomes null, and a missing φ edge brings null. A value that is
+//! used on some paths only would otherwise store the garbage of a register into a slot.
 //!
 //! Departure from Julia: a raw pointer cast to tracked is permanent only if it is the address of a permanent object; any other
-//! is rooted like a loaded one, because no other owner is known.
+//! is rooted like a loaded one, because its owner is unknown.
 //!
 //! Cost: linear.
 
@@ -69,7 +69,7 @@ enum Key {
     /// In the frame of the function: nothing has to keep it alive, and it keeps nothing else alive, because its place may be used again.
     Frame,
     Own(Value),
-    /// The base of this φ or `ifelse`, whatever that will be.
+    /// The base of this φ or `ifelse`, still to be computed.
     Node(Value),
 }
 

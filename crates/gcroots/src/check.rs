@@ -2,11 +2,11 @@
 //!
 //! Properties of one instruction alone (casts, address arithmetic, stored and returned values, operands of the `args`
 //! convention) are checked by the verifier of `brolga-ir`. Here are the rules that need more than
-//! that instruction, or that only placement cares about:
+//! that instruction, or that only placement needs:
 //!
-//! | code | rule | else |
+//! | code | rule | otherwise |
 //! |---|---|---|
-//! | `class-callee-rooted` | a callee-rooted pointer is passed to a call, and nothing else is done with it | it is not rooted |
+//! | `class-callee-rooted` | a callee-rooted pointer is passed to a call, and has no other use | it is not rooted |
 //! | `class-no-base` | a derived, callee-rooted or loaded pointer is made from another pointer, not by a call and not passed in | its owner is unknown |
 //! | `class-hidden` | a tracked pointer is not stored into a stack slot for bits | the collector does not look there |
 //! | `class-slot` | a stack slot for a reference is read and written, and its address used for nothing else | it moves into the frame |

@@ -1,4 +1,4 @@
-//! Pointer classes of types: which pointers keep objects alive or need them to be.
+//! Pointer classes of types: pointers that keep objects alive, and pointers that need live objects.
 
 use brolga_ir::{LowType, PtrClass, Type};
 

@@ -1,7 +1,7 @@
-//! The control flow as placement sees it: with the edges that exceptions take, and with the paths that end in one.
+//! The control flow for placement: with exceptional edges, and with the paths that end in an exception.
 //!
 //! **Exceptions.** An instruction between an `enter` and its `leave` may continue at the handler. Such an edge leaves from the
-//! middle of a block, and is kept beside the graph: what is live at the head of a handler is live throughout every block in
+//! middle of a block, and is kept beside the graph: a value that is live at the head of a handler is live throughout every block in
 //! which the handler may be needed. A block of which only the part before a `leave` is protected counts whole; it has no edge
 //! if that part cannot throw.
 //!
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! **Doomed** blocks are those from which no `return` can be reached: all paths end in an exception that no handler here catches,
-//! or never end. Roots that are needed there only must not cost the other paths anything.
+//! or never end. Roots that are needed only there cost the other paths nothing.
 //!
 //! Cost: linear.
 

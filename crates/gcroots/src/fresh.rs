@@ -1,6 +1,6 @@
-//! Which words of a new object its function writes before anybody can look at them.
+//! The words of a new object that its function writes before they can be read.
 //!
-//! An object on the stack, or on a heap whose memory does not come zeroed, is zeroed by the code that makes it, but for the words that this
+//! The code that makes an object zeroes it on the stack, or on a heap whose memory is not zeroed, except for the words that this
 //! code fills anyway:
 //!
 //! ```text
@@ -10,10 +10,10 @@
 //!   invoke f(%1)          ends the search: words 1 and 2 are zeroed in front of the first store
 //! ```
 //!
-//! The search goes down the block from the allocation. It ends at a safepoint, at what reads the object or gives its address away, and at
-//! anything else than loads, stores and computations. A store into the frame is seen at the next safepoint only.
+//! The search goes down the block from the allocation. It ends at a safepoint, at an instruction that reads the object or leaks its address, and at
+//! anything else than loads, stores and computations. The collector only reads the frame at the next safepoint.
 //!
-//! Cost: linear in what is looked at, at most [`MOST_INSTS`] instructions for an allocation.
+//! Cost: linear in the visited instructions, at most [`MOST_INSTS`] for an allocation.
 
 use brolga_ir::effects::{Effects, effects};
 use brolga_ir::intrinsic::Intrinsic;

@@ -3,24 +3,24 @@
 //! ```text
 //!  check ─► stack ─► bases ─► refine ─► needs ─► slots ─► frame ─► lower
 //!   │        │         │         │        │        │        └ allocation, barriers, tags, argument words
-//!   │        │         │         │        │        └ where the frame is linked, filled and taken off; or `maps`
+//!   │        │         │         │        │        └ where the frame is linked, filled and unlinked; or `maps`
 //!   │        │         │         │        └ where each root is stored, and in which word; `nulls`: where words become null
 //!   │        │         │         └ which roots need a slot at which safepoint
-//!   │        │         └ what is kept alive by something else
+//!   │        │         └ roots that other objects keep alive
 //!   │        └ which object keeps each pointer's memory alive
 //!   └ the rules of pointer classes
 //! ```
 //!
-//! **The promise.** At every safepoint, every object that is used afterwards is in a word of a linked frame, or is permanent, or is
-//! kept alive by one that is.
+//! **Guarantee.** At every safepoint, every object that is used afterwards is in a word of a linked frame, or is permanent, or is
+//! kept alive by such an object.
 //!
-//! **The convention.** Tracked arguments of compiled code and of the run time are rooted by the callee, as long as it needs
-//! them; a caller roots what it uses after the call. The argument words of an `args` call are rooted by the caller for the
-//! whole call, and so is everything that a foreign call names.
+//! **The convention.** The callee roots tracked arguments of compiled code and of the run time, as long as it needs
+//! them; a caller roots the values that it uses after the call. The caller roots the argument words of an `args` call for the
+//! whole call, and all operands of a foreign call.
 //!
 //! It runs last, when nothing moves any more: alias facts that hold only while roots do are dropped. Functions without objects
-//! are left as they are. If the heap does not move objects, values stay in registers and nothing is reloaded; for one that does,
-//! `reload` goes first.
+//! are unchanged. If the heap does not move objects, values stay in registers and nothing is reloaded; for a moving heap,
+//! `reload` runs first.
 #![forbid(unsafe_code)]
 
 pub mod check;

@@ -1,4 +1,4 @@
-//! Final lowering: what is left of objects becomes loads, stores, branches and calls.
+//! Final lowering: the remaining operations on objects become loads, stores, branches and calls.
 //!
 //! | operation | becomes |
 //! |---|---|
@@ -20,8 +20,8 @@
 //!
 //! `pointer_from_objref` stays: it is a cast that no other cast can express.
 //!
-//! **Alias facts.** Memory that never changes while its object lives does change when the object dies, and roots no longer
-//! stand in the way of moving a load past the last of them. So accesses to `immutable` memory become accesses to fields.
+//! **Alias facts.** Memory that never changes while its object lives does change when the object dies, and from here on roots do not
+//! keep a load from moving past the last of them. So accesses to `immutable` memory become accesses to fields.
 //!
 //! Blocks are split from their ends upwards, so that each instruction moves at most once. Cost: linear.
 

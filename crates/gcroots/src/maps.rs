@@ -8,17 +8,17 @@
 //!   pop; return                            return
 //! ```
 //!
-//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). The collector reads no other word, so that
-//! nothing has to be null before it is stored or after it died, and nothing is linked or taken off: a function pays its stores
-//! and nothing else. The price is paid by the collector, which walks the stack and looks each return address up.
+//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). The collector reads no other word, so
+//! words need not be null before their first store or after their object died, and no frame is linked or unlinked: a function only
+//! pays for its stores. The collector pays, which walks the stack and looks each return address up.
 //!
-//! Handlers put the thread's innermost linked frame back to that of the entry: the code that threw may link its frames, and a
-//! throw takes none of them off.
+//! Handlers restore the thread's innermost linked frame to that of the entry: the code that threw may link its frames, and a
+//! throw unlinks none of them.
 //!
 //! Tracked slots are on every list, so they are null from the entry on. Argument words are on that of their call.
 //!
-//! Cost: the size of the lists. They can be a square where many objects live past many safepoints; [`entries`] says how long they
-//! would be, without making them, and a function for which that is too much links its frame instead.
+//! Cost: the size of the lists. They can be quadratic where many objects live past many safepoints; [`entries`] computes their length
+//! without making them, and a function for which that is too much links its frame instead.
 
 use crate::flow::{Flow, is_safepoint};
 use crate::frame::{Frame, Plan, fill, restore_in_handlers};

@@ -8,30 +8,30 @@
 //! ```text
 //!   %2 = load(%1; region = immutable)
 //!   invoke f()                       held %1, %2    needs %1
-//!   invoke g(%1)                     held %2        needs %2: the callee roots %1, and only as long as it likes
+//!   invoke g(%1)                     held %2        needs %2: the callee roots %1, and only as long as it needs it
 //!   invoke h(%2)                     held nothing
 //! ```
 //!
 //! A use of a pointer, and with it of its base: every instruction but casts, address arithmetic and `gc_loaded`, which make
-//! other pointers from it; φ use on the edge. `pointer_from_objref` is no use. Comparing addresses is one: a dead object's
+//! other pointers from it; φ use on the edge. `pointer_from_objref` is not a use. Comparing addresses is one: a dead object's
 //! address may be another object's soon.
 //!
 //! `gc_preserve` holds its operands at every safepoint that its begin dominates and none of its ends does, whether the operands
 //! are used or not.
 //!
-//! **How.** Each block is walked upwards. The held values and their consequences change with single instructions, so neither is computed at
-//! each safepoint: a root counts what holds it and how many of its members are missing, and when it begins or ceases to need a
-//! slot, the safepoints since then are noted as one stretch.
+//! **Algorithm.** Each block is walked upwards. The held values and their consequences change with single instructions, so neither is computed at
+//! each safepoint: a root counts its holders and its missing members, and when it begins or ceases to need a
+//! slot, the safepoints since then are recorded as one stretch.
 //!
 //! ```text
-//!   member:  held ──► let go      tells what it refines: one more is missing
+//!   member:  held ──► released    notifies the roots that it refines: one more is missing
 //!   root:    held, none missing   needs nothing
 //!            held, one missing    needs a slot from here upwards, until it is not held or none is missing
 //! ```
 //!
-//! Cost: the operands of instructions; what is live or preserved at the borders of blocks; and what refinements are told. The two last
-//! can be a square, if all objects of a function live to its end across as many blocks. Then, beyond a [budget](crate::Options::budget), there is no answer, and
-//! [each root gets a word of its own](crate::slots::Slots::coarse), which needs none.
+//! Cost: the operands of instructions; the values that are live or preserved at the borders of blocks; and the notifications of refinements. The two
+//! last can be quadratic, if all objects of a function live to its end across as many blocks. Then, beyond a [budget](crate::Options::budget), there is
+//! no answer, and [each root gets a word of its own](crate::slots::Slots::coarse), which needs none.
 
 use crate::bases::{Bases, Root};
 use crate::class::class;

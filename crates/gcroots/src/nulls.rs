@@ -1,24 +1,24 @@
 //! Null for words whose object is no longer needed.
 //!
-//! A word keeps the last object that was stored into it alive until something else is stored. That is garbage kept, not a danger;
-//! but a call may take as long as the program runs:
+//! A word keeps the last object that was stored into it alive until the next store. That is safe, but a leak, because
+//! a call may take as long as the program runs:
 //!
 //! ```text
 //!   store w0, %1
 //!   invoke parse(%1)
-//!   store w0, null            else the text stays in memory for good
+//!   store w0, null            otherwise the text stays in memory forever
 //!   invoke serve()
 //! ```
 //!
-//! A word is *stale* where it may hold an object that no variable in it stands for. In front of each call of compiled code, of
-//! C, or through argument words the stale words become null. Not in front of allocations and polls, which take no time to
-//! speak of, and not on [doomed](crate::flow) paths: a word may then be stale across them, and becomes null at the next call.
-//! Argument words are stale behind their call, but for permanent ones. An argument that dies with the call stays in its word during that call: many
+//! A word is *stale* where it may hold an object of none of its variables. Before each call of compiled code, of
+//! C, or through argument words the stale words become null. Not before allocations and polls, which take a negligible
+//! time, and not on [doomed](crate::flow) paths: a word may then be stale across them, and becomes null at the next call.
+//! Argument words are stale after their call, except for permanent ones. An argument that dies with the call stays in its word during that call: many
 //! functions end with it.
 //!
-//! Staleness flows forward: what is live at the end of a block and not at the head of its successor is stale there. In a
-//! handler everything may be that is not live. Cost: the words of the frame, as bits, for each block, and a replay of the
-//! events of each block until nothing changes, which is twice in most programs. Where the bits are more than a budget, nothing becomes
+//! Staleness flows forward: a word that is live at the end of a block and not at the head of its successor is stale there. In a
+//! handler every word that is not live may be stale. Cost: the words of the frame, as bits, for each block, and a replay of the
+//! events of each block until nothing changes, which is twice in most programs. If the bits exceed a budget, nothing becomes
 //! null.
 
 use crate::bases::{Bases, Root};

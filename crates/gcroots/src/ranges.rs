@@ -1,12 +1,12 @@
-//! Where numbered variables are live: roots from their definition to their uses, slots from their store to the safepoints that
+//! Live ranges of numbered variables: roots from their definition to their uses, slots from their store to the safepoints that
 //! need them.
 //!
 //! Like [`Liveness`](brolga_ir::analysis::Liveness) this walks from each use backwards to the definition, one variable after the
-//! other in ascending order, so that a block's list is sorted and "already there" is a look at its last element. The cost is
+//! other in ascending order, so that a block's list is sorted and "already there" is a test of its last element. The cost is
 //! the size of the answer. Bit sets would be blocks × variables: 312 MB for each direction in a function of 50,000 blocks with
 //! a root in each, of which a handful are live at a time.
 //!
-//! Unlike it, it knows the edges of exceptions (see [`flow`](crate::flow)), and its variables are not values.
+//! Unlike `Liveness`, it follows exceptional edges (see [`flow`](crate::flow)), and its variables are not values.
 
 use crate::flow::Flow;
 use brolga_ir::Block;

@@ -1,4 +1,4 @@
-//! Refinements: roots that need no slot because something else keeps the object alive.
+//! Refinements: roots that need no slot because other roots keep the object alive.
 //!
 //! ```text
 //!   %2 = load(%1; region = immutable)       as long as %1 is rooted, so is %2
@@ -6,27 +6,27 @@
 //!   %4 = φ (#1 => %1, #2 => %2)             … all are
 //! ```
 //!
-//! `n ⊑ {a, b}` reads "n needs no slot where a and b are rooted, or need none". Two questions are answered ahead:
+//! `n ⊑ {a, b}` reads "n needs no slot where a and b are rooted, or need none". Two properties are computed ahead:
 //!
-//! **Always.** If all of a refinement's members are permanent, or rooted by something permanent, `n` never needs a slot. That is
-//! the greatest solution: everything refined is taken for always rooted, then what depends on something that is not falls away.
-//! *Permanent* objects need no write barrier when they are stored either; what an immutable field of one refers to is
+//! **Always.** If all of a refinement's members are permanent, or rooted by a permanent object, `n` never needs a slot. That is
+//! the greatest solution: every refined root starts as always rooted, then those with another member are removed.
+//! *Permanent* objects need no write barrier when they are stored either; the target of an immutable field of one is
 //! always rooted, and not known to be permanent.
 //!
-//! **Dominance.** An operand of a φ need not be there where the φ is, or may be an older instance of itself (a φ of the same
-//! block, seen over a back edge). Such a member is replaced by its own refinement, again and again; the φ itself drops out,
+//! **Dominance.** An operand of a φ need not exist at the φ, or may be an older instance of itself (a φ of the same
+//! block, over a back edge). Such a member is replaced by its own refinement, repeatedly; the φ itself drops out,
 //! because the value before it was rooted by the same members. A member that cannot be replaced makes the φ unrefined. Afterwards every
-//! member is made before what it refines, in the numbering of roots, so that questions end.
+//! member precedes the roots that it refines, in the numbering of roots, so that queries end.
 //!
 //! ```text
 //!   2 ┄ %2 = φ (#1 => %1, #3 => %3)         ⊑ {%1, %3} → {%1, %2} → {%1}: walking an immutable list, its head is enough
 //!   3 ─ %3 = load(%2; region = immutable)   ⊑ {%2}
 //! ```
 //!
-//! Why a member that strictly dominates is the right instance: between the making of the member and the φ it would have to be
-//! made again; then there were a way to the φ, or to the operand that stands for it, around its definition.
+//! Why a member that strictly dominates is the right instance: otherwise it would be
+//! defined again between its definition and the φ; then a path would lead to the φ, or to the operand that it replaces, around its definition.
 //!
-//! Cost: linear but for the replacement, which is bounded by [`MAX_MEMBERS`] for each φ.
+//! Cost: linear except for the replacement, which is bounded by [`MAX_MEMBERS`] for each φ.
 
 use crate::bases::{Base, Bases, Root};
 use brolga_ir::analysis::DomTree;

@@ -1,4 +1,4 @@
-//! For heaps that move objects: what is used after a safepoint is loaded again.
+//! For heaps that move objects: objects that are used after a safepoint are loaded again.
 //!
 //! ```text
 //!   1 ─ %1 = alloc(T)                    1 ─ %1 = alloc(T)
@@ -10,27 +10,27 @@
 //! ```
 //!
 //! Every object that is used beyond its *stretch*, the part of its block up to the next safepoint, gets a tracked slot: it is
-//! stored where it is made, and loaded in front of its first use in each other stretch. Nothing then lives across a
-//! safepoint but slots, whose words the collector knows and rewrites; placement, which runs next, roots what little is left: the
-//! operands of a safepoint itself. Pointers that were made of an object by casts and address arithmetic are made again from
-//! where it is now.
+//! stored at its definition, and loaded before its first use in each other stretch. Then only slots live across a
+//! safepoint, whose words the collector finds and rewrites; placement, which runs next, roots the rest: the
+//! operands of a safepoint itself. Casts and address arithmetic of an object are repeated from
+//! its new address.
 //!
-//! **What stays.** Elements of a `Memory` and bytes of a `String` do not move, by contract with the heap, so pointers of the class
-//! *loaded* stay as they are, and the object that they belong to is kept alive as ever.
+//! **Unmoved.** Elements of a `Memory` and bytes of a `String` do not move, by contract with the heap, so pointers of the class
+//! *loaded* are unchanged, and their object is kept alive as usual.
 //!
-//! **What is refused**, with the instruction at fault, because nothing says what to make it of: φ and `ifelse` of derived pointers
+//! **Refused**, with the instruction at fault, because they cannot be recomputed: φ and `ifelse` of derived pointers
 //! that are used beyond their stretch; a handler's φ of objects or addresses, which was chosen where the region was entered; and
-//! *addresses*. An address is what `pointer_from_objref` gives of an object that may move, and all that is computed of it, in
-//! cycles through φ too, be it a pointer, an integer or a vector; comparing ends it, whose result is a byte. An address may not be
-//! used beyond its stretch, neither by itself nor as the offset of a pointer that is made again; and it may not leave the function, by
-//! a store, a return, or an argument of compiled code or the run time, because it is not followed there. The caller compiles such
-//! functions for another heap. C may be given one: what it is told of an object holds until C itself lets a collection happen.
+//! *addresses*. An address is a result of `pointer_from_objref` for an object that may move, and every value computed from it, in
+//! cycles through φ too: a pointer, an integer or a vector; the result of a comparison, a byte, is not an address. An address may not be
+//! used beyond its stretch, neither by itself nor as the offset of a pointer that is recomputed; and it may not leave the function, by
+//! a store, a return, or an argument of compiled code or the run time, because it is not tracked there. The caller compiles such
+//! functions for another heap. C may get one: it is valid until C itself lets a collection happen.
 //!
-//! The bytes of a `String` stay where they are, but low IR does not say of which type an object is: their address is refused as any
+//! The bytes of a `String` do not move, but low IR does not have the type of an object: their address is refused like any
 //! other.
 //!
-//! Cost: linear in instructions. The code is slower than what placement alone makes: loads that no safepoint on the way asked
-//! for are there too, and every such object has its own word.
+//! Cost: linear in instructions. The code is slower than that of placement alone: it has loads on paths without a safepoint,
+//! and every such object has its own word.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::{Cursor, first_insertion_point};

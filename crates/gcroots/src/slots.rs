@@ -1,12 +1,12 @@
-//! Slots: where each root is stored, and in which word of the frame.
+//! Slots: the place of each root's store, and its word of the frame.
 //!
-//! A root that needs a slot becomes one or more *variables*: a store that dominates the safepoints it serves, and no second
-//! one. A variable lives from its store to the last of these, in a program in SSA form; so the graph of what lives at the
-//! same time is chordal, and giving each variable the lowest free word in the order of the dominator tree uses as few words as
+//! A root that needs a slot becomes one or more *variables*: a single store that dominates the safepoints it serves.
+//! A variable lives from its store to the last of them, in a program in SSA form; so the interference graph
+//! is chordal, and giving each variable the lowest free word in the order of the dominator tree uses as few words as
 //! the largest number of variables that live at once (Hack, Grund, Goos: "Register Allocation for Programs in SSA-Form", 2006).
 //!
-//! **Where the store goes.** In the nearest block that dominates all safepoints of the variable, in front of the first of them
-//! if one stands there, else at its end; out of every loop in which the root is not made.
+//! **Place of the store.** In the nearest block that dominates all safepoints of the variable, before the first of them
+//! if one is there, otherwise at its end; out of every loop in which the root is not defined.
 //!
 //! ```text
 //!   1 ─ %1 = alloc(…)             1 ─ %1 = alloc(…)
@@ -15,16 +15,16 @@
 //!       goto #2 if … else #3      2 ┄ invoke f()
 //! ```
 //!
-//! **Which safepoints a variable serves.** All of the root's but those in [doomed](crate::flow) blocks; of these all below one
+//! **Safepoints of a variable.** All of the root's except those in [doomed](crate::flow) blocks; among the doomed, all below one
 //! highest doomed dominator. An error path then stores its own roots and the normal path stores nothing for it.
 //!
 //! **Coarse.** A function whose live sets are too large for that (see [`needs`](crate::needs)) has a variable for each root that is
-//! not always rooted, in its own word, which is stored where the root is made. The frame is linked at the entry, and a word keeps
-//! what it had to the end. Where all objects live to the end of the function, that is what they need.
+//! not always rooted, in its own word, stored at the root's definition. The frame is linked at the entry, and a word keeps
+//! its object to the end. Where all objects live to the end of the function, that is optimal.
 //!
 //! Invariant: between a variable's store and its last safepoint nothing else is stored into its word.
-//! Cost: the size of the variables' live ranges. Not done: a root that some paths need and others do not, all of which return,
-//! is stored where they part.
+//! Cost: the size of the variables' live ranges. Not done: a root that only some returning paths need is stored where the paths
+//! part.
 
 use crate::bases::{Bases, Root};
 use crate::flow::Flow;

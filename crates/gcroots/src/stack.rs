@@ -1,22 +1,22 @@
-//! Objects on the stack: `alloc_stack` becomes a slot with a tag word, and the object is what stands behind it.
+//! Objects on the stack: `alloc_stack` becomes a slot with a tag word, followed by the object.
 //!
 //! ```text
 //!   %1 = alloc_stack(T)        %2 = slot_addr(s)                      s:  +0   type | permanent
 //!                       ==>    %3 = add_ptr(%2, 8)                        +8   fields: words without references, and words that are roots
 //!                              %1 = bitcast(%3)::tracked
 //!                              store(%1, T | permanent; offset = -8)
-//!                              store(%1, 0) …                         unless what follows writes the word
+//!                              store(%1, 0) …                         unless the following code writes the word
 //! ```
 //!
-//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so another root of the object, in a callee for example, does no harm.
-//! The frame keeps the referents of the object alive: the words of its references are on the list of each safepoint, as those of
-//! tracked slots are. A linked frame has no room for words that are no references, a tag for one; there an object
+//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so another root of the object, in a callee for example, does
+//! no harm. The frame keeps the referents of the object alive: the words of its references are on the list of each safepoint, as those of
+//! tracked slots are. A linked frame has no room for words that are not references, such as a tag; there an object
 //! with references is made on the heap, as `alloc` does, and so is one that is aligned beyond a word.
 //!
-//! Barriers on stores into the object go. Where it is one of several that a φ chooses from, its tag says that it is not old.
+//! Barriers on stores into the object are removed. If it is one of several operands of a φ, its tag says that it is not old.
 //!
-//! This goes first: afterwards there is nothing on the stack that placement would have to know but the slots. Cost: linear, but for the
-//! stores looked at behind an object (`fresh`).
+//! This step runs first: afterwards placement only has to handle the slots. Cost: linear, except for the
+//! search of stores after an object (`fresh`).
 
 use crate::fresh;
 use crate::{Lowering, Options};

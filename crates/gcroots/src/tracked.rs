@@ -1,4 +1,4 @@
-//! The frame words that are reserved before roots get theirs.
+//! The frame words that are reserved before roots get words.
 //!
 //! ```text
 //!   word  0 …                 argument words of `call_args`, shared by all calls

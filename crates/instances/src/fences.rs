@@ -1,4 +1,4 @@
-//! A pair of fences for two sides of which one is frequent and the other rare.
+//! A pair of fences for a frequent and a rare side.
 //!
 //! ```text
 //!   frequent            rare
@@ -7,11 +7,12 @@
 //!   load b              load a          at least one of the loads sees the other side's store
 //! ```
 //!
-//! With two full fences each side pays for the order of its store and its load, threads that enter compiled code at each call from Rust. Linux executes a fence on every running thread of the process on demand (`membarrier`). With such a call on the rare side,
+//! With two full fences each side pays for the order of its store and its load, a thread that enters compiled code at each call from Rust. Linux executes
+//! a fence on every running thread of the process on demand (`membarrier`). With such a call on the rare side,
 //! the frequent side only keeps the compiler from reordering.
 //!
-//! Why the asymmetric form is enough: the call acts as a full fence at some point of the frequent thread's execution. If the point lies before
-//! `store a`, `load b` follows it and sees `store b`. If it lies behind `store a`, the rare side's `load a` sees that.
+//! Why the asymmetric form suffices: the call acts as a full fence at some point of the frequent thread's execution. If the point lies before
+//! `store a`, `load b` follows it and sees `store b`. If it lies after `store a`, the rare side's `load a` sees that store.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -20,7 +21,7 @@
 //! | F3 | light, symmetric | SeqCst | F4 | as F2 |
 //! | F4 | heavy, symmetric | SeqCst | F3 | as F2 |
 //!
-//! **Models.** `loom` knows no barrier on other threads. Models use [`Fences::symmetric`], where each `light` is a full fence of its own; the
+//! **Models.** `loom` has no barrier on other threads. Models use [`Fences::symmetric`], where each `light` is a full fence of its own; the
 //! barrier gives at least the order that models check, because it is a full fence on every thread between two of its instructions.
 //!
 //! Cost of `heavy` by `membarrier`: a system call, and an interrupt for each processor that runs another thread of the process.

@@ -1,4 +1,4 @@
-//! Code instances: what a function is in code, each for the worlds in which it is valid.
+//! Code instances: the code of a function, each instance for the worlds in which it is valid.
 //!
 //! ```text
 //!   instances  [worlds 0..6: ready a] [7..8: ready b] [9..: lazy]         a call in world 8 reaches b
@@ -13,16 +13,16 @@
 //!
 //! A function has one word that calls go through ([`CodeWord`]), from its definition to its end. Behind it lies a list of code instances.
 //! A redefinition adds one that is valid from the next world on. The instance before is *superseded*: threads in older worlds still call it.
-//! It leaves the list when no thread can be in one of its worlds ([`Instances::settle`]), and then the word leads directly to what is left.
+//! It leaves the list when no thread can be in one of its worlds ([`Instances::settle`]), and then the word leads directly to the remaining one.
 //!
-//! The newest instance is the one that counts, goes up in tiers, is interpreted and may be discarded.
+//! Only the newest instance counts calls, is promoted to the next tier, is interpreted and may be discarded.
 //!
-//! Everything here is data under the lock of the function's owner; [`Instances::lead`] alone writes what other threads read without it.
-//! The owner defines the parts of an instance ([`Parts`]): this crate knows addresses and worlds.
+//! Everything here is data under the lock of the function's owner; only [`Instances::lead`] writes words that other threads read without it.
+//! The owner defines the parts of an instance ([`Parts`]): this crate handles addresses and worlds.
 //!
 //! Invariants: V1, the list is never empty, and its worlds ascend without overlap; V2, there is one selector between each instance and the next,
 //! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, the thread that takes an instance out of the list drops it
-//! without the lock, because its parts are foreign, and retires what a word has led to.
+//! without the lock, because its parts are foreign, and retires the former target of a word.
 
 use crate::tier::Tier;
 use crate::word::CodeWord;

@@ -1,16 +1,16 @@
-//! Code instances: how compiled code is published, replaced under its callers, and given back.
+//! Code instances: how compiled code is published, replaced under its callers, and freed.
 //!
-//! A code instance is one compiled, or compilable, form of a method instance. This crate knows nothing about machine code,
-//! memory or types: addresses are words, and what code is made from and what is freed are type parameters. So its protocols are pure atomics that can be
+//! A code instance is one compiled, or compilable, form of a method instance. This crate does not depend on machine code,
+//! memory or types: addresses are words, and sources of code and freed things are type parameters. So its protocols are pure atomics that can be
 //! model-checked, and it builds in a second.
 //!
 //! | file, in reading order | what it holds |
 //! |---|---|
 //! | `word` | [`CodeWord`]: the word that calls go through, replaced under its readers |
-//! | `tier` | [`Tier`]: how calls are served, and how good code is |
+//! | `tier` | [`Tier`]: how calls are served, and the quality of code |
 //! | `instance` | [`CodeInstance`]: one version of a function, and the list of all for their worlds |
 //! | `fences` | [`Fences`]: the two sides of an order between a store and a load, one of them cheap |
-//! | `reclaim` | [`Reclaimer`]: code that nothing leads to any more, freed when no thread can be running it |
+//! | `reclaim` | [`Reclaimer`]: retired code, freed when no thread can be running it |
 //! | `room` | [`Room`]: memory for code when there is none, by evicting other code |
 
 #![forbid(unsafe_code)]

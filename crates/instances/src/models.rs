@@ -9,7 +9,7 @@
 //! | `a_word_is_replaced_under_its_callers` | `word.rs`, with `reclaim.rs` | code runs before it is seen, or after it was freed |
 //! | `a_superseded_instance_is_called_in_its_worlds` | `instance.rs`, with both | a call reaches code of another world, or code that was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
-//! | `a_thread_that_stays_lets_go` | what others ask in the stead of a thread that stays | the same |
+//! | `a_thread_that_stays_lets_go` | reports by others for a thread that stays | the same |
 //! | `a_staying_thread_is_asked_while_its_frames_exist` | the same | the same; others read frames that change |
 //! | `a_thread_short_of_room_finds_room_that_others_free` | `room.rs` | a thread is refused although there will be room |
 //!

@@ -1,39 +1,39 @@
-//! Freeing code that nothing leads to any more, when no thread can be running it.
+//! Freeing retired code, when no thread can be running it.
 //!
 //! Threads are *inside* while they run compiled code and *outside* otherwise. Each has its own counter, odd inside:
 //!
 //! ```text
 //!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …
-//!   retire(x)    notes (thread, counter) of each thread that is inside: these may know x
-//!   collect()    forgets those whose counter has changed; gives back each x that no thread may know
+//!   retire(x)    notes (thread, counter) of each thread that is inside: it may hold x
+//!   collect()    drops notes whose counter has changed; returns each x without notes
 //! ```
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
-//! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
-//! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: the thread that retires or
-//! collects asks in its stead, once about each thing, until it continues or enters again. Both ends are under the lock: what was unlinked before
-//! it continues, it does not find, and no thread looks at its frames while it changes them. When it has left such an inner entry and still waits,
-//! its frames are those of before: it stays as it did. Entries nest; the outermost counts.
+//! an endless loop, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; its notes for all other
+//! code are dropped. A thread that *stays*, because it waits for something, leaves that to others: the thread that retires or
+//! collects reports in its place, once for each thing, until it continues or enters again. Both ends are under the lock: it does not find code that was
+//! unlinked before it continues, and no thread reads its frames while it changes them. When it has left such an inner entry and still waits,
+//! its frames are the same as before: it stays again. Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | R1 | enter: odd counter | Release | R5 | who sees the thread inside again, and not that it left, frees the code that it ran before |
+//! | R1 | enter: odd counter | Release | R5 | a collector that sees the thread inside again, and not that it left, frees the code that it ran before |
 //! | R2 | enter: light fence before any word that leads to code is read | [`Fences`] | R4 | the thread reads the old word, and retiring does not see that it is inside |
 //! | R3 | leave: even counter | Release | R5 | the code is freed while the last instructions of the thread are in it |
 //! | R4 | retire: heavy fence between the store that unlinks and reading the counters, once for a batch | [`Fences`] | R2 | as R2 |
 //! | R5 | retire, collect: a thread's counter | Acquire | R1, R3 | as R1, R3 |
-//! | R6 | own counter; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
+//! | R6 | own counter; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: the next collection does the work that a leaving thread overlooks |
 //!
 //! The retiring thread has unlinked the code before: it has stored other addresses to every word that leads there, each with release order.
 //!
-//! Invariants: an item is given back once, by one call; a note never survives its thread's next leave; items are
-//! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report`, `stay` and `look`
-//! are given.
+//! Invariants: an item is returned once, by one call; a note never survives its thread's next leave; items are
+//! returned in the order in which they were retired, as far as they are free. Under the lock only the closures of `report`, `stay` and `look`
+//! run as foreign code.
 //!
-//! Cost: entering is two stores and the light fence; retiring executes the heavy fence once for each batch and looks at all threads;
-//! collecting does, and at all notes if anything has changed since the last time: so n things that wait for one thread are not looked at n times. The scheme is
-//! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a counter for each thread instead of a
-//! common epoch, so that one slow thread holds up only what it may know.
+//! Cost: entering is two stores and the light fence; retiring executes the heavy fence once for each batch and visits all threads;
+//! collecting visits all threads, and all notes if anything has changed since the last time: so n things that wait for one thread are not visited n
+//! times. The scheme is quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a counter for each thread instead of a
+//! common epoch, so that one slow thread delays only the code that it may hold.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -265,7 +265,7 @@ pub struct Participant<T> {
     held: Cell<usize>,
     /// Which of its stays stands.
     stands: Cell<Option<u64>>,
-    /// Those that stand, or will when what was entered behind them is left; by number, the innermost last.
+    /// The stays that stand, or will stand when the entries after them are left; by number, the innermost last.
     staying: RefCell<Vec<u64>>,
     next_stay: Cell<u64>,
 }

@@ -1,6 +1,6 @@
 //! Locks and atomics: the standard library's, or loom's in models.
 //!
-//! Locks are never poisoned from the outside: no user code runs while one is held.
+//! User code never poisons a lock: none runs while one is held.
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{

@@ -1,4 +1,4 @@
-//! The tiers of a function: how its calls are served, and how good its code is.
+//! The tiers of a function: how its calls are served, and the quality of its code.
 
 /// A tier. They ascend.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -4,16 +4,16 @@
 //!   callers ── load ──► word ◄── store ── the owner's lock        leads to: stub, code, or a selector of worlds
 //! ```
 //!
-//! The native signature of a function is fixed when its word is made, and the word leads somewhere from the beginning, to a stub. So one word is
-//! enough, and to publish code, to upgrade it, to supersede it and to close the function is one store each time. Boxed entries, entries
-//! for C and those of loops are separate code that calls through the word; none of them is changed when the function's code is.
+//! The native signature of a function is fixed when its word is made, and the word always has a target, at first a stub. So one word is
+//! enough, and publishing code, upgrading it, superseding it and closing the function are one store each. Boxed entries, entries
+//! for C and those of loops are separate code that calls through the word; a change of the function's code changes none of them.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | C1 | store the address | Release | C2 | a reader of the word jumps to code that it cannot see yet |
 //! | C2 | load the address | Acquire | C1 | as C1 |
 //!
-//! Compiled code loads the word plainly and jumps to what it says (`crates/jit/src/cell/place.rs`, S2).
+//! Compiled code loads the word plainly and jumps to the address (`crates/jit/src/cell/place.rs`, S2).
 //!
 //! Invariants: an address, once stored, stays callable as long as a thread may hold it (`reclaim`); one thread at a time stores.
 

@@ -1,4 +1,4 @@
-//! Many threads read, one replaces and frees: what is read is there.
+//! Many threads read, one replaces and frees: no read finds freed memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -20,7 +20,7 @@
 //! | unions of pointer-free types | union | payload words of 64 bits, then the selector byte |
 //! | pointer-free ones of more than [`MAX_LEAVES`] leaves, or [`MAX_UNION_WORDS`] payload words | memory | one address |
 //! | others of more than [`MAX_LEAVES`] leaves | scalar | one reference to an object that holds the value |
-//! | everything else: what has an identity, and what only an object says the exact type of | scalar | one reference |
+//! | everything else: mutable types, and types whose exact type only the object has | scalar | one reference |
 //! | primitive types of a width that no register has | [`NotNative`] | |
 //!
 //! **Objects.** A reference is never null, with one exception: a leaf of an aggregate for a field that is stored as a pointer

@@ -1,7 +1,7 @@
 //! A vector that only grows, and that many threads may read while one of them appends.
 //!
-//! Declarations are shared by all views of a context, and by everything that compiles at the same time. Readers hold plain references into the
-//! table for as long as they like, so an element must never move. The elements therefore live in buckets of doubling
+//! All views of a context, and all threads that compile, share its declarations. Readers hold plain references into the
+//! table for any time, so an element must never move. The elements therefore live in buckets of doubling
 //! size, each allocated once:
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! bucket b:  8 << b        8·(2^b − 1) ..
 //! ```
 //!
-//! Reading costs one subtraction, one count of leading zeros and two acquire loads (inside [`OnceLock`]). Appending
-//! is serialised by the owner: [`AppendVec::push`] takes the index that the owner hands out under its own lock.
+//! Reading costs one subtraction, one count of leading zeros and two acquire loads (inside [`OnceLock`]). The owner
+//! serialises appending: [`AppendVec::push`] takes an index that the owner assigns under its own lock.
 //! Nothing is ever removed; the tables live as long as any view of the `Context`.
 
 use std::sync::OnceLock;

@@ -1,18 +1,18 @@
-//! The functions of Base and Core that printed IR calls and no text gives a body for, as one table.
+//! The functions of Base and Core that printed IR calls and that have no body in text, as one table.
 //!
-//! Julia compiles the cold end of a check into a call such as `invoke Base.throw_boundserror(a, i)::Union{}`. Dumps carry
-//! the call but not the callee. Interpreter and lowering both ask this table what such a callee does, so that they agree:
+//! Julia compiles the cold end of a check into a call such as `invoke Base.throw_boundserror(a, i)::Union{}`. Dumps have
+//! the call but not the callee. Interpreter and lowering both take the action of such a callee from this table, so they agree:
 //!
 //! ```text
 //! row      ThrowBoundserror  Base.throw_boundserror  1 to 2 operands  throws BoundsError(operands…)
 //!          variant           module and name         arity            what it does
 //! ```
 //!
-//! **Names.** A function is found by its last name ([`BaseFn::from_name`]), whatever its module: a module sees what Base exports unless
-//! it has its own method. So callers ask here only after [`Module::find_method`](crate::Module::find_method) found none. A
+//! **Names.** A function is found by its last name ([`BaseFn::from_name`]) in any module: a module sees the exports of Base unless
+//! it has its own method. So callers use the table only after [`Module::find_method`](crate::Module::find_method) found none. A
 //! call of `Base.error` does not find a method of `Main.error`: they are two functions.
 //!
-//! Not done: functions with a body worth compiling. They belong into IR text.
+//! Not done: functions with a body worth compiling. They belong in IR text.
 
 use crate::intrinsic::Arity;
 use crate::types::Type;
@@ -169,7 +169,7 @@ impl BaseFn {
         })
     }
 
-    /// Whether the call comes back. The others throw.
+    /// Whether the call returns. The others throw.
     pub fn returns(self) -> bool {
         matches!(self.action(), BaseAction::Print { .. } | BaseAction::Text | BaseAction::Shown)
     }
@@ -194,8 +194,8 @@ const CARRIED: [Type; 15] = [
     Type::FLOAT64,
 ];
 
-/// A throw whose operands are numbers, as compiled code passes it without objects: an exception object is made when
-/// somebody asks. The symbol and the bits of the numbers go beside it.
+/// A throw whose operands are numbers, as compiled code passes it without objects: the exception object is made on
+/// demand. The symbol and the bits of the numbers are separate operands.
 ///
 /// ```text
 /// throw_overflowerr_binaryop(:+, x, y)      function, types of x and y         :+, bits of x, bits of y

@@ -1,28 +1,28 @@
-//! The builtins: functions that Julia implements itself and that see types and objects, as one table.
+//! The builtins: functions of Julia's implementation that work on types and objects, as one table.
 //!
 //! ```text
 //! row      GetField  "getfield"  between(2, 4)  THROWS | READS
 //!          variant   Julia       operands       facts
 //! ```
 //!
-//! **Facts** are the coarse truth about any call of a builtin, whatever its operand types. They err towards
-//! more effect: what is known about one call (a field that cannot be undefined, an index that is in bounds)
-//! is the business of the effect analysis, which starts here and takes facts away.
+//! **Facts** are coarse truths about all calls of a builtin, for any operand types. They err towards
+//! more effects: the effect analysis starts from them and removes facts that do not hold for one call
+//! (a field that cannot be undefined, an index that is in bounds).
 //!
 //! | fact | meaning |
 //! |---|---|
 //! | throws | may end in an exception |
 //! | reads, writes | may observe or change memory that others can see |
 //! | allocates | makes an object with its own identity; boxing of a result is decided where the call is lowered |
-//! | calls | runs a function of the program, and has whatever effect that has |
+//! | calls | runs a function of the program, with its effects |
 //! | identity | the result is one of the operands, unchanged |
 //!
 //! **Names.** Text may use an older name of the same function (`ALIASES`); printing gives the present one.
 //! The array builtins of Julia before 1.11 (`arrayref` …) take the bounds check as first operand and are
 //! kept, because dumps contain them.
 //!
-//! Not done: what defines types or methods, and what handles `SimpleVector`s, has rows so that a reader can
-//! name it; [`Builtin::refusal`] says why it goes no further.
+//! Not done: builtins that define types or methods, and those on `SimpleVector`s. They have rows so that a reader can
+//! name them; [`Builtin::refusal`] gives the reason.
 
 use std::fmt;
 

@@ -35,7 +35,7 @@ pub enum Const {
         /// One constant for each field.
         fields: Box<[Value]>,
     },
-    /// Low IR: the address of a named thing that the linker knows.
+    /// Low IR: the address of a named thing that the linker resolves.
     Address(Address),
     /// No value in particular, of this type. Made where text leaves a value undefined.
     Undef(Type),
@@ -60,7 +60,7 @@ pub enum Address {
     Instance(Type),
     /// A permanent object of a primitive type that holds these bits.
     Boxed(Type, u128),
-    /// The cell of a global variable: a reference to its value, null while it has none. The collector knows the cell.
+    /// The cell of a global variable: a reference to its value, null while it has none. The cell is a root.
     Global(Name),
 }
 

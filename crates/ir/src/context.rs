@@ -1,7 +1,7 @@
 //! The tables of names and types that programs compiled together share.
 //!
 //! ```text
-//!   names and types, numbered once ◄── view: Context ◄── program          a program keeps what it names
+//!   names and types, numbered once ◄── view: Context ◄── program          a program keeps its names and types
 //!                                  ◄── view: Context ◄── program
 //! ```
 //!
@@ -48,7 +48,7 @@ static FIXED: LazyLock<(Arc<FixedNames>, Arc<FixedTypes>)> = LazyLock::new(|| {
 });
 
 impl Context {
-    /// A context that knows the builtin types.
+    /// A context with the builtin types.
     pub fn new() -> Arc<Context> {
         let (names, types) = &*FIXED;
         let names = Arc::new(Names::with_fixed(names.clone()));
@@ -67,7 +67,7 @@ impl Context {
         self.types.is_same(&other.types)
     }
 
-    /// How many views of these names and types there are.
+    /// The number of views of the same names and types.
     pub fn views(&self) -> usize {
         self.types.views()
     }

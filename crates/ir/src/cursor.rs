@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! Top(b)          before the first instruction of b         next_inst → At(first)
-//! At(i)           before i                                  next_inst → At(what follows i)
-//! After(i)        after i                                   next_inst → At(what follows i)
+//! At(i)           before i                                  next_inst → At(the instruction after i)
+//! After(i)        after i                                   next_inst → At(the instruction after i)
 //! Bottom(b)       after the last instruction of b           next_inst → none
 //! ```
 //!

@@ -1,7 +1,7 @@
-//! Diagnostics: what is wrong with an input, where, and the evidence; and the one renderer that shows them.
+//! Diagnostics: errors of an input, their places and evidence; and the one renderer that shows them.
 //!
-//! Finding and showing are apart. A reader or verifier holds its finding as an enum with data; the enum's `Display`
-//! makes the sentence and [`Finding::code`] the name that tests and documents use. The renderer knows neither.
+//! Finding and showing are separate. A reader or verifier holds its finding as an enum with data; the enum's `Display`
+//! makes the sentence and [`Finding::code`] the name that tests and documents use. The renderer depends on neither.
 //!
 //! ```text
 //! error[syntax-unclosed]: `(` is never closed
@@ -13,7 +13,7 @@
 //!    = evidence that has no place
 //! ```
 //!
-//! Places are byte offsets into one source. Columns are counted in characters, from 1. Colours are the caller's:
+//! Places are byte offsets into one source. Columns are counted in characters, from 1. The caller provides colours:
 //! a [`Style`] is a set of escape strings, and this crate only has the empty one.
 //!
 //! Cost: a diagnostic is found and rendered in time linear in its own size and logarithmic in the source's; a line

@@ -1,28 +1,28 @@
 //! The doors: everything by which a program can break memory safety, as one list.
 //!
 //! ```text
-//! verified function ── standing(op) ──► Safe       nothing that the operands may be breaks memory
+//! verified function ── standing(op) ──► Safe       no values of the operands break memory safety
 //!                                       Refused    the verifier rejects it
 //!                                       Door(d)    always a door
-//!                                       Asks(d)    a door, unless this statement is seen to be harmless
+//!                                       Asks(d)    a door, unless the statement is proved harmless
 //! ```
 //!
-//! A program without doors is *checked*: whatever it computes, it has one of the outcomes of docs/ir.md. Engines and sessions take only checked
-//! programs unless the embedder has opened the doors. The tables below have no default arm, so an operation that is new has to be
+//! A program without doors is *checked*: every execution has one of the outcomes of docs/ir.md. Engines and sessions accept only checked
+//! programs unless the embedder has opened the doors. The tables below have no default arm, so a new operation has to be
 //! declared before the crate compiles.
 //!
-//! **Bounds.** A check that a statement turns off is no door: an engine without doors turns it on again, whatever the operand says, and
-//! its optimiser drops those that cannot fail. To turn all checks off by an option is one ([`Door::Bounds`]).
+//! **Bounds.** A check that a statement turns off is not a door: an engine without doors turns it on again, against the operand, and
+//! its optimiser drops checks that cannot fail. An option that turns all checks off is one ([`Door::Bounds`]).
 //!
-//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that look at what
-//! they are given. The types that the program states have to be those of the list, so nothing is called with registers that it does not expect.
+//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that check their
+//! arguments. The types that the program states have to be those of the list, so no function is called with unexpected registers.
 //!
-//! **Values of `Ptr`** are no door: an address that is never read is a number. Library code that is not the program's takes none.
+//! **Values of `Ptr`** are not doors: an address that is never read is a number. Library code outside the program takes none.
 //!
 //! Cost: one walk over the function.
 //!
 //! Not done: data races. Two threads that write one mutable object at a time may see parts of both writes, and a `MemoryRef` in a field is two
-//! words. An embedder who shares objects between threads keeps programs of others to one of them.
+//! words. An embedder that shares objects between threads runs untrusted programs on one of them only.
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -176,7 +176,7 @@ pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
     }
 }
 
-/// Whether a builtin is a door. Those with a check of bounds are safe because engines without doors make it.
+/// Whether a builtin is a door. Builtins with a bounds check are safe because engines without doors make the check.
 pub fn standing_of_builtin(builtin: Builtin) -> Standing {
     match builtin {
         Builtin::Setfield => Standing::Asks(Door::ArrayParts),

@@ -1,7 +1,7 @@
 //! Effects of an instruction beside its results: the only answer to "may I move or delete this?".
 //!
-//! Passes ask [`effects`] and never look at a list of opcodes. The flags are Julia's; each holds if the good thing is *proved*,
-//! so no flag at all ([`Effects::ANY`]) is always right.
+//! Passes call [`effects`] and never use a list of opcodes. The flags are Julia's; each holds if the property is *proved*,
+//! so no flag at all ([`Effects::ANY`]) is always correct.
 //!
 //! | flag | holds if | holds for | does not hold for |
 //! |---|---|---|---|

@@ -1,11 +1,11 @@
-//! Where a key is in the table of an `IdDict`: a row of pairs, key and value, open to addressing by hash.
+//! The position of a key in the table of an `IdDict`: pairs of key and value with open addressing.
 //!
 //! ```text
 //! ht   │ k v │ – – │ k v │ ✗ – │ k v │ – – │ …      – undefined, ✗ `nothing`: the pair was deleted
 //!         ▲ hash % pairs, then the next ones
 //! ```
 //!
-//! The owner of the table answers one query about a pair ([`Pairs::look`]); interpreter and run time hold theirs in different ways. A search ends at
+//! The owner of the table answers one query about a pair ([`Pairs::look`]); interpreter and run time store tables differently. A search ends at
 //! a pair that was never used, or after all. A table whose searches get long grows if half of it is used, so equal hashes of different keys
 //! make it slow and not large.
 

@@ -7,16 +7,16 @@
 //! x: return …                       x: return …
 //! ```
 //!
-//! A call of a function costs as many units as the function has statements outside of loops, and each iteration of a loop, and the look at its head that ends it, as
-//! many as belong to the loop and to no loop in it, whichever of them run. A cycle that is no loop costs so at the blocks by which it is entered.
+//! A call of a function costs as many units as the function has statements outside of loops. Each iteration of a loop, and the test at its head that
+//! ends it, costs as many as belong to the loop and to no inner loop, whichever of them run. An irreducible cycle has its price at its entry blocks.
 //!
-//! **The same everywhere.** Prices are set before any pass and are statements with an effect, so passes move, copy and drop them only together with the rounds and
-//! calls that they stand for: inlined, unrolled, interpreted, on every machine, the units are the same. A count that is made of machine code, of low IR or of
+//! **Deterministic.** Prices are set before any pass and are statements with an effect, so passes move, copy and drop them only together with their
+//! iterations and calls: inlined, unrolled, interpreted, on every machine, the units are the same. A count of machine code, of low IR or of
 //! polls would depend on all of these.
 //!
-//! Builtins, library functions of the engine and functions of the host have no price: those that take long are ended by deadlines.
+//! Builtins, library functions of the engine and functions of the host have no price: deadlines end long ones.
 //!
-//! Cost: the loops of each function, once. When it runs: a load, a subtraction, a store and a branch for each call and round.
+//! Cost: the loops of each function, once. At run time: a load, a subtraction, a store and a branch for each call and iteration.
 
 use crate::analysis::{Cfg, DomTree, Loops, Rpo};
 use crate::cursor::Cursor;
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 /// The most that one statement takes.
 const MOST: u32 = i32::MAX as u32;
 
-/// Gives functions of a module their prices, by their positions in it. Those without bodies and low functions have none.
+/// Gives functions of a module their prices, by their positions in it. Functions without bodies and low functions have none.
 pub fn price(module: &mut Module, is_priced: impl Fn(usize) -> bool) {
     let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     for id in all {

@@ -8,7 +8,7 @@
 //!       └─ side data      callees, C signatures, stack slots, constant bytes, notes, source places
 //! ```
 //!
-//! Invariants that hold by construction: a constant exists once; the results of an instruction are consecutive values. All other
+//! Invariants by construction: a constant exists once; the results of an instruction are consecutive values. All other
 //! rules (ids are of this function, types agree, definitions dominate uses, blocks end in terminators, …) are checked by
 //! the [verifier](crate::verify), because passes break them temporarily.
 //!

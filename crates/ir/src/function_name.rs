@@ -134,7 +134,7 @@ pub fn is_module_path(path: &str) -> bool {
         }
         match behind.strip_prefix('.') {
             Some(next) => rest = next,
-            // Those are second spellings of other modules.
+            // Such paths are second spellings of other modules.
             None => return behind.is_empty() && !path.starts_with("Main.") && path != "Core",
         }
     }

@@ -1,7 +1,7 @@
-//! The hashes that Julia's run time gives: of bytes, of symbols, of values (`objectid`).
+//! The hashes of Julia's run time: of bytes, of symbols, of values (`objectid`).
 //!
-//! Programs see them: the order in which a `Dict` iterates follows `memhash_seed`. So hashes of bytes and symbols have Julia's values. The hash
-//! of other values has not, because Julia's depends on addresses and on the number of a type; it is the same in interpreter and compiled code
+//! They are observable: the iteration order of a `Dict` follows `memhash_seed`. So hashes of bytes and symbols have Julia's values. The hash
+//! of other values does not, because Julia's depends on addresses and on the number of a type; it is the same in interpreter and compiled code
 //! for everything that `===` compares by contents.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! bits, parts ──┴─► ObjectHash ──► numbers, immutable structs, tuples
 //! ```
 //!
-//! Cost: linear in the bytes; of a nested value at most [`MAX_PARTS`] parts are looked at.
+//! Cost: linear in the bytes; at most [`MAX_PARTS`] parts of a nested value are hashed.
 
 const SEED: u32 = 0xcafe_8881;
 /// The seed with which `objectid` hashes strings.

@@ -1,11 +1,11 @@
-//! The heap as compiled code knows it: numbers that a run time gives.
+//! The heap's interface to compiled code: numbers that a run time gives.
 //!
-//! Code for a heap takes them from here and from nowhere else. Two heaps with the same fingerprint run the same
+//! Code for a heap takes them only from here. Two heaps with the same fingerprint run the same
 //! code; an image stores the fingerprint that it was compiled for.
 //!
 //! ```text
 //!   allocate      c = [thread + runs + 16·class]; n = c + cell; if n > [thread + runs + 16·class + 8] (unsigned): slow
-//!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8; zero what is not written at once
+//!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8; zero the words that are not written at once
 //!   store         [object + offset] = value; if [object - 8] & old: brolga_gc_write(thread, object)
 //!   frame         [f] = 4·count; [f + 8] = [thread + gc_stack]; [thread + gc_stack] = f; roots at f + 16 …
 //! ```
@@ -23,7 +23,7 @@ pub const SMALL_INT_BYTES: usize = 16;
 /// Offset in the thread: units of fuel that may be spent before `brolga_refuel` is called, in 32 bits with a sign.
 pub const THREAD_FUEL: i32 = 20;
 
-/// The heap as compiled code knows it.
+/// The heap's interface to compiled code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapAbi {
     /// Bytes of the tag word, which ends where the object begins.

@@ -1,21 +1,21 @@
-//! Hints about branches and calls, which change how fast code is and never what it does.
+//! Hints about branches and calls, which change the speed of code and never its meaning.
 //!
 //! ```text
 //! goto #3 if not %1 odds 1:99                   the condition held once in a hundred times
-//! %2 = invoke f(x::Int64)::Int64 noinline       no body is put in the place of this call
-//! function f(x::Int64)::Int64 inline            the body is put in the place of calls whatever it costs
+//! %2 = invoke f(x::Int64)::Int64 noinline       no body replaces this call
+//! function f(x::Int64)::Int64 inline            the body replaces calls at any cost
 //! ```
 //!
 //! | hint | says | text, binary |
 //! |---|---|---|
 //! | [`BranchWeights`] of a branch | how often its condition held, and how often not | kept |
-//! | [`Inlining`] of a call or a function | whether bodies take the place of calls | kept |
-//! | [`Site`] of a branch or dynamic call | in which cell of a profile a first tier counts it | left out |
-//! | [`Seen`] at a dynamic call | with operands of which types it was made, and how often | left out |
+//! | [`Inlining`] of a call or a function | whether bodies replace calls | kept |
+//! | [`Site`] of a branch or dynamic call | the cell of a profile in which a first tier counts it | left out |
+//! | [`Seen`] at a dynamic call | the types of its operands, and their counts | left out |
 //!
 //! Hints belong to an instruction. A copy of the instruction copies them ([`Func::copy_hint`](crate::Func::copy_hint)); inverting a branch
 //! swaps its targets and its hint in one step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another
-//! operation loses them. A dynamic call that becomes an `invoke`, or several, hands its inlining on; `lower` ends it, because calls of low
+//! operation loses them. A dynamic call that becomes an `invoke`, or several, passes its inlining hint on; `lower` drops it, because calls of low
 //! IR are not inlined.
 
 use crate::types::Type;

@@ -1,4 +1,4 @@
-//! Which texts are identifiers, and how the others are written.
+//! Identifiers, and the spelling of other names.
 //!
 //! Julia prints a name that is not an identifier as `var"…"` where a name is expected, and as `Symbol("…")` where a
 //! symbol value is. Identifiers start with a letter (of any script), `_`, or one of a few symbol classes that

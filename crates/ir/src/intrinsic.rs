@@ -1,8 +1,8 @@
 //! The intrinsics: Julia's primitive operations on bits, as one table.
 //!
-//! A row says what an intrinsic is called in Julia's text, which *shape* its operands have and what sets it
-//! apart from the others of that shape. Everything that follows from the shape (number of operands, type
-//! rule, purity) is said once, at [`Shape`], so that two intrinsics of one shape cannot disagree.
+//! A row has the intrinsic's name in Julia's text, the *shape* of its operands and its differences
+//! from others of that shape. Everything that follows from the shape (number of operands, type
+//! rule, purity) is defined once, at [`Shape`], so that two intrinsics of one shape cannot disagree.
 //!
 //! ```text
 //! row      AddInt  "add_int"  IntBinary  COMMUTES
@@ -13,7 +13,7 @@
 //! %1)::Int64`. In this IR the type of the result is the target, and the operand list holds the value only:
 //! [`Intrinsic::takes_type`] is true, [`Intrinsic::arity`] counts the value, [`Intrinsic::text_arity`] counts
 //! the type as well. The reader drops the type (it must equal the result type), the printer writes it back.
-//! `have_fma(T)` is no conversion: its type is an ordinary operand.
+//! `have_fma(T)` is not a conversion: its type is an ordinary operand.
 //!
 //! **Effects.** *Pure* means: the result depends on the operands alone and no memory is touched; a pure
 //! intrinsic may still throw (division), which [`Intrinsic::can_throw`] says. `have_fma` is pure, because the
@@ -23,8 +23,8 @@
 //! of its strict twin ([`Intrinsic::strict`]) there; the mark permits passes to reassociate and to ignore
 //! NaN, infinities and the sign of zero.
 //!
-//! Not done: `llvmcall` and `cglobal` have rows so that a reader can name them, and [`Intrinsic::refusal`]
-//! says why they go no further. Hidden intrinsics that Julia's front end never prints have none.
+//! Not done: `llvmcall` and `cglobal`, which have rows so that a reader can name them; [`Intrinsic::refusal`]
+//! gives the reason. Hidden intrinsics that Julia's front end never prints have no rows.
 
 use std::fmt;
 

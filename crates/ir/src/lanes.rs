@@ -1,6 +1,6 @@
-//! Vectors: how 128 bits are divided into lanes, and what lane-wise operations compute.
+//! Vectors: 128 bits divided into lanes, and lane-wise operations.
 //!
-//! Low IR has one vector type, `v128`. An operation on it says how it reads the lanes, as processors do:
+//! Low IR has one vector type, `v128`. An operation on it determines the division into lanes, as in processors:
 //!
 //! ```text
 //!   bit 127                                    0
@@ -12,8 +12,9 @@
 //!   lane_select(%mask, %a, %b)          bits of %a where the mask has ones, else bits of %b
 //! ```
 //!
-//! Which intrinsics exist lane by lane is what [`Lanes::allows`] says: arithmetic and comparisons of one width, none that
-//! throws, and none that some processors can only do lane by lane in a loop. A shift takes one count, an `i64`, for all lanes. Each lane gets what the scalar intrinsic gives (`scalar`).
+//! [`Lanes::allows`] has the intrinsics that exist in lanes: arithmetic and comparisons of one width, none that
+//! throws, and none that some processors can only do lane by lane in a loop. A shift takes one count, an `i64`, for all lanes. Each lane gets the
+//! result of the scalar intrinsic (`scalar`).
 //!
 //! Conversions go to the next width ([`Lanes::made_by`]). To a wider one they read the low half of the lanes; from a narrower one they write it, and
 //! the rest is 0.
@@ -109,7 +110,7 @@ impl Lanes {
         }
     }
 
-    /// The lanes of what an operation makes of these: others only for a conversion that exists.
+    /// The lanes of an operation's result from these lanes: others only for a conversion that exists.
     pub fn made_by(self, op: Intrinsic) -> Lanes {
         use Intrinsic::*;
         match (op, self) {

@@ -1,16 +1,16 @@
-//! A module: functions, globals, and the tests that its text carries.
+//! A module: functions, globals, and the tests in its text.
 //!
-//! A function is found by what it is called on: the type of the function object, which holds its module and name, and the types of
+//! A function is found by the types of a call: that of the function object, which holds its module and name, and those of
 //! the arguments. Several functions of one module and name are methods of one generic function; [`Module::find_method`] picks the most specific that
-//! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)` or `A.area(Rect)`: unique,
+//! applies. Its *symbol*, its name for the linker, is its signature in text, such as `area(Rect)` or `A.area(Rect)`: unique,
 //! readable, and the same in every process.
 //!
 //! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
 //! which every later request for the function gets. A caller that needs results independent of the threads requests a function
 //! only when its form is settled: when it was superseded, or will not be before the answer is used.
 //!
-//! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] are for numbers from outside, and tell.
-//! `module[id]` is for those that this module has given, and panics for others as a slice does.
+//! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] accept numbers from outside, and return nothing for unknown
+//! ones. `module[id]` is for numbers that this module has given, and panics for others as a slice does.
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -127,7 +127,7 @@ impl Literal {
 struct Methods {
     /// In order of definition.
     all: Vec<FuncId>,
-    /// By the types of their parameters. Those of which only variables differ are together.
+    /// By the types of their parameters. Methods that differ only in variables are together.
     by_types: FxHashMap<Box<[Type]>, SmallVec<[FuncId; 1]>>,
     /// Whether one has open variables: then parameters do not say which method is the most specific.
     has_open: bool,
@@ -215,7 +215,7 @@ impl Module {
         }
     }
 
-    /// A module for other functions of the same program, or other forms of these: with its global variables, and what has been noted of it.
+    /// A module for other functions of the same program, or other forms of its functions: with its global variables and notes.
     #[must_use]
     pub fn without_functions(&self) -> Self {
         Self {
@@ -353,7 +353,7 @@ impl Module {
         self.funcs.iter().filter(move |(_, f)| f.name == name).map(|(id, _)| id)
     }
 
-    /// The most specific method of `function` that accepts arguments of these types (without the function object).
+    /// The most specific method of `function` that accepts arguments of the given types (without the function object).
     /// `None` if there is none, or if several apply and none of them is the most specific.
     ///
     /// Cost: a look-up for a method of exactly these types, else linear in the methods.
@@ -377,7 +377,7 @@ impl Module {
         fits.iter().all(|&b| lowest == b || self.is_more_specific(lowest, b)).then_some(lowest)
     }
 
-    /// Whether several methods of `function` accept arguments of these types (without the function object), and none of them is the most specific.
+    /// Whether several methods of `function` accept arguments of the given types (without the function object), and none of them is the most specific.
     ///
     /// Cost: as [`Module::find_method`].
     pub fn is_ambiguous(&self, function: Type, args: &[Type]) -> bool {
@@ -452,7 +452,7 @@ impl Module {
         self.cx.types.is_below(below, above)
     }
 
-    /// The name that the linker knows a function by; `None` if the number is another module's.
+    /// A function's name for the linker; `None` if the number is another module's.
     pub fn symbol(&self, id: FuncId) -> Option<String> {
         Some(self.func(id)?.symbol(&self.cx))
     }

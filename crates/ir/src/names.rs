@@ -2,7 +2,7 @@
 //!
 //! Identifiers, symbols and string constants are compared and hashed far more often than they are read. Each distinct
 //! text gets one [`Name`], and equal names are equal texts. The table is shared by all threads and programs that work on
-//! one [`Context`](crate::Context); see [`views`](crate::views) for who holds a name, and when it is freed.
+//! one [`Context`](crate::Context); see [`views`](crate::views) for the holders of a name, and its end.
 //!
 //! The names of the builtin types have the first numbers in every context. They are made once and shared, so a new table is empty:
 //!
@@ -79,12 +79,12 @@ impl Names {
         name.0
     }
 
-    /// The text of a name. A name of another context gives whatever text has its number here, or `"?"`.
+    /// The text of a name. A name of another context gives the text that has its number here, or `"?"`.
     pub fn text(&self, name: Name) -> &str {
         self.get(name).unwrap_or("?")
     }
 
-    /// The text of a name that is not fixed, for those who hold it without a view.
+    /// The text of a name that is not fixed, for holders without a view.
     pub(crate) fn hold(&self, name: Name) -> Option<Arc<str>> {
         self.texts.hold(name.0).cloned()
     }

@@ -10,7 +10,7 @@
 //! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, static parameters, notes on loops and coverage |
 //! | low | loads, stores, atomics, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects, vectors |
 //!
-//! The table of their facts is `op/facts.rs`.
+//! `op/facts.rs` has the table of their facts.
 
 mod facts;
 

@@ -1,4 +1,4 @@
-//! Where things stand: the order of blocks in a function and of instructions in a block.
+//! Layout: the order of blocks in a function and of instructions in a block.
 //!
 //! Both orders are doubly linked lists over side tables, so that insertion and removal anywhere cost a constant, and an
 //! unlinked instruction is simply in no block. The content of an instruction lives in [`Func`](crate::Func).

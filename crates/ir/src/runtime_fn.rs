@@ -2,15 +2,15 @@
 //!
 //! Low IR names them by this enum and never by address, so that the same function can be interpreted, linked into a
 //! process or written to an image. A row gives the symbol that the linker resolves, the low types of the arguments and
-//! results, and whether the call comes back.
+//! results, and whether the call returns.
 //!
-//! | kind | what it does |
+//! | kind | action |
 //! |---|---|
-//! | throws | records an exception and does not come back |
+//! | throws | records an exception and does not return |
 //! | prints | writes to the output |
 //! | allocates | gives an object, or null with an exception recorded; a collection may happen |
 //! | resizes | changes the length of an array; gives the array, or null with an exception recorded; a collection may happen |
-//! | reads | gives what an object holds, or null with an exception recorded; a collection may happen |
+//! | reads | gives a part of an object, or null with an exception recorded; a collection may happen |
 //! | refills | changes a counter of the thread; gives an object, or null with an exception recorded; a collection may happen |
 //! | asks | reads objects; no collection, no exception |
 //! | barrier | notes a store; no collection, no exception |
@@ -18,7 +18,7 @@
 //! | region | lets collections continue without the thread, or ends that |
 //! | args | takes an array of objects and its length; gives an object, or null with an exception recorded |
 //!
-//! The throwing entries record an exception in the thread and do not come back. Their arguments are the parts of the message:
+//! The throwing entries record an exception in the thread and do not return. Their arguments are the parts of the message:
 //! the address of a symbol's record, a string, or a number.
 
 use crate::types::Type;
@@ -150,7 +150,7 @@ runtime_fns! {
     GcEnter "brolga_gc_enter" () Region;
     /// Throws an object.
     Throw "brolga_throw" (TRACKED) Throws;
-    /// Throws `TypeError`: who bears this name, a symbol, expected a value of this type, and there is this object.
+    /// Throws `TypeError`: the function with the name of a symbol expected a value of a type, and got an object.
     ThrowTypeAssert "brolga_throw_type_assert" (PTR, PTR, TRACKED) Throws;
     /// Throws `BoundsError` for an array and an index.
     ThrowBoundsOf "brolga_throw_bounds_of" (TRACKED, I64) Throws;
@@ -190,7 +190,7 @@ runtime_fns! {
 }
 
 impl RuntimeFn {
-    /// Whether the call comes back. The others throw.
+    /// Whether the call returns. The others throw.
     pub fn returns(self) -> bool {
         self.kind() != RuntimeKind::Throws
     }

@@ -6,7 +6,7 @@
 //! | `utf8proc_charwidth` | [`char_width`] | `unicode-width` |
 //! | `utf8proc_toupper`, `tolower`, `totitle` | [`to_upper`], [`to_lower`], [`to_title`] | the standard library |
 //!
-//! A character is given by its number, which need not be one: numbers above `0x10ffff` are unassigned, surrogates have their own category.
+//! A character is given by a number, which need not be a code point: numbers above `0x10ffff` are unassigned, surrogates have their own category.
 //! Case mappings are the simple ones, of one character to one.
 //!
 //! Not done: normalization and grapheme breaks (`utf8proc_decompose`, `utf8proc_grapheme_break`).

@@ -1,17 +1,17 @@
 //! Interned entries that several views share, and that are freed when no view holds them.
 //!
 //! Problem: names and types are numbers, compared and hashed everywhere, and programs that work together must agree on them. So one table numbers
-//! them for all. A table that only grows keeps every name that was ever used; a table that frees entries would have to know who still has a number.
+//! them for all. A table that only grows keeps every name that was ever used; a table that frees entries must know the holders of its numbers.
 //!
 //! ```text
 //!   store    key ──► number ──► Weak ─────────┐           one for programs that share names and types
 //!                                             ▼
-//!   view A   number ──► Arc ───────────► entry 17         one for each program: it holds what it has looked at
+//!   view A   number ──► Arc ───────────► entry 17         one for each program: it holds the entries that it has read
 //!   view B   number ──► Arc ────────────────▲
 //! ```
 //!
 //! A view holds every entry that it has interned, found or read. The holder of a number has a view that holds the entry, or had one when it passed the number
-//! to another view, which holds it from the first look on. An entry is freed with the last view that holds it. Its number is not given out again before the
+//! to another view, which holds it from the first read on. An entry is freed with the last view that holds it. Its number is not reused before the
 //! numbers are exhausted, so a number that outlives its entry is unknown to all views rather than that of another entry.
 //!
 //! | question | locks |
@@ -20,11 +20,11 @@
 //! | the entry of a number that it has not seen; an entry by its key | the store's, to read |
 //! | a new entry | the store's, to write |
 //!
-//! Readers have plain references, as long as the view lives: a view never lets go of an entry.
+//! Readers have plain references, as long as the view lives: a view never releases an entry.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | V1 | newest: load, store | Relaxed | – | nothing: the table is read through its own `OnceLock`, and who finds no entry there looks again under the lock |
+//! | V1 | newest: load, store | Relaxed | – | nothing: the table is read through its own `OnceLock`, and a reader that finds no entry there looks again under the lock |
 //!
 //! Cost: a look-up of a number is a load, a multiplication and a probe or two. A view takes 16 to 64 bytes for each entry that it holds, and an empty one
 //! does not allocate. The store drops the numbers of freed entries when it has twice as many as were left by the last sweep, so a fresh entry costs
@@ -148,7 +148,7 @@ impl<E: ?Sized> View<E> {
         self.hold(number).map(|entry| &**entry)
     }
 
-    /// The same, for those who hold it without a view.
+    /// The same, for holders without a view.
     pub(crate) fn hold(&self, number: u32) -> Option<&Arc<E>> {
         match self.held.get(number) {
             None => Some(self.held.insert(number, self.store.get(number)?)),
@@ -183,7 +183,7 @@ impl<E: ?Sized> View<E> {
 
 /// A map from numbers to entries that many threads read while one adds.
 ///
-/// Entries never move, and a table that has become too small stays for those who read in it; the next one has its entries as well.
+/// Entries never move, and a table that has become too small stays for its readers; the next one has its entries as well.
 pub(crate) struct Held<E: ?Sized> {
     tables: [OnceLock<Table<E>>; TABLES],
     newest: AtomicUsize,

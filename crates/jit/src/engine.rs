@@ -1,6 +1,6 @@
 //! The engine: one instruction set, one code memory, one runtime, and room for code in it.
 //!
-//! It is below cells, tiers and units and knows none of them. They are built on it: `unit.rs` is loaded code, `load.rs` loads it, and
+//! It is below cells, tiers and units and does not depend on them. They are built on it: `unit.rs` is loaded code, `load.rs` loads it, and
 //! the routines of cells and tiers that trampolines call are passed to it as a table (`routines.rs`).
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,9 +1,9 @@
 //! Generators that no thread is using.
 //!
-//! A generator holds the scratch memory of all stages, some hundred kilobytes. Making one for each unit, or moving one about,
-//! costs more than compiling a small function, so they are kept where they are, and each is used by one thread after the other.
+//! A generator holds the scratch memory of all stages, some hundred kilobytes. Making one for each unit, or moving one,
+//! costs more than compiling a small function, so they stay in place, and threads use them one after the other.
 //!
-//! There are as many as threads have ever compiled at once. One whose use ends in a panic is not used again.
+//! There are as many as threads have ever compiled at once. One is dropped if its use ends in a panic.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -15,7 +15,7 @@
 //! | `link/`          | link units, relocations, the two linkers, object files, images                   |
 //! | `debug/`         | the index of loaded code; profilers, debuggers, the system's unwinder            |
 //! | `entry/`         | trampolines from Rust and from C                                                 |
-//! | `engine.rs`      | [`Jit`]: instruction set, code memory, room; knows no cells and no tiers         |
+//! | `engine.rs`      | [`Jit`]: instruction set, code memory, room; independent of cells and tiers      |
 //! | `unit.rs`        | [`Unit`]: loaded code and what stays with it                                     |
 //! | `generators.rs`  | scratch memory of compilation, used by one thread after the other                |
 //! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
@@ -25,7 +25,7 @@
 //! | `routines.rs`    | the routines that code calls here; [`Jit::new`]                                  |
 //! | `call/`          | typed and untyped calls from Rust                                                |
 //!
-//! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
+//! Everything loaded is owned: a unit's memory returns to the system when the last handle to it, to a function of it
 //! or to a unit that was linked against it is dropped.
 
 mod call;

@@ -1,4 +1,4 @@
-//! Loading: code that was compiled comes into memory, with every symbol resolved, and becomes a [`Unit`].
+//! Loading: compiled code is placed in memory, with every symbol resolved, and becomes a [`Unit`].
 //!
 //! Symbols of a unit are resolved in this order:
 //!
@@ -140,7 +140,7 @@ impl Jit {
             let fault = "is a method's entry and not in the unit";
             return Err(LinkError::Malformed { name: symbol.to_owned(), fault });
         };
-        // A call in flight holds the owner, which may be all that is left of the engine when it comes back.
+        // A call in flight holds the owner, which may be all that is left of the engine when it returns.
         let keeper: MethodKeeper = (unit.code().clone(), boxed.unit.clone());
         let owner: CodeOwner = Arc::new(keeper);
         // SAFETY: the code at the address is a boxed entry, whose signature `Jit::link_boxed` compared, and the owner keeps it and all that it

@@ -4,12 +4,12 @@
 //!   Source (low Func, its type) ──Generator──► CompiledFunction, constants ──► LinkUnit ──Jit::load──► Unit
 //! ```
 //!
-//! This is the safe way in: code comes from our own code generation, and the recorded type of every function that can be
+//! This path is safe: code comes from our own code generation, and the recorded type of every function that can be
 //! looked up is compared with the native signature of the function itself.
 //!
 //! Calls between the functions of one build are near. Cost: Cranelift's; one generator serves all functions.
 //!
-//! The two halves can be had one by one: [`Jit::compile`] needs nothing but the functions, so any number of threads may do it
+//! The two halves are also separate: [`Jit::compile`] only needs the functions, so any number of threads may call it
 //! at once; the [`Compiled`] unit lists the references of the code, which can be provided before [`Jit::link`].
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The routines that this crate adds to those of the run time, and engines that know them.
+//! The routines that this crate adds to those of the run time, and engines with them.
 //!
 //! | routine | file | called by |
 //! |---|---|---|

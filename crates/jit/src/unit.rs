@@ -6,8 +6,8 @@
 //!                                                 └ held: the cells that it calls through, which lead to other units
 //! ```
 //!
-//! Clones of a [`Unit`] share the loaded code. Code keeps the symbols that it names. The targets of its cells are not known here: code lists the cells
-//! ([`Code::edges`]) and holds them, so the files of `cell/` are built on this one and not the other way round.
+//! Clones of a [`Unit`] share the loaded code. Code keeps the symbols that it names. It lists the cells ([`Code::edges`]) and holds them, without access
+//! to their targets, so the files of `cell/` are built on this one and not the other way round.
 
 mod retired;
 
@@ -103,7 +103,7 @@ impl Code {
         std::mem::take(&mut self.visible)
     }
 
-    /// Whether one of these addresses, which are ascending, lies in it, or in code that it keeps.
+    /// Whether one of the addresses, which are ascending, lies in it, or in code that it keeps.
     pub(crate) fn contains_any(code: &Arc<Code>, addresses: &[usize]) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![code.clone()];
@@ -199,7 +199,7 @@ impl Unit {
         self.inner.needs_heap
     }
 
-    /// Whether one of these addresses, which are ascending, lies in its code, or in code that it keeps.
+    /// Whether one of the addresses, which are ascending, lies in its code, or in code that it keeps.
     pub(crate) fn contains_any(&self, addresses: &[usize]) -> bool {
         Code::contains_any(&self.inner.code, addresses)
     }

@@ -1,4 +1,4 @@
-//! Numbers and names that code generation and the run time each have for themselves.
+//! Numbers and names that code generation and the run time both define: they agree.
 
 mod support;
 

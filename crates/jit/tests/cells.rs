@@ -1,4 +1,4 @@
-//! Calls through cells, and what is behind them while it is replaced.
+//! Calls through cells while their code is replaced.
 
 mod support;
 

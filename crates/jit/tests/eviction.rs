@@ -1,4 +1,4 @@
-//! Memory for code is limited: what does not fit is a typed error that changes nothing, or the least used units go.
+//! Limited memory for code: a unit that does not fit is a typed error that changes nothing, or the least used units go.
 
 mod support;
 
@@ -74,7 +74,7 @@ fn the_units_that_were_not_used_longest_go_first_and_those_in_use_stay() {
         cache.insert(1, unit(&jit, 1).unwrap());
         for key in 2..1_000 {
             cache.insert(key, unit(&jit, key).unwrap());
-            // This one is asked for all the time.
+            // This one is in constant use.
             assert_eq!(value(&cache.get(&1).unwrap()), 1);
         }
         assert!(jit.stats().in_use <= LIMIT);

@@ -159,7 +159,7 @@ fn build_in(
         let ty = FunctionType { symbol: name.clone(), name, params, result, signature };
         sources.push(Source { func, ty: Some(ty.into()) });
     }
-    // SAFETY: C functions of these types.
+    // SAFETY: C functions of the declared types.
     unsafe {
         jit.runtime().foreign().define("look", look as *const ());
         jit.runtime().foreign().define("back", back as *const ());
@@ -232,7 +232,7 @@ fn linked_frames_that_a_throw_gave_up_are_off_the_list_in_mapped_code() {
     }
 }
 
-/// Gives the C call of `keep` a map of these words.
+/// Gives the C call of `keep` a map of the words.
 fn map(name: &str, func: &mut Func, offsets: &[u32]) {
     if name != "keep" {
         return;

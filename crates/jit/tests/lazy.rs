@@ -1,4 +1,4 @@
-//! Functions that are compiled when they are called first: arguments and results pass by, whoever calls and whatever happens.
+//! Functions that are compiled at their first call: arguments and results are preserved, for every kind of caller and outcome.
 
 mod support;
 

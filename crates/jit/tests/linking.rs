@@ -1,4 +1,4 @@
-//! Linking: what is refused and how, references between functions, data and units, and what is freed.
+//! Linking: refusals and their errors, references between functions, data and units, and freeing.
 
 mod support;
 

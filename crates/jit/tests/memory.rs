@@ -1,6 +1,6 @@
-//! Memory of code comes back: many rounds of compile, call, drop leave the process as large as it was, with as many
+//! Memory of code is returned: many rounds of compile, call, drop leave the process as large as it was, with as many
 //! mappings; and a program that only grows has mappings for its chunks, not for its units. One test alone in its file,
-//! because it looks at the whole process.
+//! because it measures the whole process.
 
 mod support;
 

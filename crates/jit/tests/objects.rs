@@ -1,4 +1,4 @@
-//! Objects at typed calls: inside scopes only, kept while it matters, and of the right heap.
+//! Objects at typed calls: inside scopes only, rooted during the call, and of the right heap.
 
 mod support;
 

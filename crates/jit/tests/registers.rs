@@ -1,4 +1,4 @@
-//! The host's callee-saved registers are as before after a call into compiled code, whichever way it came back.
+//! A call into compiled code preserves the host's callee-saved registers, whichever way it returns.
 //!
 //! A naked function fills every callee-saved register of the C convention with a pattern, calls through typed calls and
 //! compares. Compiled code has the thread in one of them and clobbers the others. And a safepoint without a request leaves

@@ -1,4 +1,4 @@
-//! Stack traces: an exception that leaves compiled code tells the functions and lines that it came through.
+//! Stack traces: an exception that leaves compiled code lists the functions and lines that it came through.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Versions of a function, each for its worlds: calls reach what they reached when their thread entered.
+//! Versions of a function, each for its worlds: calls reach the versions of the world that their thread entered.
 
 mod support;
 

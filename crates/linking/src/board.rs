@@ -4,25 +4,25 @@
 //!   index of the symbol, six bits at a time ──► inner node ──► … ──► page of 64 cells (generation, word)
 //! ```
 //!
-//! A cell holds the address of the ready, exported symbol with that index, or nothing. Nodes and pages are made when something is first published there and stay
-//! until the dylib is closed; cells change. They are written inside the session's lock, in the same hold in which the tables
-//! change, so the board never shows what a later step has taken back; they are read at any time.
+//! A cell holds the address of the ready, exported symbol with that index, or nothing. The first publication there makes nodes and pages, and they stay
+//! until the dylib is closed; cells change. They are written under the session's lock, in the same critical section as the
+//! tables, so the board never shows what a later step has taken back; they are read at any time.
 //!
-//! An index is let to another name when the old name is gone (`names.rs`), which is after its word was taken back. So a word is nothing when
+//! Another name gets an index when the old name is gone (`names.rs`), which is after its word was taken back. So the word is empty when
 //! its cell gets another generation, and a reader that has read an address reads the generation of that address, or a later one.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | B1 | set: store of the word | Release | B2 | a caller jumps to code whose bytes it cannot see yet; a symbol that outlived its name finds another's code |
+//! | B1 | set: store of the word | Release | B2 | a caller jumps to code whose bytes it cannot see yet; a symbol that outlives its name finds another's code |
 //! | B2 | get: load of the word | Acquire | B1 | the same, from the other side |
 //! | B3 | set: store of the generation | Relaxed | | nothing: B1 comes behind it |
 //! | B4 | get: load of the generation | Relaxed | | nothing: B2 comes before it |
 //!
-//! Nothing else is ordered: an address that is read may be taken back in the next moment. The caller holds what keeps
-//! code alive (an epoch pin, a handle) from before the read.
+//! Nothing else is ordered: an address may be taken back right after it was read. Before the read, the caller acquires what keeps
+//! the code alive (an epoch pin, a handle).
 //!
-//! Cost: one step for each six bits of the index; 16 bytes for a symbol where all of a page are used, 1 KiB for the first of a page. Memory follows the
-//! most names that the session had at a time, not those that it ever had.
+//! Cost: one step for each six bits of the index; 16 bytes for a symbol of a full page, 1 KiB for the first of a page. Memory is proportional to the
+//! largest number of names that the session had at a time, not to all that it ever had.
 //!
 //! Not covered: instruction fetch. The symbol's bytes were made fetchable before it was emitted.
 

@@ -202,7 +202,7 @@ impl fmt::Debug for Cause {
 impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            // The words of these are part of this error's own.
+            // Their words are part of this error's own.
             Cause::Reported(error) => error.source(),
             Cause::Refused(error) => error.source(),
             Cause::Needs(failure) => Some(&**failure),

@@ -1,9 +1,9 @@
 //! Definition generators: what defines missing symbols on demand.
 //!
-//! A generator is called, in a task, for the symbols that a lookup misses; it defines those it knows, in the dylib, and says
-//! that it is done. It may keep the request and answer later: the lookup is suspended, nothing else is. Many requests may be
-//! under way in one generator; none is for a symbol that another request is for. A request that is dropped is an error of
-//! the lookups that wait for it. Lookups and definitions through the request belong to the lookup that asks, on whatever thread: if that was begun
+//! A task calls a generator for the symbols that a lookup does not find; the generator defines those it knows, in the dylib, and
+//! completes the request. It may keep the request and answer later: only the lookup is suspended. Many requests may be
+//! under way in one generator; no two are for the same symbol. Dropping a request is an error of the lookups that wait
+//! for it. Lookups and definitions through the request belong to the lookup that asks, on any thread: if that was begun
 //! before the session ends, it is finished.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl<T: Target, G: Generator<T>> Definer<T> for G {
     }
 }
 
-/// A question: which of these symbols can you define?
+/// A request to define those of the symbols that the generator knows.
 #[must_use = "a request that is dropped fails lookups"]
 pub struct Request<T: Target> {
     session: Session<T>,

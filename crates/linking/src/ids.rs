@@ -4,14 +4,14 @@
 //!   Symbol    a name of code or data: an index, and the generation of the name that has it (`names.rs`)
 //!   DylibId   a dylib: a place, the generation of its tenant, and its session
 //!   Label     a symbol in a dylib
-//!   Key<T>    a place in a `Slab<T>`, the generation of its tenant, and its session: a key that outlived its thing finds nothing
+//!   Key<T>    a place in a `Slab<T>`, the generation of its tenant, and its session: a stale key finds nothing
 //! ```
 //!
-//! A place whose generation is used up is not let again, so a stale key can never name a later tenant. An identifier of another session finds nothing, and
-//! events that are handed one say so ([`Error::OtherSession`](crate::Error::OtherSession)). Cost: one indexed load and two comparisons.
+//! A place whose generations are exhausted is not reused, so a stale key never names a later tenant. An identifier of another session finds nothing, and
+//! events with one are refused ([`Error::OtherSession`](crate::Error::OtherSession)). Cost: one indexed load and two comparisons.
 //!
-//! [`SessionId`]s come from a counter of the process, the only thing here that sessions share: an identifier is a copy, which may outlive its session,
-//! so nothing that belongs to the session could tell it from those of a later one. Nothing depends on their values.
+//! [`SessionId`]s come from a counter of the process, the only state here that sessions share: an identifier is a copy, which may outlive its session,
+//! so nothing that belongs to the session could tell it from identifiers of a later one. Nothing depends on their values.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|

@@ -1,8 +1,8 @@
 //! Sessions: names, definitions, and when they may be used.
 //!
-//! A session is an emulated dynamic linker for code that does not exist yet. Definitions are promises; a lookup makes
-//! its source keep the promise, and is answered when a symbol, with everything that it transitively needs, may be
-//! called. It is the model of LLVM's ORC, made of three layers that can be understood alone:
+//! A session emulates a dynamic linker for code that does not exist yet. A definition names the source of its code; a lookup
+//! starts that source, and is answered when the symbol, with everything that it transitively needs, may be called. The
+//! model is that of LLVM's ORC, in three layers that can be understood separately:
 //!
 //! ```text
 //!   Session, Dylib, Lookup, Responsibility, …     handles: safe to share, blocking or futures
@@ -12,21 +12,21 @@
 //!   Machine::step(event) -> (reply, effects)      pure: tables in, tables out
 //! ```
 //!
-//! This crate knows nothing about code generation, memory or signals; addresses, code, slots and sources of definitions are
-//! types of the embedder ([`machine::Parts`]). So it builds in seconds, and its locks and atomics can be model-checked.
+//! This crate does not depend on code generation, memory or signals; addresses, code, slots and sources of definitions are
+//! types of the embedder ([`machine::Parts`]). It therefore builds in seconds, and its locks and atomics can be model-checked.
 //!
 //! Guarantees, and the parts that keep them:
 //!
 //! | promise | kept by |
 //! |---|---|
 //! | a ready symbol's needs are ready | `machine/graph.rs`: each waiting unit hangs below one unit that is not emitted |
-//! | every lookup is answered, or its session's owner can say what it waits for | states own who waits for them; dropping a responsibility fails it |
+//! | every lookup is answered, or its session's owner can say what it waits for | each state owns its waiters; dropping a responsibility fails it |
 //! | readiness costs near linear time, in any order | the same graph: logarithmic for each edge |
-//! | an error has the whole chain of causes | [`Failure`]: made once for each step of the chain, shared by all who are told |
+//! | an error has the whole chain of causes | [`Failure`]: made once for each step of the chain, shared by all receivers |
 //! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
 //! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
 //! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
-//! | user code, and destructors, never run under the lock | [`machine::Effects`] own all of it until the lock is released |
+//! | user code and destructors never run under the lock | [`machine::Effects`] own all of it until the lock is released |
 //!
 //! Words. A *unit* is what is materialized, and removed, as one; the materializing task has the *responsibility*. A symbol is
 //! *resolved* when it has an address, *emitted* when its memory is final, *ready* when all it needs is emitted.
@@ -36,14 +36,14 @@
 //! | `flags`, `ids`, `error`, `names` (on `uses`) | the words |
 //! | `machine` | the pure machine |
 //! | `target` | the types that an embedder chooses |
-//! | `ticket` | whom answers go to |
-//! | `session` | the lock, the effects, what an embedder gives and is asked; knows units and generators by one call each |
+//! | `ticket` | receivers of answers |
+//! | `session` | the lock, the effects, the embedder's interface; calls units and generators at one place each |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
 //! | `dispatch`, `promise` | tasks, waiting |
-//! | `opening`, `openings` | initialisers: which thread runs them, who waits for it |
+//! | `opening`, `openings` | initialisers: which thread runs them, which threads wait for it |
 //! | `board` | ready symbols, read without a lock |
 //!
-//! Not done: what a generator did not have is not remembered; a session's events are not recorded.
+//! Not done: negative answers of generators are not cached; a session's events are not recorded.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! A lookup under way: a future, and something to wait for.
+//! A lookup under way: a future, or a wait of a thread.
 //!
-//! Waiting on a thread runs tasks meanwhile, as the dispatcher sees fit. Dropping a lookup that has no answer takes it out of
-//! the session: work it has started continues, and queued work that no other lookup needs is not begun.
+//! A waiting thread runs tasks meanwhile, as the dispatcher decides. Dropping a lookup without an answer removes it from
+//! the session: work that it has started continues, and queued work that no other lookup needs is not begun.
 //!
-//! A lookup that a responsibility made holds it up from when it is awaited: waited for, or polled in vain. Before that, whoever
-//! has the responsibility may yet continue without the answer.
+//! A lookup that a responsibility made blocks it from when it is awaited: waited for, or polled in vain. Before that, the
+//! holder of the responsibility may continue without the answer.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -7,16 +7,16 @@
 //! | model | protocol | what would go wrong |
 //! |---|---|---|
 //! | `publish_and_read` | `board.rs` B1, B2 | an address is seen before its code |
-//! | `a_cell_is_let_again_under_its_readers` | `board.rs` B1, B2; `uses.rs` | a symbol that outlived its name finds another's code |
-//! | `the_last_holder_frees_a_name` | `uses.rs` N1, N2 | an index is let again while its last holder reads there |
+//! | `a_cell_is_let_again_under_its_readers` | `board.rs` B1, B2; `uses.rs` | a symbol that outlives its name finds another's code |
+//! | `the_last_holder_frees_a_name` | `uses.rs` N1, N2 | an index is reused while its last holder reads there |
 //! | `emission_against_removal` | the session's lock, boards inside it | a removed symbol stays on the board |
 //! | `lookup_against_removal` | the same | a lookup without answer; an address after removal was seen |
 //! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is given back to its source |
-//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup is told a cause that has passed |
-//! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits for ever |
+//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup gets a cause that has passed |
+//! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits forever |
 //! | `redirects_in_two_threads` | `slot.rs`, numbered stores | the slot leads elsewhere than the tables say |
 //! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
-//! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps for ever, or ends before a task's effects are seen |
+//! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps forever, or ends before a task's effects are visible |
 //!
 //! The models' own words, which stand for code, slots and what tasks do:
 //!
@@ -25,8 +25,8 @@
 //! | M1 | what a protocol must make visible | Relaxed | | a stronger order would hide that the protocol does not |
 //! | M2 | what only the model itself looks at | SeqCst | | nothing |
 //!
-//! `tests/weaken.sh` weakens the rows one by one: each time a model must fail. Loom cannot see the standard library's
-//! `OnceLock`, through which readers find cells (they are made before threads start here).
+//! `tests/weaken.sh` weakens the rows one by one: each time a model must fail. Loom does not see the standard library's
+//! `OnceLock`, through which readers find cells (here they are made before threads start).
 
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn a_cell_is_let_again_under_its_readers() {
     });
 }
 
-/// Two holders let go of a name; the last one frees its place, and sees what the other has read there.
+/// Two holders release a name; the last one frees its place, ordered after the other's reads there.
 #[test]
 fn the_last_holder_frees_a_name() {
     model(|| {

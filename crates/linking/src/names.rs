@@ -1,23 +1,23 @@
-//! The texts of symbols: each text that is held is one [`Symbol`].
+//! The texts of symbols: each held text is one [`Symbol`].
 //!
 //! ```text
 //!   text ── shard of its hash, under a read lock ──► index ──► Place { uses: generation and holders, text }
 //!   symbol = (index, generation) ─────────────────────────────►┘
 //! ```
 //!
-//! A name is held by its interners, by each symbol in the session's tables, by lookups that want it and by questions to generators. With its last
-//! holder it goes, and its index is let again under another generation: a symbol that outlived its name names nothing.
+//! The holders of a name are its interners, the symbols in the session's tables, the lookups that want it and the requests to generators. The last
+//! holder frees it, and its index is reused under another generation: a symbol that outlives its name names nothing.
 //!
-//! | who | holds |
+//! | holder | holds |
 //! |---|---|
-//! | [`Names::intern`] | for ever. For names that a program is written with |
+//! | [`Names::intern`] | forever. For names in a program's source |
 //! | [`SymbolRef`] ([`Names::hold`]) | until it is dropped. For structures that keep a symbol |
 //! | [`SymbolScope`] | all that it has interned, until it is dropped. For operations that end with the symbols in a table |
 //!
-//! Looking a text up takes a read lock of one of sixteen tables, the first use of a text its write lock; both for a look into a hash table. Holding and
-//! letting go take none (`uses.rs`). Places never move: they lie in parts of an array that doubles.
+//! Looking a text up takes a read lock of one of sixteen tables, the first use of a text its write lock, each for one access to a hash table. Holding and
+//! releasing take none (`uses.rs`). Places never move: they lie in the segments of an array that doubles.
 //!
-//! Cost: 40 bytes for a place, 36 for an entry of the hash table with room to grow, the text and its header. Tables keep their size.
+//! Cost: 40 bytes for a place, 36 for an entry of the hash table with room to grow, the text and its header. Tables do not shrink.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -41,7 +41,7 @@ struct Place {
 struct Free {
     /// The first that never had one.
     next: u32,
-    /// Those that had. The last one that was freed is let first.
+    /// Those that had. The one freed last is reused first.
     again: Vec<u32>,
 }
 
@@ -166,7 +166,7 @@ impl Names {
         }
         let Some(text) = read(&place.text).clone() else { return };
         let mut table = write(self.table(&text));
-        // Somebody else may have freed it, and let it again with another text, which lies in another table: that has another generation.
+        // Another thread may have freed the place and reused it for a text in another table: then it has another generation.
         let freed = place.uses.free(symbol.generation);
         if freed == Freed::No {
             return;
@@ -286,7 +286,7 @@ impl Drop for SymbolScope {
     }
 }
 
-/// Symbols that the tables have let go of: released when this is dropped.
+/// Symbols that the tables hold no more: released when this is dropped.
 #[derive(Default)]
 pub struct Released {
     names: Option<Arc<Names>>,
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(next.symbol().index, old.index, "the place is let again");
         assert_ne!(next.symbol(), old);
         assert_eq!((&*names.text(old), &*next.text()), ("?", "g"));
-        // A name that is kept for ever stays, whoever else has held it.
+        // A name that is kept forever stays, with or without other holders.
         let scope = SymbolScope::new(&names);
         let kept = scope.intern("k");
         assert_eq!(names.intern("k"), kept);
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(&*names.text(kept), "k");
     }
 
-    /// Threads hold and let go of the same few names: each reads the text that it holds.
+    /// Threads hold and release the same few names: each reads the text that it holds.
     #[test]
     fn a_held_name_is_never_another() {
         let names = Arc::new(Names::default());

@@ -3,15 +3,16 @@
 //! | thread | finds | does |
 //! |---|---|---|
 //! | opens | due | runs them |
-//! | opens | another thread is busy with some | waits until that has run or failed, and looks again |
+//! | opens | another thread is busy with some | waits until they have run or failed, and looks again |
 //! | opens | it is busy with them itself, further up | continues: an initialiser may open what is being opened |
-//! | opens | the thread to wait for waits for it, through whatever other threads, lookups and tasks | [`Error::Cycle`] |
+//! | opens | the other thread waits for this one, through any threads, lookups and tasks | [`Error::Cycle`] |
 //! | opens | another thread deinitialises a dylib of them | waits until that is done, and looks again |
-//! | closes the last opening | another thread is busy | continues; who is busy deinitialises in the end |
+//! | closes the last opening | another thread is busy | continues; the busy thread deinitialises in the end |
 //!
-//! A thread that waits has nothing of its own planned, but for what it is in the middle of. It parks, and runs no tasks. If it is itself in the middle of a
-//! task, the thread that it waits for may need that: who comes to wait last is told, the one by its opening, the other by its lookup
-//! (`machine/waits.rs`). The end of the session waits for openings and closings, and takes no new ones. Cost: one step for each initialiser, and four for each opening.
+//! A waiting thread has nothing of its own planned except the initialiser that it is in the middle of. It parks, and runs no tasks. If it is in the
+//! middle of a task, the thread that it waits for may need that task: of the two, the one that comes to wait last gets the error, from its opening or
+//! from its lookup (`machine/waits.rs`). The end of the session waits for openings and closings, and accepts no new ones. Cost: one step for each
+//! initialiser, and four for each opening.
 
 use std::thread::current;
 
@@ -27,7 +28,7 @@ use crate::target::Target;
 
 impl<T: Target> Dylib<T> {
     /// Opens the dylib as `dlopen` does: runs the initialisers of what it is linked against and its own, dependences first,
-    /// each once, by `run`; to be taken back by [`Dylib::close`]. Those that another thread is running are waited for.
+    /// each once, by `run`; [`Dylib::close`] undoes it. Waits for those that another thread is running.
     ///
     /// # Errors
     /// An initialiser cannot be had or reports an error: the opening is taken back, as by [`Dylib::close`], and what was initialised and

@@ -1,6 +1,6 @@
-//! Threads that wait for initialisers which other threads run.
+//! Threads that wait for initialisers that other threads run.
 //!
-//! A waiter notes how much has happened, looks at the tables, and sleeps until more has: so no change is missed between the two.
+//! A waiter reads the counts of changes, looks at the tables, and sleeps until the counts differ, so it misses no change in between.
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
@@ -24,7 +24,7 @@ impl Openings {
         *lock(&self.news)
     }
 
-    /// All who wait look again.
+    /// Makes all waiters look again.
     pub(crate) fn end_one(&self) {
         let mut news = lock(&self.news);
         news.ended += 1;
@@ -33,7 +33,7 @@ impl Openings {
         self.changed.notify_all();
     }
 
-    /// If the session is being ended, who does so looks again.
+    /// Makes the thread that ends the session, if there is one, look again.
     pub(crate) fn look_again(&self) {
         lock(&self.news).all += 1;
         self.changed.notify_all();

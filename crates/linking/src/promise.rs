@@ -1,4 +1,4 @@
-//! A value that is awaited by one: as a future, or by a thread.
+//! A value with one waiter: a future, or a thread.
 //!
 //! ```text
 //!   pending (perhaps with a waker) ── complete ──► done(value) ── take ──► taken

@@ -1,7 +1,7 @@
-//! Slots: what calls of redirectable symbols go through. The embedder makes them; the session says where they lead.
+//! Slots: the words through which redirectable symbols are called. The embedder makes them; the session sets their targets.
 //!
-//! Two steps may lead one slot to two targets, and their threads may come here in the other order. So stores are numbered by
-//! the machine, and a store with a lower number than the last one is left out. The lock is the slot's own; under it there
+//! Two steps may set one slot to two targets, and their threads may arrive here in the other order. The machine therefore numbers
+//! the stores, and a store with a lower number than the last one is skipped. The lock is the slot's own; under it there
 //! is one call to [`Slot::bind`] or [`Slot::arm`], which store a word.
 
 use crate::sync::{Mutex, lock};

@@ -1,7 +1,7 @@
 //! Locks and atomics: the standard library's, or loom's in models.
 //!
-//! Locks are never poisoned from the outside: no user code runs while one is held, so a panic under a lock is a bug of this
-//! crate, and continuing with the data is as good as anything.
+//! User code never poisons a lock: none runs while one is held. A panic under a lock is a bug of this crate, and no reaction is
+//! better than continuing with the data.
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{

@@ -1,4 +1,4 @@
-//! Tickets: whom the answer to a lookup goes to, as the machine keeps them.
+//! Tickets: the receivers of lookups' answers, as the machine keeps them.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -10,7 +10,7 @@ use crate::promise::Promise;
 /// The continuation of an answer.
 pub(crate) type Continuation<A> = Box<dyn FnOnce(A) + Send>;
 
-/// Whom an answer goes to.
+/// The receiver of an answer.
 pub struct Ticket<A>(Receiver<A>);
 
 enum Receiver<A> {

@@ -1,4 +1,4 @@
-//! How many hold a name, and which name a place has: one word.
+//! The number of a name's holders, and which name a place has, in one word.
 //!
 //! ```text
 //!   63            32 31        30             0
@@ -9,16 +9,16 @@
 //!   (g, 0) ── revive ──► (g, 1) ◄── hold, let_go ──► (g, n)          (g, 0) ── free ──► (g + 1, 0)
 //! ```
 //!
-//! Both halves change together, so a symbol whose name is gone holds nothing, whoever has the place now. `free` and `revive` exclude each other by a lock
-//! of the caller (`names.rs`); `hold` and `let_go` take none. A name that is held for ever is not counted: holding it is one load.
+//! Both halves change together, so a symbol whose name is gone holds nothing, whatever name has the place now. A lock of the caller (`names.rs`)
+//! excludes `free` and `revive` from each other; `hold` and `let_go` take none. Holders of a permanent name are not counted: holding it is one load.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | let go: fetch and subtract | Release | N2 | the place is let again before its last holder has read what lies there |
+//! | N1 | let go: fetch and subtract | Release | N2 | the place is reused before its last holder has read it |
 //! | N2 | free: compare and exchange | Acquire | N1 | the same, from the other side |
 //! | N3 | everything else | Relaxed | | nothing: a holder, or a reviver under the lock, has seen the place before |
 //!
-//! A generation that is used up is not followed by another: the place stays empty.
+//! After its last generation a place stays empty.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -74,7 +74,7 @@ impl Uses {
         generation(word)
     }
 
-    /// Holds the name for ever. Under the lock.
+    /// Holds the name forever. Under the lock.
     pub(crate) fn keep(&self) -> u32 {
         let word = self.0.load(Ordering::Relaxed); // N3
         if word & FOREVER == 0 {
@@ -88,7 +88,7 @@ impl Uses {
             if !may(word) || word & FOREVER != 0 {
                 return may(word);
             }
-            // More holders than can be counted hold for ever.
+            // A name with more holders than can be counted is held forever.
             let next = if word & HOLDERS == HOLDERS { word | FOREVER } else { word + 1 };
             let added = self.0.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed); // N3
             match added {

@@ -1,7 +1,7 @@
 //! The commands behind lenses: a call, and the explorer's page.
 //!
-//! Calls are made by the reference interpreter, with limits of statements and of the heap, because a program under the hands of its author
-//! may do anything: it runs beside the editor's server and must not take it down. Its output is part of the answer.
+//! The reference interpreter makes calls, with limits of statements and of the heap, because an unfinished program
+//! may do anything: it runs in the editor's server and must not crash it. Its output is part of the answer.
 
 use std::fs;
 use std::path::PathBuf;

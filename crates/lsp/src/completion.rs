@@ -1,9 +1,9 @@
-//! Completion of the word before the cursor: rows and blocks of the function, parameters, names of the text, and those of the language.
+//! Completion of the word before the cursor: rows and blocks of the function, parameters, names of the text, and names of the language.
 //!
-//! The text in front of the word decides the candidates: `%` a row, `#` a block, `::` a type; anything else is looked for in all names. The text that is
-//! being typed is often broken: names are those that its syntax tree has nevertheless.
+//! The text before the word decides the candidates: `%` a row, `#` a block, `::` a type; otherwise all names. The text is
+//! often broken during typing: names are those in its syntax tree.
 //!
-//! Not done: what fits by its type; names that other files define.
+//! Not done: candidates by type; names that other files define.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //!      └─► Program::read ──► program, or findings ────────►
 //! ```
 //!
-//! An analysis is made once for a version and never changes, so that threads share it. Findings are those of the reader; where it has no
-//! errors those of the verifier; where that has none calls of methods that are not there, as warnings.
+//! An analysis is made once for a version and never changes, so threads share it. Findings are those of the reader; without them
+//! those of the verifier; without those, calls of missing methods, as warnings.
 //!
 //! A panic of the compiler is a finding of its own, and the document has no program then.
 

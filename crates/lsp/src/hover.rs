@@ -1,14 +1,14 @@
 //! Hovers: text about the name or row under the pointer.
 //!
-//! | there stands | shown |
+//! | at the pointer | shown |
 //! |---|---|
-//! | a row, or a label of one | the row, type, effects, uses, what the optimiser makes of it |
+//! | a row, or a label of one | the row, type, effects, uses, its optimised form |
 //! | a parameter | its type and uses |
-//! | a function | signatures and the comments above them, effects that are known |
+//! | a function | signatures and the comments above them, known effects |
 //! | a type, a global | its declaration |
-//! | a block | from where control comes, where it continues |
+//! | a block | its predecessors and successors |
 //!
-//! Cost: for a row of a version not asked about before, optimising its function.
+//! Cost: for the first row of a function in a version, optimising the function.
 
 use brolga_explore::Fate;
 use brolga_ir::analysis::{Cfg, Uses};

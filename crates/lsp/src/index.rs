@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! syntax tree ──► symbols        a row, a parameter, a block of a function; a function, a type, a global of the file
-//!             └─► occurrences    where each symbol stands, in the order of the text; some of them define it
+//!             └─► occurrences    the places of each symbol, in the order of the text; some of them define it
 //! ```
 //!
 //! The index is made from the syntax tree alone, so programs with errors have one, too. Names of functions follow the

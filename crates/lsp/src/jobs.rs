@@ -1,4 +1,4 @@
-//! Threads for long work, and the answers that are no longer wanted.
+//! Threads for long work, and cancelled requests.
 //!
 //! | job | thread |
 //! |---|---|

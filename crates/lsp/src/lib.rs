@@ -1,4 +1,4 @@
-//! A language server for the IR's text: what editors ask about a `.jlir` file while somebody types.
+//! A language server for the IR's text: editors' queries about a `.jlir` file during typing.
 //!
 //! ```text
 //!                      changes            the newest version of a text, when no message waits
@@ -9,20 +9,20 @@
 //!                                 └──► commands ──► threads that run and explore
 //! ```
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `transport` | messages over streams |
 //! | `server` | the loop, the answers |
-//! | `jobs` | threads for long work; which answers are no longer wanted |
+//! | `jobs` | threads for long work; cancelled requests |
 //! | `document` | a text, and the analysis of a version of it |
 //! | `text` | positions in units of UTF-16 |
-//! | `index` | names, and where each of them stands |
+//! | `index` | names, and their places |
 //! | `findings`, `hover`, `completion`, `outline`, `rename`, `commands` | the parts of the protocol |
 //!
-//! Invariants: nothing that a client sends ends the server but `exit` and the end of the stream; every request has one answer; a panic of
-//! the compiler is a diagnostic or an error. Programs are run by the interpreter, with limits.
+//! Invariants: only `exit` and the end of the stream end the server; every request has one answer; a panic of
+//! the compiler is a diagnostic or an error. The interpreter runs programs, with limits.
 //!
-//! Cost: a version of a text is read and verified once, when no message waits or somebody asks about it, in time linear in the text. A
+//! Cost: a version of a text is read and verified once, when no message waits or a request needs it, in time linear in the text. A
 //! hover over a row optimises the row's function once for each version.
 //!
 //! Not done: names that other files define.

@@ -4,9 +4,9 @@
 //! symbol ──► refused? ──► edits at all its places ──► the new text is read ──► the same program? ──► edits
 //! ```
 //!
-//! The index follows names by the text; whether it is right is decided by the reader: the program with the new name must have the same
-//! functions, instructions, operands and callees as before. So a name that is already taken, or shadows another one, is refused, whatever
-//! the reason.
+//! The index resolves names by the text; the reader checks the result: the program with the new name must have the same
+//! functions, instructions, operands and callees as before. So a name that is already taken, or shadows another one, is
+//! refused.
 //!
 //! Not done: types, globals and blocks; functions of dumps, whose headers are what Julia has printed.
 

@@ -1,12 +1,12 @@
-//! The text of a document, and its positions as the protocol counts them.
+//! The text of a document, and its positions in the protocol.
 //!
 //! ```text
 //! bytes of UTF-8      1 ─ %1 = …          '─' is three bytes, one unit of UTF-16; '𝒙' is four bytes, two units
 //! protocol            line, unit of UTF-16, both from 0; lines end with LF, CR LF or CR
 //! ```
 //!
-//! Invariants: every position of a client leads to a character boundary inside the text, whatever its numbers are: those beyond the end of a
-//! line mean its end, those inside a pair of surrogates its start. [`Places`] converts offsets that rise in time linear in the text.
+//! Invariants: every position of a client maps to a character boundary inside the text, for all numbers: a position beyond the end of a
+//! line means its end, one inside a pair of surrogates its start. [`Places`] converts ascending offsets in time linear in the text.
 
 use brolga_ir::diag::Span;
 use lsp_types::{Position, Range};

@@ -4,11 +4,11 @@
 //! Content-Length: 52\r\n\r\n{"jsonrpc":"2.0", …}        one message, both ways
 //! ```
 //!
-//! A frame whose content is no message is skipped, and the server is told ([`MALFORMED`]). A header that is none, or promises more than
-//! [`MAX_BYTES`], ends the connection: the start of the next message is unknown. The queue of what was read is bounded, so that a client
+//! A frame with a malformed message is skipped, and reported to the server ([`MALFORMED`]). A malformed header, or one that announces more than
+//! [`MAX_BYTES`], ends the connection: the start of the next message is unknown. The queue of messages is bounded, so that a client
 //! that writes faster than it is served waits.
 //!
-//! The reader's thread is not joined: it may wait for the client for ever.
+//! The reader's thread is not joined: it may wait for the client forever.
 
 use std::io::{self, BufRead, Read, Write};
 use std::thread;

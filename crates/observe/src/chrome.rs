@@ -5,7 +5,7 @@
 //! | span | `B` and `E` on its thread, by its stage; passes and parts of collections by their own names |
 //! | wait of a task in the queue | `b` and `e`, category `queue`, by the number of the task |
 //! | published, tiered up, left a loop (once, and when the number has doubled), invalidated, evicted, collected, interrupted | `i`, with what is known in `args` |
-//! | bytes that objects use | `C`, behind each collection |
+//! | bytes that objects use | `C`, after each collection |
 //! | names of process and threads | `M` |
 //!
 //! Times are microseconds since the trace began, and do not decrease from row to row.

@@ -1,4 +1,4 @@
-//! Writing JSON: strings escaped, numbers that every reader takes.
+//! Writing JSON: escaped strings, numbers that every reader accepts.
 
 use std::fmt::Write as _;
 

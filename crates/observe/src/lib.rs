@@ -1,18 +1,18 @@
 //! Records of running programs: traces, tables, and statistics of measurements.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `trace` | [`Trace`]: a listener that keeps events with their times |
 //! | `chrome` | a trace as JSON in the trace-event format, which Perfetto and Chrome open |
 //! | `live` | [`Live`]: a listener that keeps sums; [`Several`] listeners as one |
 //! | `snapshot` | [`Snapshot`]: a session at one moment, as JSON |
-//! | `socket` | [`serve`]: a socket by which other processes of the user see a session; [`Watcher`] |
+//! | `socket` | [`serve`]: a socket through which other processes of the user inspect a session; [`Watcher`] |
 //! | `view` | [`view`]: a snapshot as text |
 //! | `table` | a trace as a table: stages by time, events by number |
 //! | `statistics` | [`statistics`]: medians with confidence intervals, and comparison; pure functions |
-//! | `json` | the little JSON that is written here |
+//! | `json` | writing JSON |
 //!
-//! A library that does not link this crate pays a load and a branch for each event.
+//! Without this crate an event costs a load and a branch.
 #![forbid(unsafe_code)]
 
 mod chrome;

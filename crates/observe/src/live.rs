@@ -1,6 +1,6 @@
 //! A listener that keeps sums of compiling and tasks, for live views.
 //!
-//! Unlike a [`Trace`](crate::Trace) it keeps no events, so it may listen for as long as the process runs.
+//! Unlike a [`Trace`](crate::Trace) it keeps no events, so it may listen as long as the process runs.
 //!
 //! ```text
 //! Begin, End      the time of the innermost span goes to its stage, and of `Upgrade`, `Generate` and `Link` to the function as well

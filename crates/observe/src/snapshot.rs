@@ -1,6 +1,6 @@
-//! A session at one moment, as it goes over a socket and into tables.
+//! A session at one moment, for sockets and tables.
 //!
-//! Times are in nanoseconds, sizes in bytes. Fields that a later version adds are missing in what an older one sends, and are then zero or absent.
+//! Times are in nanoseconds, sizes in bytes. Fields that a later version adds are missing in a snapshot of an older one, and are then zero or absent.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ pub struct Snapshot {
     pub uptime: u64,
     /// Functions that were compiled, each as often as it was.
     pub compiled: u64,
-    /// Time in compiling; absent if somebody else listens to the run time.
+    /// Time in compiling; absent if the run time has another listener.
     pub compiling: Option<u64>,
     /// Tasks that wait for a thread; absent as well.
     pub queued: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub collections: (u64, u64),
     /// Time in which collections have stopped the world, and the longest.
     pub pauses: (u64, u64),
-    /// The functions that somebody has looked up, or that compiled code calls.
+    /// The functions that were looked up, or that compiled code calls.
     pub functions: Vec<FunctionRow>,
 }
 
@@ -68,7 +68,7 @@ pub struct FunctionRow {
     pub calls: Option<u32>,
     /// The bytes of code of its unit.
     pub bytes: u64,
-    /// How long compiling it took; absent if somebody else listens to the run time, or nothing is known.
+    /// How long compiling it took; absent if the run time has another listener, or the time is unknown.
     pub compiling: Option<u64>,
 }
 

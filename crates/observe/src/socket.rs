@@ -1,18 +1,18 @@
-//! A socket by which another process of the same user sees a session: [`serve`] opens it, [`Watcher`] asks.
+//! A socket through which another process of the same user inspects a session: [`serve`] opens it, [`Watcher`] sends requests.
 //!
 //! ```text
 //! brolga top ── "snapshot\n" ──►  thread of the connection ── Session::stats, functions ──► one line of JSON, a Snapshot
 //! ```
 //!
-//! **Who may connect.** The socket is made in a new folder that only the user can enter, gets mode 0600 there, and then its name: there is no
-//! moment at which others could connect. A file of that name is left alone, unless it is a socket without a listener.
+//! **Permissions.** The socket is made in a new folder that only the user can enter, gets mode 0600 there, and then its name: others
+//! can connect at no moment. An existing file of that name is kept, unless it is a socket without a listener.
 //!
-//! **Requests.** A client asks for snapshots. A request that is none is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
+//! **Requests.** A client requests snapshots. A malformed request is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
 //! connection. There are at most [`MAX_CLIENTS`] connections.
 //!
-//! **The end.** When [`Served`] is dropped the file goes and the session is let go of; connections end at their next request.
+//! **The end.** Dropping [`Served`] removes the file and releases the session; connections end at their next request.
 //!
-//! Cost: a thread that waits, and one for each connection; a snapshot looks at all functions of the session.
+//! Cost: a waiting thread, and one for each connection; a snapshot visits all functions of the session.
 //!
 //! Not done: other systems than Unix.
 
@@ -86,7 +86,7 @@ impl Drop for Served {
         // Dropping a session may run its finalisers, which is not done under the lock.
         let session = self.shared.lock().session.take();
         drop(session);
-        // The thread that accepts looks at the state when somebody connects.
+        // The accepting thread checks the state at each connection.
         let _woken = UnixStream::connect(&self.path);
         let _gone = fs::remove_file(&self.path);
     }
@@ -102,7 +102,7 @@ impl std::fmt::Debug for Served {
 /// [events](brolga_runtime::events) of its run time; earlier compilations are not in them.
 ///
 /// # Errors
-/// There is a file of that name that is no socket, or a socket that somebody listens to; or the system refuses.
+/// There is a file of that name that is not a socket, or a socket with a listener; or the system refuses.
 pub fn serve(session: &Session, path: impl AsRef<Path>) -> io::Result<Served> {
     let live = Arc::new(Live::new());
     let live = session.runtime().events().listen(live.clone()).then_some(live);

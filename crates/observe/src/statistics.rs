@@ -1,10 +1,10 @@
 //! Medians with confidence intervals, and whether two measurements differ.
 //!
-//! Times have long tails and several modes, so nothing here assumes a distribution: intervals are percentiles of the bootstrap. The samples are drawn again, with
-//! replacement, as often as [`RESAMPLES`] says; the median of each draw is one value of the sampling distribution, and the middle 95 % of these are the interval.
+//! Times have long tails and several modes, so nothing here assumes a distribution: intervals are percentiles of the bootstrap. The samples are drawn again,
+//! with replacement, [`RESAMPLES`] times; the median of each draw is one value of the sampling distribution, and the middle 95 % of them are the interval.
 //!
-//! Two measurements are compared by the ratio of their medians, of which each draw takes a new sample from both. They differ if the interval of the ratio is
-//! outside of what is noise ([`NOISE`]): different layouts of the same code alone make that much.
+//! Two measurements are compared by the ratio of their medians, for which each draw takes a new sample from both. They differ if the interval of the ratio
+//! is outside of the noise ([`NOISE`]): different layouts of the same code alone make that much.
 //!
 //! Draws come from a generator with a fixed seed: the same samples give the same result.
 //!

@@ -1,8 +1,8 @@
 //! A listener that keeps events, each with its time and thread.
 //!
 //! Invariants. T1: rows are in the order of their times, because the time is taken under the lock. T2: the spans of a thread nest: an end without a
-//! beginning is dropped, and [`Trace::rows`] ends those that are still open. T3: an end takes the place that its beginning has kept, so a trace that is
-//! full still nests.
+//! beginning is dropped, and [`Trace::rows`] ends open spans. T3: a beginning reserves the place of its end, so a full trace
+//! still nests.
 //!
 //! Cost: a lock, a time and a row of about 100 bytes for each event; up to [`MAX_ROWS`].
 

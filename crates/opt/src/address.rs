@@ -1,4 +1,4 @@
-//! Addresses in a loop as sums of what changes and what does not.
+//! Addresses in a loop as sums of variant and invariant parts.
 //!
 //! ```text
 //! add_ptr(p, mul_int(add_int(add_int(m, %i), 1), 8))    =    p + 8·m + 8·%i + 8
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! All sums are modulo 2⁶⁴, so they may be made in any order, and no fact about ranges is needed. A multiple of the counter is a constant, or
-//! a value that does not change in the loop times a constant. Only what is defined whenever the preheader is reached counts as not
-//! changing, so that it may be added there.
+//! an invariant value times a constant. Only values that are defined whenever the preheader is reached count as
+//! invariant, so that they may be added there.
 //!
 //! Cost: at most [`MAX_PARTS`] sums and products for each address. Not done: integers narrower than 64 bits; two counters.
 

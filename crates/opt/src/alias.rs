@@ -14,18 +14,18 @@
 //! |---|---|
 //! | regions differ | accesses to different regions never overlap |
 //! | roots and indices agree, and the displacements differ by the sizes or more | the difference is the same wherever the root is |
-//! | roots are two *objects*: slots, or results of what makes new memory | each has its own bytes |
-//! | roots are an object and an argument or constant | those were there before the object |
-//! | one root is an object whose address stays here | nothing that is not computed from the root can point into it |
+//! | roots are two *objects*: slots, or results of allocations | each has its own bytes |
+//! | roots are an object and an argument or constant | those exist before the object |
+//! | one root is an object whose address stays here | only values computed from the root can point into it |
 //!
 //! The elements of a `Memory` that the function makes are an object, too: their address never changes, so all loads of it from the new `Memory` are
 //! one root. Escapes do not matter here, because every holder of the `Memory` reaches them.
 //!
-//! An address *stays here* if all that is done with it is adding offsets and reading and writing there. An instruction that then touches memory
+//! An address *stays here* if its only uses add offsets, read and write there. Then an instruction that touches memory
 //! in another way, a call for example, does not touch the object.
 //!
-//! Cost: one sweep over the function; a question takes constant time. Not done: two indices, of which nothing is known but that they are the same in the same address; addresses that come together in
-//! φ or `ifelse`, which count as leaving.
+//! Cost: one sweep over the function; a query takes constant time. Not done: two indices, which only compare equal within the same address; addresses
+//! that meet in φ or `ifelse`, which count as leaving.
 
 use brolga_ir::analysis::Rpo;
 use brolga_ir::effects::{Effects, Regions, effects};

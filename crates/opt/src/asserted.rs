@@ -3,24 +3,24 @@
 //! ```text
 //! 1: %2 = (%1 isa Node)           %1 is any object here
 //!    goto 3 if not %2
-//! 2: %4 = π (%1, Node)            only who passed the test gets here: %1 is a Node, and the asserted type needs no test of its own
-//! 3: …                            %1 is no Node
+//! 2: %4 = π (%1, Node)            reached only if the test is true: %1 is a Node, and the asserted type needs no test of its own
+//! 3: …                            %1 is not a Node
 //! ```
 //!
-//! The type of a row may be narrower than what its operation gives: an *asserted type*. `lower` tests it unless it is proven, and
-//! an unproven one may throw `TypeError`, which counts in a function's [summary](crate::summary). Both ask here, so both say the same.
+//! The type of a row may be narrower than that of its operation: an *asserted type*. `lower` tests it unless it is proven, and
+//! an unproven one may throw `TypeError`, which counts in a function's [summary](crate::summary). Both use this file, so they agree.
 //!
-//! | test, if it was true | says of x |
+//! | test, if it was true | fact about x |
 //! |---|---|
 //! | `x isa T`, `typeof(x) <: T` | it is a `T`; if false: none of the members of its union that are below `T` |
-//! | `x === y` | it is of y's type; if false and y's type has one value only: it is no other member |
+//! | `x === y` | it is of y's type; if false and y's type has one value only: it is another member |
 //! | `typeof(x) === T` | it is a `T`, if `T` is concrete |
-//! | `!t`, `t & u`, `t \| u` | what the parts say, where they are decided |
+//! | `!t`, `t & u`, `t \| u` | the facts of the parts, where they are decided |
 //!
-//! A test of a value counts for all that only passes it on (π and copies).
+//! A test of a value also counts for the π and copies that pass it on.
 //!
 //! Cost: a visit to each block once, if there are asserted types; for each query at most `MAX_TESTS` tests up the dominator tree. Not done:
-//! what a `typeassert` in front said; tests that a φ carries on.
+//! facts from an earlier `typeassert`; tests through a φ.
 
 use brolga_ir::analysis::{Cfg, DomTree};
 use brolga_ir::builtin::Builtin;
@@ -276,7 +276,7 @@ fn field_type(func: &Func, types: &Types, object: Type, field: Value) -> Type {
     if let Some(n) = field_position(func, types, object, field) {
         return types.field_type(object, n).unwrap_or(Type::ANY);
     }
-    // Those of the types that the run time lays out are of concrete types, which the verifier knows by name.
+    // Fields of types with a layout of the run time are of concrete types, which the verifier knows by name.
     let laid_out = types.array_parts(object).is_some()
         || types.memory_element(object).is_some()
         || types.memory_ref_element(object).is_some();

@@ -1,4 +1,4 @@
-//! Loops that count: what changes by the same amount in every iteration, and after how many iterations a loop is left.
+//! Loops that count: values that change by the same amount in every iteration, and the number of iterations.
 //!
 //! ```text
 //! p: goto h                                   preheader
@@ -14,11 +14,11 @@
 //! it holds.
 //!
 //! **Iterations.** [`Counted::iterations`] is the exact number of times the head is executed if start, step and bound are constants and
-//! nothing else leaves the loop. No tested value may lie outside of the range of its type, because the sequence would go
-//! iteration; then there is no answer. [`most_iterations`] is an upper bound, from any test that every iteration gets to; it also knows that a
+//! nothing else leaves the loop. If the sequence leaves the range of its type before the loop ends, it wraps and the loop continues; then there
+//! is no answer. [`most_iterations`] is an upper bound, from any test that every iteration reaches; it also uses that a
 //! value that is shifted right becomes 0.
 //!
-//! **What holds before the loop.** [`Counted::is_guarded`] finds the test of the first iteration, as `rotate` leaves it, among the branches
+//! **Facts before the loop.** [`Counted::is_guarded`] finds the test of the first iteration, as `rotate` leaves it, among the branches
 //! that lead to the preheader.
 //!
 //! Cost: the φ of the head, and a walk over at most [`MAX_GUARDS`] blocks. Not done: recurrences of recurrences; steps that

@@ -1,4 +1,4 @@
-//! Uses of values that may be undefined are tested, before any pass.
+//! Tests uses of values that may be undefined, before any pass.
 //!
 //! ```text
 //!     #2: %3 = φ (#1 => x)::R                          %3 = φ (#1 => x)::R
@@ -7,17 +7,17 @@
 //!                                                      %5 = getfield(%3, :a)
 //! ```
 //!
-//! A φ that lacks an edge has no value on that path, and neither has what passes it on: other φ, copies, ϒ with their φᶜ. Julia takes
-//! care that such a value is not used, but text may say so, and then native code would follow a reference that is none. So a use is an
-//! `UndefVarError`, as it is in the interpreter, and behind the test passes may take the value for whatever suits them.
+//! A φ that lacks an edge has no value on that path, and neither have instructions that pass it on: other φ, copies, ϒ with their φᶜ. Julia
+//! never uses such a value, but text may, and then native code would follow an invalid reference. So a use is an
+//! `UndefVarError`, as it is in the interpreter, and after the test passes may assume any value.
 //!
-//! Each value has a *flag*, which runs along it: true for what is defined, false over an edge that is missing. A φᶜ whose ϒ need not
-//! have run has one more ϒ for its flag, at the entry of the function. One test is enough for what it dominates.
+//! Each value has a *flag* beside it: true if the value is defined, false over a missing edge. A φᶜ whose ϒ need not
+//! have run has one more ϒ for its flag, at the entry of the function. One test suffices for all uses that it dominates.
 //!
-//! Needs verified high IR; low IR is unchanged. To be done once, and before summaries: a test may throw. Passes introduce undefined
-//! values of their own where they know that they are not used.
+//! Needs verified high IR; low IR is unchanged. Runs once, before summaries: a test may throw. Passes introduce undefined
+//! values of their own only where they are not used.
 //!
-//! Cost: a look at each φ; in functions that have such values, some visits to their instructions.
+//! Cost: a visit to each φ; in functions with such values, some visits to their instructions.
 
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
 use brolga_ir::constant::Const;

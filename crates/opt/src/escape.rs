@@ -1,4 +1,4 @@
-//! Which objects a function keeps to itself, and what becomes of its arguments.
+//! Escape analysis: objects that do not escape a function, and the fates of its arguments.
 //!
 //! ```text
 //! f(r) = (t = new(Ref, 0); bump!(t, 1); r.x = t.x)          own: t stays inside     arguments: r written, not captured
@@ -10,9 +10,9 @@
 //! results may be their arguments until nothing changes; they only grow, so this ends. Any use of a value that is not in the list of
 //! `Flow::visit` captures its sources, which is always right.
 //!
-//! A field of a mutable struct is no part of its origin: who reads it gets what was stored there, and storing captures what is stored. What
-//! an exception holds is not captured, because it is gone if the function returns, and a function with its own handler is
-//! not looked at.
+//! A field of a mutable struct is not part of its origin: reading it gives a stored value, and a store captures its value. An
+//! exception captures nothing, because it is gone if the function returns, and functions with their own handlers are
+//! not analysed.
 //!
 //! Invariant: the origin of a value is complete after the last iteration; an instruction is queried only then.
 //!

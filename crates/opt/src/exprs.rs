@@ -1,9 +1,9 @@
-//! A hash table of instructions by what they compute: operation, operands, result types.
+//! A hash table of instructions by operation, operands and result types.
 //!
 //! Two instructions are equal if operation, operands and result types are, operands of commutative operations in either order,
-//! and for φ also the block and its ways in, for calls what they ask about inlining: a call that is to stay one is another than a call
-//! whose place a body is to take. The table is used on a walk down the dominator tree: leaving a block takes out what was put in since,
-//! so what is found dominates the place.
+//! for φ also the block and its incoming edges, for calls also the inlining hint: a call with `noinline` differs from one
+//! with `inline`. The table is used on a walk down the dominator tree: leaving a block removes the entries since its start,
+//! so every entry dominates the place.
 //!
 //! ```text
 //! heads   3 ─> entry 7 ─> entry 2 ─> end          newest first; `truncate` takes entries off the end of the vector

@@ -1,7 +1,7 @@
 //! Analyses of the function at hand, kept from pass to pass for as long as they hold.
 //!
-//! A pass declares which facts it needs; they are there when it starts. It also declares which it breaks; they are gone when
-//! it ends, and with them what was computed from them:
+//! A pass declares which facts it needs; they are computed when it starts. It also declares which it breaks; they are dropped when
+//! it ends, with all facts that were computed from them:
 //!
 //! ```text
 //! Cfg ─┬─> DomTree ─> Loops         breaking Cfg drops all four; without a cycle there are no loops, and no tree is needed
@@ -9,8 +9,8 @@
 //! Uses ───────┘
 //! ```
 //!
-//! A pass that changed nothing breaks nothing. Debug builds compute every fact that a pass claims to have kept a second
-//! time and compare, so that a wrong `breaks` list is found where it is wrong.
+//! A pass that changed nothing breaks nothing. Debug builds compute every fact that a pass claims to keep a second
+//! time and compare, so that a wrong `breaks` list is found in its pass.
 
 use brolga_ir::analysis::{Cfg, DomTree, Liveness, Loops, Rpo, Uses};
 use brolga_ir::{Func, Value};

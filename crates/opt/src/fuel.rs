@@ -1,11 +1,11 @@
 //! The counter behind `--opt-limit=N`.
 //!
-//! Every rewrite of every pass asks [`Fuel::spend`] first and is left undone when the answer is no. All passes share one
-//! counter, so that the first N rewrites of a run are the same in every run: halving N finds the rewrite that breaks a
+//! Every rewrite of every pass calls [`Fuel::spend`] first and is skipped when that is false. All passes share one
+//! counter, so the first N rewrites of a run are the same in every run: halving N finds the rewrite that breaks a
 //! program in about twenty runs.
 //!
-//! One unit pays for the smallest change after which the function is still right: one algebraic rule, one inlined
-//! call, but also all unreachable blocks together, because some of them alone would leave jumps to nowhere.
+//! One unit pays for the smallest change after which the function is still correct: one algebraic rule, one inlined
+//! call, but also all unreachable blocks together, because some of them alone would leave jumps without targets.
 
 /// How many rewrites are allowed, and how many happened.
 #[derive(Clone, Debug, Default)]

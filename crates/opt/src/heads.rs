@@ -1,7 +1,7 @@
 //! The head of a block: its φ and φᶜ, and the copies that may stand between them.
 //!
-//! A pass that finds a φ to be one value may turn it into a copy in place. All φ of a head change together when the block is
-//! entered, and the copies between them are read after that.
+//! A pass that reduces a φ to one value may turn it into a copy in place. All φ of a head change together when the block is
+//! entered, before the copies between them are computed.
 
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;

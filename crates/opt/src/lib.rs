@@ -1,29 +1,29 @@
-//! The optimiser: passes over functions of both IR levels, and what runs them.
+//! The optimiser: passes over functions of both IR levels, and their pipeline.
 //!
 //! ```text
 //! optimize(module, func, level, options, cx)                     run_passes(module, func, passes, options, cx)
-//!     └─ pipeline    the steps of a level, and why in that order        │
+//!     └─ pipeline    the steps of a level, and reasons for their order  │
 //!          └─ scope    around each step: dump, time, fence, verify  <───┘
 //!               └─ passes/*    one pass each; `rules/` for the algebra that several use
 //! ```
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `options`, `error`, `report` | what goes in, what goes wrong, what comes out |
-//! | `pass`, `facts`, `fuel` | what a pass is and what it is given |
+//! | `options`, `error`, `report` | input, errors, output |
+//! | `pass`, `facts`, `fuel` | a pass and its input |
 //! | `run` | the entry points: a level, or a list of passes, over a function or a module |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `refit` | the asserted type of a row when one value takes the place of another |
-//! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
-//! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
+//! | `replace`, `heads`, `ssa_repair` | replacing values in the whole function; the φ of a block; values with several definitions |
+//! | `alias`, `exprs`, `ranges` | the memory of an access; equal instructions; ranges of integers |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
 //! | `loop_copy`, `undefined`, `defined` | copies of loops; values that may be undefined; tests of their uses, before any pass |
-//! | `osr` | loops that ask whether they are to continue in another function, and that function |
-//! | `callgraph`, `summary`, `escape` | the order in which callees come before callers; what a call does, and what becomes of its arguments |
+//! | `osr` | loops with a check for leaving to another function, and that function |
+//! | `callgraph`, `summary`, `escape` | callees before callers; effects of calls; fates of arguments |
 //!
 //! Functions are optimised one at a time against a module that no code changes meanwhile, so any number of threads may do it
-//! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
+//! at once. There is no global state, no clock, no printing and no dependence on code generation or on the run time.
 #![forbid(unsafe_code)]
 
 mod address;

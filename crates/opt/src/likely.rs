@@ -1,17 +1,17 @@
-//! Which blocks are hardly ever entered.
+//! Rarely entered blocks.
 //!
 //! A block is *cold* if
 //!
 //! | rule | because |
 //! |---|---|
-//! | it is marked ([`Func::set_cold`](brolga_ir::Func::set_cold)) | the front end knows |
-//! | it ends in `unreachable` | what is in front of that throws |
-//! | every way on from it is cold | an error is being prepared |
-//! | every way in is cold, or is one that a branch rarely takes by its weights | it is not reached |
+//! | it is marked ([`Func::set_cold`](brolga_ir::Func::set_cold)) | the front end says so |
+//! | it ends in `unreachable` | an instruction before that throws |
+//! | all its successors are cold | it prepares an error |
+//! | every edge in is from a cold block, or rarely taken by its branch weights | it is not reached |
 //!
-//! Ways back to the head of a loop count for neither, so a loop is what the ways into it are. A way out of a loop is not rare, however
-//! many iterations the loop has before it is taken: it is taken as often as the loop is entered. A function that is cold from its
-//! entry on has nothing to be compared with: then only marks by the front end count.
+//! Back edges of a loop count for neither, so a loop is as cold as the edges into it. An exit of a loop is not rare, however
+//! many iterations precede it: it is taken as often as the loop is entered. A function that is cold from its
+//! entry on has no warmer block to compare with: then only marks by the front end count.
 //!
 //! Cost: two walks over the blocks, and the loops if there are branch weights.
 

@@ -10,14 +10,14 @@
 //!
 //! [`split_at`] makes the second picture of the first. The *main* loop `h' … l'` executes the iterations whose counter is less
 //! than `limit`, without wrapping in the range of its type; the *rest*, the loop as it was, executes those that remain, if
-//! any. The caller chooses a limit up to which every iteration's test holds ([`end_of`] and less), so the order of everything that
-//! can be seen stays. The assumptions of the main loop are the caller's affair: that an index is in range (`irce`) or that
+//! any. The caller chooses a limit up to which every iteration's test holds ([`end_of`] and less), so the order of all
+//! observable effects stays. The caller establishes the assumptions of the main loop: that an index is in range (`irce`) or that
 //! several iterations follow each other without a test (`unroll`).
 //!
-//! Values of the loop that are used behind it are made in two places afterwards; both functions leave it to `ssa_repair` to say
-//! which one is meant. Copyable instructions: [`is_copyable`].
+//! Values of the loop that are used after it have two definitions afterwards; both functions leave the choice to
+//! `ssa_repair`. Copyable instructions: [`is_copyable`].
 //!
-//! Cost: the copied instructions; [`Escapes`] looks once at the uses of what the loop makes.
+//! Cost: the copied instructions; [`Escapes`] visits the uses of the loop's values once.
 
 use crate::counted::{Counted, Relation, Shape, Signed, Tested, signed};
 use crate::heads::head_phis;

@@ -10,8 +10,8 @@
 //! The names are those that Julia prints. In high IR the note is an operation (`loopinfo`) in a block of the loop; `lower` puts the
 //! parts of the table on the loop's head, where low passes find them. Other parts (`julia.simdloop`) are for high passes.
 //!
-//! Hints do not change the rules: a loop that cannot be unrolled stays. A hint holds once, so a pass takes the note
-//! off the loop that it leaves.
+//! Hints do not change the rules: a loop that cannot be unrolled stays. A hint applies once, so a pass removes the note
+//! from the loop that remains.
 
 use brolga_ir::func::{MetaData, MetaItem};
 use brolga_ir::{Block, Func, Types};

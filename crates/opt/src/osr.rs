@@ -10,22 +10,22 @@
 //!                                        l: goto h if …
 //! ```
 //!
-//! `f#ready1()` is the OSR check: it answers true when the code of `f#osr1` is there and the loop is to be left. The caller that compiles the
-//! function decides what it does; for the IR it is a function without arguments that is defined elsewhere, so both answers are right at
-//! every time. `f#osr1` is the function from the loop's head on: its parameters are the values that are needed there, its
-//! blocks are those that can be reached from there. It contains no checks, and is optimised and compiled as any other function.
+//! `f#ready1()` is the OSR check: it is true when the code of `f#osr1` exists and the loop is to be left. The caller that compiles the
+//! function defines it; in the IR it is a function without arguments that is defined elsewhere, so both results are correct at
+//! any time. `f#osr1` is the function from the loop's head on: its parameters are the values that are needed there, its
+//! blocks are those reachable from there. It contains no checks, and is optimised and compiled as any other function.
 //! Its body is only made on demand ([`Exit::body`]).
 //!
-//! **Why it is right.** At a head, after its φ, all that the rest of the function depends on is memory, the state of the thread, and the values
-//! that are live there. The first two are the same for the function that continues. Inside of it a value may have two definitions, the
-//! parameter and the one in an outer iteration that goes by its definition again: `ssa_repair` joins them.
+//! **Correctness.** At a head, after its φ, the rest of the function depends only on memory, the state of the thread, and the values
+//! that are live there. The first two are the same for the continuation. Inside it a value may have two definitions, the
+//! parameter and its definition in a later iteration of an outer loop: `ssa_repair` joins them.
 //!
 //! **Refused** are loops
 //! - whose head lies under a handler of the function, or in one: the handler belongs to the frame;
-//! - from which a φᶜ or ϒ can be reached: what was stored for it is in the frame;
+//! - from which a φᶜ or ϒ can be reached: its stored value is in the frame;
 //! - that need a value which may be undefined, or one that cannot be an argument (tokens of `enter` and `gc_preserve_begin`).
 //!
-//! Of the loops of a function the first sixteen get a check.
+//! The first sixteen loops of a function get a check.
 //!
 //! Cost: the analyses, and a few instructions for each loop. A body costs a copy of the function.
 
@@ -63,7 +63,7 @@ pub struct Exit {
     pub entry: Func,
     /// The OSR check: whether to continue there.
     pub check: Func,
-    /// The names by which the low form knows the two.
+    /// The names of the two in the low form.
     entry_symbol: Name,
     check_symbol: Name,
     /// The head in the function as it was.

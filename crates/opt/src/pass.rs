@@ -1,7 +1,7 @@
 //! Passes, and their input.
 //!
 //! A pass is one file in `passes/` with one `PASS`. It does not dump, time, verify or log: [`PassScope`](crate::scope) does
-//! that around it. It reads the facts that it declared, spends fuel for every rewrite, and says whether it changed anything.
+//! that around it. It reads the facts that it declared, spends fuel for every rewrite, and returns whether it changed anything.
 //!
 //! ```text
 //! pub(crate) const PASS: Pass = Pass { name: "dce", level: PassLevel::Both, …, run };

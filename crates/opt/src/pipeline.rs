@@ -1,12 +1,12 @@
-//! Which passes run, in which order, and why in that order.
+//! The passes of each level, their order, and the reasons for it.
 //!
 //! ```text
 //!            high stage                              low stage
 //! high IR ────── steps of `HIGH` ────── lower ────── steps of `LOW` ────── low IR
 //! ```
 //!
-//! A level of optimisation takes the steps from its own level on down, so that all levels have one order. [`stage`] gives it; [`ORDER`] says what must be true of it and why, and a test holds one against the other. A
-//! pass that stands twice in a stage has two labels.
+//! A level of optimisation has the steps of its own level and all lower ones, so that all levels have one order. [`stage`] gives it; [`ORDER`] has its
+//! constraints with their reasons, and a test checks one against the other. A pass that occurs twice in a stage has two labels.
 
 use crate::error::OptError;
 use crate::heads::may_be_merged;

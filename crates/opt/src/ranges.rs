@@ -7,8 +7,8 @@
 //! %4 = load(m; region = length)   0 … 2⁶² - 1       `size` as well; `header` is not negative
 //! ```
 //!
-//! One sweep in reverse postorder. A φ that closes a loop is anything: what bounds it is a comparison somewhere, and who asks
-//! about those (`passes/correlated`) starts from here. Values of up to 64 bits; all others have no range.
+//! One sweep in reverse postorder. A φ that closes a loop has the full range: comparisons bound it, which `passes/correlated`
+//! adds to these ranges. Values of up to 64 bits; all others have no range.
 //!
 //! Cost: constant time for each instruction.
 

@@ -1,24 +1,24 @@
-//! The asserted type after one value takes the place of another.
+//! The asserted type after one value replaces another.
 //!
 //! ```text
 //! use(%2) where %2::Any is known to be %1::Point       the use verifies with %1     use(%1)
 //!                                                      it does not                  %3 = π (%1, Any);  use(%3)
 //! %2 gives %1::Any and is asserted to be Int64                                       %2 = π (%1, Int64)
-//! %2 gives %1::Point and is asserted to be Int64        that cannot be               %2 = typeassert(%1, Int64)
+//! %2 gives %1::Point and is asserted to be Int64        a contradiction              %2 = typeassert(%1, Int64)
 //! ```
 //!
-//! Types are assertions (`docs/ir.md`, Semantics), and the verifier refuses operands that can be of no use. A value that is known better
-//! may be such an operand: a field is read of an object that has none of this name, on a way that is never taken, or that throws; or
-//! the number of a field has become a constant. So every pass keeps two rules, and only the functions of this file know how:
+//! Types are assertions (`docs/ir.md`, Semantics), and the verifier refuses operands that can never be valid. A more precise value
+//! may be such an operand: a read of a field that its object does not have, on a path that is never taken, or that throws; or
+//! a field number that has become a constant. So every pass keeps two rules, which the functions of this file implement:
 //!
 //! - **A result** is replaced by a value of its type or a narrower one. The type of any other value is asserted where the result was made ([`give`]).
-//! - **An operand** is replaced by whatever is known to be the same. If the instruction does not verify with what is known
-//!   now, it takes the value under the type that the operand had before ([`refit`]).
+//! - **An operand** is replaced by any equal value. If the instruction does not verify with that value, the operand is the value
+//!   under its former type ([`refit`]).
 //!
-//! An asserted type that cannot hold becomes a `typeassert`. Mostly nothing ever comes there; else it throws.
+//! An asserted type that cannot hold becomes a `typeassert`. Mostly it is unreachable; otherwise it throws.
 //!
 //! Low IR has no asserted types: there a value is replaced by one of its own type. Cost: nothing where types are equal and nothing is
-//! constant, else a look at the instruction by the verifier.
+//! constant, otherwise a check of the instruction by the verifier.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::verify::verify_inst;

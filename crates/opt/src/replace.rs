@@ -4,10 +4,10 @@
 //! set(v3, v2)   set(v7, v3)          resolve(v7) = v2        apply: every operand v7 or v3 becomes v2
 //! ```
 //!
-//! A value is replaced by one of its type, or in high IR of a narrower one; `refit` says what operands are then.
+//! A value is replaced by one of its type, or in high IR of a narrower one; `refit` then adapts operands.
 //!
-//! Invariant: following replacements ends. A replacement that would close a cycle is not made; that can be asked for only in
-//! code that is never reached, where a value may be used by what it is computed from.
+//! Invariant: following replacements ends. A replacement that would close a cycle is not made; it can only be requested in
+//! unreachable code, where a value may be an operand of its own operands.
 
 use crate::refit::{differs, refit};
 use brolga_ir::{Context, Func, Inst, Type, Value};
@@ -42,7 +42,7 @@ impl Replacements {
         while let Some(next) = self.to[last].expand() {
             last = next;
         }
-        // Shorten the way for the next one who asks.
+        // Shorten the path for the next query.
         let mut at = value;
         while let Some(next) = self.to[at].expand() {
             if next == last {

@@ -1,6 +1,6 @@
 //! The entry points of the optimiser: the pipeline of a level, or a list of passes, over a function or a module.
 //!
-//! The pipeline says which passes run and in which order, the scope runs them; this file joins the two and keeps summaries true.
+//! The pipeline has the passes and their order, the scope runs them; this file joins the two and keeps summaries valid.
 
 use brolga_ir::{Func, FuncId, Level, Module};
 

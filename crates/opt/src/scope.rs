@@ -7,13 +7,13 @@
 //!                                                 panic ──> OptError::Crash                OptError::Crash     OptError::Broken
 //! ```
 //!
-//! A pass that changed nothing is not run again on the same function, and one for loops, objects or errors not on a function without; such a step has its row
-//! like any other.
+//! A pass that changed nothing is not run again on the same unchanged function, and a pass for loops, objects or errors not on a function without;
+//! such a step has its row like any other.
 //!
-//! A pass that panics, or that leaves a function behind that does not verify, is a bug of ours. The error names pass,
-//! function, step and how many rewrites had been made, which is what `--opt-limit` needs; the process continues.
+//! A pass that panics, or whose function does not verify afterwards, is a bug of ours. The error names pass,
+//! function, step and the number of rewrites until then, for `--opt-limit`; the process continues.
 //!
-//! The scope reads no clock and prints nothing: both are closures of the caller's.
+//! The scope reads no clock and prints nothing: both are closures of the caller.
 
 use crate::error::{CrashNote, OptError};
 use crate::facts::{Fact, Facts};
@@ -365,7 +365,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         })
     }
 
-    /// The name that the linker knows the function by.
+    /// The function's name for the linker.
     fn symbol(&self, func: &Func) -> &str {
         self.symbol.get_or_init(|| symbol_of(self.module, func))
     }

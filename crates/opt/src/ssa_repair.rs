@@ -1,4 +1,4 @@
-//! Values that are made in several places: every use gets the definition that reaches it, through new φ where several do.
+//! Values with several definitions: every use gets the definition that reaches it, through new φ where several do.
 //!
 //! ```text
 //! p: %1 = slt_int(0, n)     h: %2 = slt_int(i, n)          one variable, defined as %1 in p and as %2 in h
@@ -6,10 +6,10 @@
 //!             x: … uses of %2 …          ==>   x: %3 = φ (p => %1, h => %2);  … uses of %3 …
 //! ```
 //!
-//! A pass that copies code says which values exist twice now and where; when it has finished with the graph, one call mends
-//! all uses. For each variable: the blocks where it is needed are found by walking back from its uses to its definitions; in
-//! these blocks, in reverse postorder, the definitions that arrive are merged until nothing changes. A block where two
-//! different ones arrive gets a φ, once and for all, so this ends.
+//! A pass that copies code records which values exist twice and where; when the graph is final, one call repairs
+//! all uses. For each variable: a walk back from its uses to its definitions finds the blocks where it is needed; in
+//! these blocks, in reverse postorder, the incoming definitions are merged until nothing changes. A block with two
+//! different ones gets a φ, which it keeps, so this ends.
 //!
 //! Cost: one sweep over the function, then for each variable the blocks and edges between its definitions and its uses.
 //! Uses that cannot be reached from the entry stay as they are.

@@ -6,20 +6,20 @@
 //! bump!(r)    = r.x += 1                         writes fields; of its arguments only `r`, which is not captured
 //! ```
 //!
-//! The summary is the sum of the [effects](brolga_ir::effects) of all instructions that can be reached; jumps add nothing, and a
-//! cycle or a recursion adds that the function may not end. Callees come before callers, so a call adds what is known of its
+//! The summary is the union of the [effects](brolga_ir::effects) of all reachable instructions; jumps add nothing, and a
+//! cycle or a recursion adds that the function may not end. Callees come before callers, so a call adds the summary of its
 //! callee. Functions that call each other in a cycle start as pure and are computed in turn until nothing changes: a summary
 //! only gets worse, and has few parts, so this ends; after `MAX_ITERATIONS` the rest of the cycle may do anything.
 //!
-//! A row that asserts more of its result than its operation gives may throw, unless the asserted type is proven (`asserted`).
+//! A row with a narrower type than that of its operation may throw, unless the asserted type is proven (`asserted`).
 //!
-//! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
-//! may be one. A stack that overflows is not counted as an exception, as in Julia.
+//! Whether a call is a *safepoint* does not follow from its effects: `lower` adds polls and boxes. So every summary says that it
+//! may be one. A stack overflow is not counted as an exception, as in Julia.
 //!
-//! The fate of arguments, and which objects do not escape, is decided by `escape`: effects on these do not count.
+//! `escape` decides the fates of arguments, and which objects do not escape: effects on such objects do not count.
 //!
-//! Functions with handlers may do anything. Cost: a few visits to each instruction; cycles some visits more. Not done: loops that surely
-//! end.
+//! Functions with handlers may do anything. Cost: a few visits to each instruction; some visits more for cycles. Not done: loops that
+//! provably end.
 
 use crate::asserted::{Tests, may_fail};
 use crate::callgraph::bottom_up;

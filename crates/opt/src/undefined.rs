@@ -1,8 +1,8 @@
 //! Values that may be undefined when they are used.
 //!
-//! A φ that lacks an edge, or gets "undefined" over one, may be undefined, and so may be what passes it on: other φ and copies.
-//! Such a value may be passed on but not computed with, so a computation with it may not be moved to where the program does
-//! not do it.
+//! A φ that lacks an edge, or gets "undefined" over one, may be undefined, and so may other φ and copies that pass it on.
+//! Such a value may be passed on but not computed with, so a computation with it may not be moved to a place where the program
+//! does not execute it.
 //!
 //! Cost: the instructions once; the φ and copies as often as the longest chain of them is against the order of the blocks.
 
@@ -13,8 +13,8 @@ use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use std::cell::OnceCell;
 
-/// [`MaybeUndefined`] for who may not ask. It is computed at the first question, so nothing may have changed by then but what is neither
-/// a φ nor a copy.
+/// [`MaybeUndefined`] on demand. It is computed at the first query, so until then only instructions that are neither
+/// φ nor copies may have changed.
 pub(crate) struct WhenAsked<'a> {
     cfg: &'a Cfg,
     rpo: &'a Rpo,

@@ -1,6 +1,6 @@
 //! The commands of the prompt.
 //!
-//! One table has their names, arguments and help; a test holds it against what is done.
+//! One table has their names, arguments and help; a test compares it with the implementation.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
-//! The text of all that is defined at a prompt, as one program.
+//! The text of all definitions at a prompt, as one program.
 //!
-//! The session has compiled functions; what the compiler makes of them is shown from their text. Each declaration is a piece under the name that a later one
-//! replaces it by: the symbol of a function, the name of a type or global.
+//! The session has compiled functions; commands show their compiled forms from their text. Each declaration is a piece under the name by which a later one
+//! replaces it: the symbol of a function, the name of a type or global.
 //!
 //! Cost: commands that show a function read and optimise the whole program again.
 

@@ -1,7 +1,7 @@
-//! Inputs: kinds, and where one ends.
+//! Inputs: their kinds and ends.
 //!
-//! An input is complete when every declaration that it begins has its `end`, every bracket is closed, and no string is open. That is decided by words and
-//! brackets alone, without the parser, so a broken function is complete too, and its error is shown. An empty line ends an input in any case.
+//! An input is complete when every declaration that it begins has its `end`, every bracket is closed, and no string is open. Words and
+//! brackets alone decide that, without the parser, so a broken function is complete too, and its error is shown. An empty line always ends an input.
 
 /// The request of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,8 +5,8 @@
 //!                                └─ Foreign     a [`Language`], and the commands that need no text of the IR
 //! ```
 //!
-//! Not done: `:opt`, `:low`, `:asm` and `:explore` show a language that can say what its definitions are in the IR ([`Language::program`]);
-//! variables are the language's own matter, so there is no `:vars`.
+//! `:opt`, `:low`, `:asm` and `:explore` need a language that can give its definitions in the IR ([`Language::program`]);
+//! the language has its own variables, so there is no `:vars`.
 
 use std::collections::BTreeSet;
 use std::path::Path;

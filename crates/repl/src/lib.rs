@@ -1,18 +1,18 @@
 //! The prompt: functions, types and expressions of the IR, line by line, over a session.
 //!
 //! ```text
-//!   lines ── is_complete ──► input ──┬─ `:command`      what the compiler makes of the definitions
+//!   lines ── is_complete ──► input ──┬─ `:command`      shows compiled forms of the definitions
 //!                                    ├─ definitions     defined or redefined in the session, for the worlds from the next one on
 //!                                    └─ expression      evaluated; its value is shown, and becomes `ans`
 //! ```
 //!
-//! | file, in reading order | what is in it |
+//! | file, in reading order | content |
 //! |---|---|
-//! | `input` | what an input is, and whether it is complete |
-//! | `definitions` | the text of everything that is defined, as one program |
-//! | `tongue` | [`Reply`], and what takes inputs, as the terminal and pipes see it |
-//! | `options` | [`Options`], and how a prompt ends |
-//! | `prompt` | [`Prompt`]: takes inputs, gives replies; knows no terminal |
+//! | `input` | kinds of inputs, and whether one is complete |
+//! | `definitions` | the text of all definitions, as one program |
+//! | `tongue` | [`Reply`], and the interface of prompts to terminals and pipes |
+//! | `options` | [`Options`], and ends of a prompt |
+//! | `prompt` | [`Prompt`]: takes inputs, gives replies; independent of terminals |
 //! | `commands` | the commands that begin with `:` |
 //! | `complete` | completion of names |
 //! | `language` | [`Language`]: other languages at the prompt |

@@ -1,11 +1,11 @@
 //! The prompt on a terminal: an editor with history, several lines and completion.
 //!
-//! Enter submits an input that is complete, and begins a line otherwise. Control-C drops the input, or interrupts a call that runs: compiled code stops at
-//! its next safepoint with `InterruptException`. The third one ends the process, for what has no safepoints. Control-D ends the prompt.
+//! Enter submits a complete input, and begins a line otherwise. Control-C drops the input, or interrupts a running call: compiled code stops at
+//! its next safepoint with `InterruptException`. The third one ends the process, for code without safepoints. Control-D ends the prompt.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | I1 | count a press, forget the presses | Relaxed | – | nothing: one word that says nothing of others |
+//! | I1 | count a press, forget the presses | Relaxed | – | nothing: one word, which publishes no others |
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Something that takes inputs and gives replies, as the terminal and pipes see it.
+//! The interface of prompts to terminals and pipes: inputs in, replies out.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

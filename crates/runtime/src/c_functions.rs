@@ -1,6 +1,6 @@
 //! C functions of Julia's run time and of `utf8proc`, for programs that name them where no library has them.
 //!
-//! Their semantics is that of `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention. C's own output is flushed here too.
+//! `brolga_ir::hashing` and `brolga_ir::unicode` have the semantics; this file gives them C's convention. It also flushes C's own output.
 
 use std::io;
 

@@ -1,19 +1,19 @@
-//! The exception that C was called back with, while it waits for C to come back (`callback.rs`).
+//! The exception of a callback, carried past the frames of C until C returns (`callback.rs`).
 //!
 //! ```text
 //!   activation A │ handler a ──► C ──► callback threw: waits for `a`        further callbacks under `a` are not run
-//!                │ handler a ──► C came back; code asks ──► continues         code does not ask ──► continues when A is left
+//!                │ handler a ──► C returned; code asks ──► continues          code does not ask ──► continues when A is left
 //!     activation B, entered from A: nothing waits in it; when it is left, what waits in A waits again
 //! ```
 //!
-//! An exception waits for a handler: the innermost one where compiled code called C, which is the one in force whenever C calls back.
-//! Handlers are known by where they lie on the stack, and another activation has its own in the same place sooner or later. So what waits
-//! belongs to one *activation*, an entry into compiled code or into a function of the host: its entry saves the exceptions of the outer one
+//! An exception waits for a handler: the innermost one where compiled code called C, which is the current one whenever C calls back.
+//! A handler is identified by its address on the stack, and sooner or later another activation has a handler at the same address. A waiting exception
+//! therefore belongs to one *activation*, an entry into compiled code or into a function of the host: its entry saves the exceptions of the outer one
 //! until it ends, and checks for leftovers of its own before.
 //!
-//! The exception itself is on the thread's stack of exceptions, which is looked through where the thread is in the heap. Code without objects may
-//! call C outside of it: there a handle keeps the object meanwhile. Code that does not ask may take it off there, with others: because it is
-//! through with handling one further down, or because it throws itself. Then nothing waits any more.
+//! The exception itself is on the thread's stack of exceptions, which collections scan while the thread is in the heap. Code without objects may
+//! call C outside the heap: there a handle keeps the object meanwhile. Code that does not ask may pop the exception, with others: because it has
+//! handled one further down, or because it throws itself. Then nothing waits any more.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,10 +1,10 @@
-//! The embedder's word for programs that are not checked.
+//! The embedder's promise for programs that are not checked.
 //!
 //! ```text
 //! unsafe { Doors::open() } ──► Doors ──► Options::doors     engines and sessions take programs with doors
 //! ```
 //!
-//! The list of doors, and what a program that goes through one has to keep, is [`brolga_ir::doors`].
+//! [`brolga_ir::doors`] lists the doors, and the obligations of a program that uses one.
 
 /// The right to run programs that are not checked: said once, and handed to `Options::doors`.
 #[derive(Clone, Copy, Debug)]

@@ -37,7 +37,7 @@ impl Runtime {
         Runtime::with(options, heap, host())
     }
 
-    /// A new world whose memory `mmtk` manages. A process has one of them, for ever. Of `options.heap` only the stress counts.
+    /// A new world whose memory `mmtk` manages. A process has only one of them, ever. Of `options.heap` only the stress counts.
     #[cfg(feature = "heap-mmtk")]
     pub fn with_mmtk(options: RuntimeOptions, mmtk: &MmtkOptions) -> Result<Arc<Runtime>, MmtkError> {
         let heap = Heap::with_mmtk(options.heap.clone(), mmtk)?;

@@ -4,11 +4,11 @@
 //!   compiler, linker, heap ── Events::tell ──► EventListener (a trace, a table, an embedder's `tracing` layer)
 //! ```
 //!
-//! Nothing is measured here: a listener takes the time when it is told, on the thread on which it happens. Spans of one thread nest.
+//! Nothing is measured here: a listener reads the clock when it is called, on the thread of the event. Spans of one thread nest.
 //!
-//! **What a listener may do.** It is told in the middle of compiling and of collections, with locks of the run time held by its thread or others, and where compiled
-//! code holds references that no root keeps. So it must not enter the heap, call compiled code, or ask the engine or session anything. Its panics end at the call.
-//! Parts of a collection are told while the other threads are stopped, so it must not wait for a lock that a thread may hold at a safepoint either.
+//! **Rules for listeners.** A listener is called in the middle of compilations and collections, while its thread or others hold locks of the run time, and
+//! while compiled code holds references without roots. So it must not enter the heap, call compiled code, or call the engine or session. Its panics end at
+//! the call. Parts of a collection are reported while the other threads are stopped, so it must not wait for a lock that a thread may hold at a safepoint.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|

@@ -94,7 +94,7 @@ impl Exception {
         (&self.context, self.ty)
     }
 
-    /// The type of the thrown value as a program with this context knows it; `None` if another program declares it.
+    /// The type of the thrown value in the context of a program; `None` if another program declares it.
     pub fn type_in(&self, cx: &Arc<Context>) -> Option<Type> {
         if self.context.is_same(cx) {
             return Some(self.ty);

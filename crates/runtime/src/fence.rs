@@ -1,7 +1,7 @@
 //! Fences around foreign code that is called where a panic must not continue: under compiled code, in the middle of a collection, in destructors.
 //!
-//! A payload is foreign as well: what drops it may panic again, beyond the fence that caught the first one. So it is dropped behind
-//! a second fence; what that panics with is leaked, because there would be no end otherwise.
+//! A payload is foreign as well: its destructor may panic again, outside the fence that caught the first panic. So it is dropped behind
+//! a second fence; the payload of a panic there is leaked, because its destructor could panic in turn.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

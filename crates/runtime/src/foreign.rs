@@ -1,9 +1,9 @@
-//! C symbols: what a `foreigncall` names.
+//! C symbols, which `foreigncall`s name.
 //!
-//! A name is looked up in this order: the table that the embedder filled; the library that the call names; functions of mathematics whose
-//! last bits depend on the library (`c_functions.rs`); the process with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the functions of Julia's
-//! run time that are here (`c_functions.rs`). Libraries
-//! that were opened stay open as long as the runtime, because compiled code holds addresses in them.
+//! A name is looked up in this order: the embedder's table; the library that the call names; mathematical functions whose last bits depend on the
+//! library (`c_functions.rs`); the process with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the
+//! functions of Julia's run time that are here (`c_functions.rs`). Opened libraries stay open as long as the runtime, because compiled code holds
+//! addresses in them.
 //!
 //! **Allow-list.** By default a program may name any symbol of the process and any library. From the first [`Foreign::allow`] on, only names
 //! that a filter accepts are looked up in the process and in the mathematics library, and a program may name only libraries that the

@@ -13,24 +13,24 @@
 //!   routine            ◄─ exit words of the thread
 //! ```
 //!
-//! **The walk** needs three words of the thread ([`Crossings`]), which compiled code and routines keep (`codegen/src/thread.rs`):
-//! the frame pointer and return address where compiled code was left last, and the innermost entry record. Frames of compiled
-//! code chain their frame pointers; those of Rust and C are never looked at, so they may do without. A throw abandons frames and
-//! changes none of the words: they are set again before anything outside of compiled code runs. An entry record of an
-//! entry that was left by an exception is taken out by its trampoline. Stubs that jump make no frame; trampolines that
+//! **The walk** needs three words of the thread ([`Crossings`]), which compiled code and routines maintain (`codegen/src/thread.rs`):
+//! the frame pointer and return address of the last exit from compiled code, and the innermost entry record. Frames of compiled
+//! code chain their frame pointers; the walk never reads frames of Rust and C, which need no frame pointers. A throw abandons frames and
+//! changes none of the words: they are set again before anything outside of compiled code runs. When an exception leaves an
+//! entry, its trampoline removes the entry record. Stubs that jump make no frame; trampolines that
 //! compile on the first call make an ordinary one.
 //!
 //! **Maps.** [`FrameMaps`] says for the calls of some code which words of the frame hold roots, by return address. Units add theirs
-//! when they are loaded and take them away when they go. A call without a map holds none, or has linked them (`heap/mutator.rs`):
+//! when they are loaded and remove them when they are unloaded. A call without a map holds no roots, or has linked them (`heap/mutator.rs`):
 //! both kinds of code mix on one stack.
 //!
-//! **Reading them.** A lookup is a search for the unit and one in its addresses. Deep stacks are deep by recursion, so a walk
-//! remembers the maps of the addresses that it met last: a frame costs 2 to 3 ns then, and as many cache misses as its words.
+//! **Lookup** is a search for the unit and one in its addresses. Deep stacks come from recursion, so a walk
+//! caches the maps of the last addresses: a cached frame costs 2 to 3 ns, and the cache misses of its words.
 //!
 //! **Invariants.** F1: while a thread is outside of compiled code, or stopped inside the heap, its crossings describe its stack as
-//! above. One that is not inside the heap may run compiled code at any time, so no other thread looks at its stack, unless it has said that it stays
-//! below, and waits for the reader before it continues ([`Parked`]). F2: words on
-//! a map hold objects of the heap or null whenever the call is under way. F3: maps are there while code they describe may run.
+//! above. One that is not inside the heap may run compiled code at any time, so no other thread reads its stack, unless it has declared that it stays
+//! below, and waits for the reader before it continues ([`Parked`]). F2: while a call is under way, the words on its map
+//! hold objects of the heap or null. F3: maps exist while the code that they describe may run.
 //!
 //! Not done: walking threads while they run compiled code; frames of code in images are found, their maps are not.
 
@@ -277,7 +277,7 @@ impl FrameIndex {
         FrameMapsInForce { index: self.clone(), start: code.start }
     }
 
-    /// Gives every root that maps of these frames name to `visit`, and lets the frame hold from now on what that gives back.
+    /// Passes every root that maps of the frames name to `visit`, and stores the result in the frame.
     /// Counts the frames, if there are maps at all.
     ///
     /// # Safety
@@ -398,7 +398,7 @@ mod tests {
             unsafe { thread.frames() }.map(|frame| (frame.return_address, frame.pointer)).collect();
         assert_eq!(found, [(0x1c, c), (0x1b, b), (0x1a, a)]);
         let parked = thread.park();
-        // Frames further down do not concern an observer of these frames.
+        // Frames further down do not concern an observer of the frames above.
         let below = record(0xdead, (c, 0x1c), &raw const inner);
         thread.entry.set(&raw const below);
         thread.exit_fp.set(0xdead);

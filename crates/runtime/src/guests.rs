@@ -1,4 +1,4 @@
-//! Guests: calls as futures, which give way at polls, so that one thread of a server serves many programs in turn.
+//! Guests: calls as futures, which yield at polls, so that one thread of a server serves many programs in turn.
 //!
 //! ```text
 //!   executor ── poll ──► GuestCall ── a turn of one slice (`turn.rs`) ──► thread of the guest: limits ──► body ──► compiled code
@@ -6,23 +6,23 @@
 //!            ── drop ──► the guest's own token is cancelled: it ends at its next poll, and its thread takes the next guest
 //! ```
 //!
-//! **A stack of its own.** A call that gives way keeps its frames, so each guest under way has a thread of the system. Only one of the two, the polling thread
-//! or the guest, computes at a time, but for what is said below. A thread rather than a stack that is switched to: what finds the thread of compiled code, the
-//! bounds of its stack, its handlers, its exceptions, its world and its roots are bound to a thread of the system, as are thread-local
-//! values of host functions and of C; so a guest at rest is to collections and to the freeing of code what every thread is that waits outside of compiled code.
+//! **A stack of its own.** A call that yields keeps its frames, so each guest under way has a thread of the system. Only one of the two, the polling thread
+//! or the guest, computes at a time, with the exception below. A switched stack would not do: the lookup of the thread of compiled code, the bounds of
+//! its stack, its handlers, its exceptions, its world and its roots are bound to a thread of the system, as are thread-local values of host functions and
+//! of C. To collections and to the freeing of code, a paused guest is a thread that waits outside of compiled code.
 //!
-//! **Bounds.** [`GuestOptions::most`] guests have a thread at a time; others wait for one, in the order in which they came as far as they are polled. A thread is
-//! used again. An idle one stays until the last [`Guests`] and call is gone.
+//! **Bounds.** [`GuestOptions::most`] guests have a thread at a time; others that are polled wait for one, in the order of their arrival. Threads are
+//! reused. An idle one stays until the last [`Guests`] and call is gone.
 //!
-//! **A poll takes at most two slices**: one that the guest is given, and one within which it has to come to a poll. A guest that does not, because it is in
-//! a C function, a function of the host, a collection or a compilation, runs on beside the polling thread, pauses at its next poll and wakes its task then.
+//! **A poll takes at most two slices**: one for the guest to run, and one within which it has to reach a poll. A guest that does not, because it is in
+//! a C function, a function of the host, a collection or a compilation, continues beside the polling thread, pauses at its next poll and then wakes its task.
 //!
-//! **What a guest must not keep while it pauses**: a host function that holds a lock and calls compiled code may be paused there.
+//! **Locks**: a host function that holds a lock and calls compiled code may be paused there, with the lock held.
 //!
-//! Cost: a turn is two switches between threads. A guest that pauses takes the memory of its stack that it has touched, and 25 KiB for
-//! each runtime that its thread has run code of.
+//! Cost: a turn is two switches between threads. A paused guest takes the memory of its stack that it has touched, and 25 KiB for
+//! each runtime whose code its thread has run.
 //!
-//! Not done: compiled code that a guest calls of another runtime than its own does not pause.
+//! Not done: pauses in compiled code of another runtime that a guest calls.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ struct Pool {
     next: u64,
 }
 
-/// What the thread of a guest does.
+/// The work of a guest's thread.
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The next guest of a thread, and the way to the thread, for the one behind it.
@@ -246,7 +246,7 @@ fn serve(shared: &Weak<Shared>, jobs: &Receiver<Next>) {
     }
 }
 
-/// What came of a body: its result, or what it panicked with.
+/// The outcome of a body: its result, or the payload of its panic.
 type Outcome<R> = Result<Result<R, GuestError>, Box<dyn Any + Send>>;
 
 /// The result of a guest, as long as a receiver exists.
@@ -273,7 +273,7 @@ fn put<R>(place: &Mutex<Place<R>>, outcome: Outcome<R>) -> Option<Outcome<R>> {
 
 /// A call that runs while it is polled. Dropping it ends the guest, at its next poll, without waiting for that.
 ///
-/// It is done once: a poll behind the result is pending for ever.
+/// It is done once: a poll after the result is pending forever.
 #[must_use = "a guest does nothing unless it is polled"]
 pub struct GuestCall<R> {
     shared: Arc<Shared>,

@@ -216,7 +216,7 @@ impl Runtime {
         reporters.push(reporter);
     }
 
-    /// Adds somebody who knows what lies at addresses of compiled code, for as long as it lives.
+    /// Adds a symbolizer of addresses of compiled code, for as long as it lives.
     pub fn add_symbolizer(&self, symbolizer: Weak<dyn Symbolizer>) {
         self.symbolizers.add(symbolizer);
     }

@@ -14,22 +14,22 @@
 //! | `watch.rs`     | the thread that looks at the clock for them                                            |
 //! | `guests.rs`    | calls as futures, which give way at polls                                             |
 //! | `turn.rs`      | whose turn it is: the polling thread's or the guest's                                  |
-//! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
-//! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
+//! | `membarrier.rs` | the fences between threads that enter and threads that stop them or retire code        |
+//! | `retired.rs`   | code that is out of use, until no thread can be running it                            |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
 //! | `host/`        | typed functions of the host                                                           |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
-//! | `doors.rs`     | the embedder's word for programs that are not checked                                  |
+//! | `doors.rs`     | the embedder's promise for programs that are not checked                               |
 //! | `foreign.rs`   | C symbols                                                                             |
-//! | `events.rs`    | one listener that is told of compiling, publishing, tiers and collections             |
+//! | `events.rs`    | one listener of compilations, publications, tiers and collections                     |
 //! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
 //! | `output.rs`    | where `print` writes                                                                  |
 //! | `routines/`    | the routines that compiled code calls, by name                                        |
 //!
-//! Miri runs what neither opens libraries nor calls machine code, the heap included: `.ci/miri`.
+//! Miri runs all tests that neither open libraries nor call machine code, those of the heap included: `.ci/miri`.
 //!
 //! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread, the list of
 //! runtimes it is attached to.

@@ -7,24 +7,24 @@
 //!                          Cancel
 //! ```
 //!
-//! **The end.** While the bit is set, every poll throws, and `brolga_unwind` passes by all handlers of compiled code up to the entry from Rust
-//! (`routines/unwind.rs`). So a handler gets neither the end nor what is thrown while it is on its way. A host function in between sees the error of
-//! its own call and may return what it likes: the code that called it ends at its next poll. The bit stays until the innermost frame that has
+//! **The end.** While the bit is set, every poll throws, and `brolga_unwind` skips all handlers of compiled code up to the entry from Rust
+//! (`routines/unwind.rs`). So a handler gets neither the end nor an exception thrown on its way. A host function in between gets the error of
+//! its own call and may return anything: the code that called it ends at its next poll. The bit stays until the innermost frame that has
 //! ended is left. `finally` blocks of the program do not run.
 //!
-//! **Nesting.** Limits of a call within a limited call hold for it beside those further out; what ends an outer one ends the inner one as well.
+//! **Nesting.** A limited call within a limited call has its own limits and the outer ones; the end of the outer call ends the inner one as well.
 //!
-//! **Where polls are**: at loop heads, and at the entries of functions that call. Code without either comes to its end.
+//! **Polls** are at loop heads, and at the entries of functions that call. Code without either terminates.
 //!
-//! **Fuel** is counted by the program itself (`brolga_ir::fuel`) in words of the thread (`thread/fuel.rs`). A limited call takes all that is in the tank, no more than what a
-//! call further out has left, and puts back what it has not used. A call that runs out ends at that statement, and not at a poll: what it has done
-//! until then is the same everywhere.
+//! **Fuel** is counted by the program itself (`brolga_ir::fuel`) in words of the thread (`thread/fuel.rs`). A limited call takes all that is in the tank, no
+//! more than an outer call has left, and puts back what it has not used. A call that runs out ends at that statement, and not at a poll, so its effects
+//! until then are the same on every target and at every level.
 //!
-//! Cost: a lock, and for deadlines those of `watch.rs`; in compiled code nothing, but for fuel.
+//! Cost: a lock, and for deadlines those of `watch.rs`; in compiled code nothing, except for fuel.
 //!
-//! **Finalizers** that call compiled code are under the limits of the call in which the collection came (`heap/finalize.rs`).
+//! **Finalizers** that call compiled code are under the limits of the call that triggered the collection (`heap/finalize.rs`).
 //!
-//! Not done: a routine of the run time, a C function, a collection, and a stage of Cranelift in a function are not left in the middle: the end comes when they are over.
+//! Not done: interrupting a routine of the run time, a C function, a collection, or a stage of Cranelift in a function: the call ends after them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ impl Cancel {
         self.lock().is_cancelled
     }
 
-    /// Calls that begin from now on are not ended. Those that were ended stay so.
+    /// Calls that begin from now on are not ended. Ended calls stay ended.
     pub fn clear(&self) {
         self.lock().is_cancelled = false;
     }
@@ -227,7 +227,7 @@ impl Runtime {
         with_attached_to(Arc::as_ptr(self), |thread| thread.is_ending()).unwrap_or(false)
     }
 
-    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, whatever handlers the program has.
+    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, with any handlers of the program.
     ///
     /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
     ///

@@ -1,8 +1,8 @@
 //! The fences between threads that enter compiled code, or the heap, and threads that stop them or retire code.
 //!
 //! Entering is frequent, so its fence is the compiler's where the system executes fences on other threads on demand
-//! (`brolga_instances::Fences`): on Linux by `membarrier`, since version 4.14. Whether there is such a call is decided when a heap is made;
-//! where there is none, both sides execute full fences.
+//! (`brolga_instances::Fences`): on Linux by `membarrier`, since version 4.14. The making of a heap tests for the call;
+//! without it, both sides execute full fences.
 //!
 //! The registration belongs to the process, is inherited by a fork and cannot be undone; to register again costs a system call.
 //!

@@ -1,11 +1,11 @@
 //! Where `print` writes.
 //!
-//! Writing never fails for the program: an error is kept for the embedder to ask for, and what follows it is dropped.
+//! Writing never fails for the program: an error is kept for the embedder to query, and the output after it is dropped.
 //!
-//! The embedder's writer is called behind a fence and without a lock: a panic is an error as any other, and so is what the writer prints
-//! to its own runtime. Output of other threads meanwhile is written, in order, by the thread that has the writer.
+//! The embedder's writer is called behind a fence and without a lock: a panic is an error as any other, and so is output of the writer
+//! to its own runtime. The thread that has the writer also writes the output of other threads meanwhile, in order.
 //!
-//! Not done: holding up threads that print faster than the writer writes.
+//! Not done: back pressure on threads that print faster than the writer writes.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -122,7 +122,7 @@ impl Sink {
         let mut state = self.lock();
         let Target::Writer(writer) = &mut state.target else { return };
         if writer.user == Some(here) {
-            // It would write for ever.
+            // It would write forever.
             state.error = Some(io::Error::other("a writer prints to the runtime that prints to it"));
             return;
         }

@@ -4,8 +4,8 @@
 //! continues at the innermost handler. The stack is Julia's: an exception stays on it while it is being handled, and
 //! `pop_exception` removes it.
 //!
-//! An exception that the run time raises itself holds numbers and addresses of permanent records only, so throwing formats and
-//! allocates nothing. It becomes an object when compiled code asks for it (`objects/throw.rs`), and a text when it reaches Rust
+//! An exception that the run time raises itself holds numbers and addresses of permanent records only, so a throw formats and
+//! allocates nothing. It becomes an object when compiled code reads it (`objects/throw.rs`), and a text when it reaches Rust
 //! (`exception.rs`).
 
 use std::cell::{Cell, RefCell};

@@ -6,11 +6,11 @@
 //!                +8  the bytes, then a NUL that the length does not count
 //! ```
 //!
-//! So a record is an object as the heap has them, outside of the heap.
+//! So a record has the layout of an object of the heap, and lies outside it.
 //!
 //! A value of type `Symbol` is the address of its record; equal symbols have equal addresses, because each runtime
-//! keeps one table of symbols, one of modules, by their names, and one of strings, and makes a record once. The content may hold NUL bytes itself; C code
-//! that is handed the bytes sees them up to the first.
+//! keeps one table of symbols, one of modules, by their names, and one of strings, and makes a record once. The content may contain NUL bytes; C code
+//! sees the bytes up to the first.
 //!
 //! Records are never changed, moved or freed before the runtime is dropped. Compiled code and the values in it keep
 //! the runtime alive.

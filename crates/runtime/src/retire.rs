@@ -1,4 +1,4 @@
-//! Retiring code: the run time's side of `retired.rs`. It asks threads that are inside, and drops free code.
+//! Retiring code: the run time's side of `retired.rs`. It requests reports from threads in compiled code, and drops free code.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Runtime {
         free(self.retire_list().collect());
     }
 
-    /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
+    /// The running thread releases the code that its frames do not lie in, if so much waits for it, and was held when it did so last.
     fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
         with_attached_to(self, |thread| thread.report_if(is_due));
     }

@@ -1,22 +1,22 @@
-//! Code that nothing leads to any more, kept until no thread can be running it or reach it.
+//! Retired code, kept until no thread can be running it or reach it.
 //!
-//! Every entry into compiled code pins its thread ([`Thread::enter`](crate::Thread::enter)); what is retired meanwhile waits for
-//! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
-//! right behind the change.
+//! Every entry into compiled code pins its thread ([`Thread::enter`](crate::Thread::enter)); code that is retired meanwhile waits for
+//! it (`brolga_instances::Reclaimer`). So a word that calls go through may change at any time, and its old target is retired
+//! right after the change.
 //!
 //! A thread that stays inside reports at its next safepoint which code its frames lie in, and keeps only that. A thread that retires code, or waits
-//! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it says so at once, for itself. It has noted
-//! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then. A thread that is in
-//! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there for ever: others find its frames by what it noted, and it
-//! waits for them before it continues.
+//! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it reports for itself at once. It has recorded
+//! where it left the compiled code; a target that it has yet to call it reads from the words after that. A thread that is in
+//! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there forever: others find its frames by
+//! that record, and it waits for them before it continues.
 //!
-//! Not done: a function of the host that waits for something otherwise, one of C, and the sink that prints, hold up what is retired meanwhile until the thread comes to a
-//! safepoint, as they hold up collections.
+//! Not done: a function of the host that waits in another way, one of C, and the sink that prints delay the freeing of code that is retired meanwhile until
+//! the thread reaches a safepoint, as they delay collections.
 //!
-//! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
-//! waited for may overlook it: then the retiring thread sees, after it has polled the others, that it has left; or the thread frees when it
-//! leaves the next time, or ends. The thread that finds code free drops it: some microseconds for each unit. That is foreign
-//! (listeners that hear of it, closures of the host) and runs below compiled code, so each piece is dropped behind a fence.
+//! A thread that leaves compiled code while a retirement waits for it frees what it can. One that leaves just when a retirement begins to wait for it
+//! may miss that: then the retiring thread sees, after it has polled the others, that it has left; or the thread frees when it
+//! leaves the next time, or ends. The thread that finds code free drops it: some microseconds for each unit. The drop runs foreign code
+//! (listeners of the event, closures of the host) below compiled code, so each piece is dropped behind a fence.
 
 use std::any::Any;
 
@@ -27,7 +27,7 @@ use crate::fence::fenced;
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
 pub trait RetiredCode: Send {
-    /// Whether one of these addresses, which are ascending, lies in it. Code that panics instead is not freed under the thread that asks.
+    /// Whether one of the addresses, which are ascending, lies in it. If this panics, the code is not freed under the asking thread.
     fn contains_any(&self, addresses: &[usize]) -> bool;
 
     /// The first and the last world in which calls reach it, if threads in these worlds may still make such calls.

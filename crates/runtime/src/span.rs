@@ -1,9 +1,9 @@
 //! The worlds that a thread's calls are made in.
 //!
-//! Entries into compiled code nest, and each may be in its own world: the outermost in the newest one of its moment, `invokelatest` in a
-//! newer one, `invoke_in_world` in an older one. Code that is visible between the oldest and the newest of them may still be called by the
-//! thread, so it is not freed (`retired.rs`). `objects/dispatch.rs` writes the span; the heap's part of the thread reads it when the thread
-//! blocks, for those who retire code meanwhile.
+//! Entries into compiled code nest, and each may be in its own world: the outermost in the newest one at that time, `invokelatest` in a
+//! newer one, `invoke_in_world` in an older one. The thread may still call code that is visible between the oldest and the newest of them,
+//! so that code is not freed (`retired.rs`). `objects/dispatch.rs` writes the span; the heap's part of the thread reads it when the thread
+//! blocks, for threads that retire code meanwhile.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|

@@ -1,10 +1,10 @@
 //! Where the stack of the running operating-system thread ends.
 //!
-//! Compiled code compares its stack pointer with a limit, so the lowest usable address has to be known. The system
+//! Compiled code compares its stack pointer with a limit, which needs the lowest usable address. The system
 //! is queried once per thread and runtime (tens of microseconds on a main thread under glibc, which reads a file).
 //!
-//! Not done: systems other than Linux and macOS; code that runs on a stack of its own making (fibers), which the
-//! system does not know of: a limit from another stack either always or never holds there.
+//! Not done: systems other than Linux and macOS; stacks that the program makes itself (fibers), which are unknown to the
+//! system: a limit from another stack either always or never holds there.
 
 /// The lowest address of the running thread's stack and its size; `None` when the system does not tell.
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]

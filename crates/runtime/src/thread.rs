@@ -1,7 +1,7 @@
 //! Threads that run compiled code.
 //!
-//! A [`Thread`] is what compiled code knows about the operating-system thread it runs on. Its first words are at offsets that
-//! are written into machine code (`codegen/src/thread.rs` has the same numbers; `jit` holds them against each other):
+//! A [`Thread`] is the state of an operating-system thread that compiled code uses. The offsets of its first words are
+//! constants in machine code (`codegen/src/thread.rs` has the same numbers; `jit` checks that they agree):
 //!
 //! ```text
 //!   +0   handler      innermost handler record; null outside of compiled code
@@ -15,15 +15,15 @@
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
-//! A `Thread` is found by its own operating-system thread (`attached`), and seen by no other, but for what these may ask of it (`asked`).
+//! Only its own operating-system thread finds and uses a `Thread` (`attached`), except for the requests of other threads (`asked`).
 //! Entries nest: a callback from compiled code that calls compiled code again is on the same `Thread`.
 //!
 //! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
-//! (`retired.rs`). A thread that retires code asks the threads that it waits for to say, at their next safepoint, which code their
-//! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
+//! (`retired.rs`). A thread that retires code asks the threads that it waits for to report, at their next safepoint, which code their
+//! frames lie in; so a thread that stays in a loop keeps only the code that it runs.
 //!
-//! **Guards.** An entry is several guards on the stack, but for that of a thread at rest (`outermost`). Their constructors and destructors are always inlined: a guard that is returned through memory and
-//! moved costs more than all that it does.
+//! **Guards.** An entry is several guards on the stack, except for that of a thread at rest (`outermost`). Their constructors and destructors are always
+//! inlined: returning a guard through memory and moving it costs more than its work.
 //!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
@@ -384,7 +384,7 @@ impl Thread {
         self.carried.begin()
     }
 
-    /// The exception that was thrown last waits until C comes back to the compiled code that called it.
+    /// The exception that was thrown last waits until C returns to the compiled code that called it.
     pub(crate) fn carry(&self, kept: Option<Persistent>) {
         self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1), kept);
     }

@@ -5,14 +5,14 @@
 //!   exception arrives in Rust ── Symbolizers of the runtime ──► Exception::trace: functions and lines, the innermost first
 //! ```
 //!
-//! A throw takes the addresses only, by the chain of frame pointers; names are looked up when the exception leaves compiled
-//! code, while that code is certainly still there. An exception that is thrown again keeps its trace.
+//! A throw records only the addresses, by the chain of frame pointers; names are looked up when the exception leaves compiled
+//! code, while that code still exists. An exception that is thrown again keeps its trace.
 //!
-//! | [`Traces`] | which throws pay                                                                    |
+//! | [`Traces`] | throws with the cost of a trace                                                     |
 //! |------------|-------------------------------------------------------------------------------------|
 //! | `Off`      | none                                                                                |
-//! | `Leaving`  | those that no handler of compiled code is in force for: they will leave compiled code |
-//! | `All`      | all, so that an exception which is caught and thrown again tells where it came from  |
+//! | `Leaving`  | those without a handler in compiled code, which leave it                              |
+//! | `All`      | all, so that the trace of an exception that is caught and thrown again has its origin |
 //!
 //! Cost: a comparison for each throw; where a trace is taken, about 3 ns a frame, and 0.1 µs a frame for names.
 //! Frames beyond [`MAX_FRAMES`] are left out.
@@ -45,7 +45,7 @@ pub enum Traces {
 pub struct StackFrame {
     /// The address in the code: the last byte of the call that was under way.
     pub address: usize,
-    /// The function; `None` for code that no symbolizer knows.
+    /// The function; `None` for code without a symbolizer.
     pub function: Option<String>,
     /// The line of the source, where it is known.
     pub line: Option<u32>,

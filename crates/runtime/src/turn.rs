@@ -10,8 +10,8 @@
 //!   abandon ── is_abandoned ───────────► pause returns, and returns at once from now on           when it pauses or is over
 //! ```
 //!
-//! Everything is under one lock, but for the two calls that lead out: `ask` sets a bit of the guest's thread, and a waker is the embedder's code, which is called
-//! without it.
+//! One lock guards everything except the two calls that lead out: `ask` sets a bit of the guest's thread, and a waker is the embedder's code, which is
+//! called without the lock.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -28,7 +28,7 @@ enum At {
     Over,
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Played {
     /// The guest waits for its next turn.

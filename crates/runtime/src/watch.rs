@@ -47,7 +47,7 @@ impl EndFrame {
         EndFrame { stop: Box::new(stop), why: AtomicU8::new(0), has_fuel }
     }
 
-    /// Ends the call, for this reason if it has none yet. The reason is there before the thread is told.
+    /// Ends the call, for this reason if it has none yet. The reason is written before the thread is notified.
     pub(crate) fn end(&self, why: Ended) {
         let why = match why {
             Ended::Deadline => 1,

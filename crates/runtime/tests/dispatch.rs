@@ -360,7 +360,7 @@ fn the_most_specific_method_is_called() {
     assert_eq!(call_f(&runtime, &cx, &[]), Ok(5));
     assert_eq!(call_f(&runtime, &cx, &[1.0, 1.0, 1.0]), Ok(6));
     assert_eq!(call_f(&runtime, &cx, &[1.5, 1.5]), Ok(5));
-    // Twice, so that what was remembered is asked too.
+    // Twice, so that the cached answer is tested too.
     for _ in 0..2 {
         let ambiguous = call_f(&runtime, &cx, &[1.0, 1.0]);
         assert_eq!(ambiguous, Err("MethodError: f(::Int64, ::Int64) is ambiguous".into()));

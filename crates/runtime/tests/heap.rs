@@ -1,4 +1,4 @@
-//! The heap through its public interface: what lives and what dies, in every mode.
+//! The heap through its public interface: lifetimes of objects, in every mode.
 
 mod support;
 

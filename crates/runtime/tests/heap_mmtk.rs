@@ -1,4 +1,4 @@
-//! The heap by mmtk: what the default heap promises holds for every plan, and moving loses nothing.
+//! The heap by mmtk: every plan keeps the guarantees of the default heap, and moving loses nothing.
 //!
 //! mmtk allows one heap for each process, so this program runs itself once for each plan.
 

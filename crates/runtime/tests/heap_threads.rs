@@ -1,4 +1,4 @@
-//! The heap under several threads: everything that is reachable stays, whoever collects.
+//! The heap under several threads: everything reachable stays, on whichever thread collections run.
 
 mod support;
 

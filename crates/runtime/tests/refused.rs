@@ -1,4 +1,4 @@
-//! Refusals of safe calls that protect memory safety, and attempts of foreign code to upset it.
+//! Refusals of safe calls that protect memory safety, and attempts of foreign code to break it.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
-//! Which method a call goes to: the run time and the interpreter against what Julia does.
+//! The method of a call: the run time and the interpreter against Julia.
 //!
-//! Each method gives its number. A call that no method fits, or for which none of those that fit is the most specific, is a
+//! Each method gives its number. A call without an applicable method, or without a most specific one, is a
 //! `MethodError`.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use brolga_runtime::Runtime;
 use brolga_runtime::RuntimeOptions;
 use brolga_runtime::objects::{MethodEntry, MethodRow, MethodTable, Methods};
 
-/// A module with methods `f` of these parameters.
+/// A module with methods `f` of the given parameters.
 fn module(params: &[&str]) -> Module {
     let mut text =
         "struct Two\n    a::Any\n    b::Any\nend\n\nabstract type Shape end\n\nstruct Dot <: Shape\nend\n"

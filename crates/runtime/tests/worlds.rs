@@ -1,4 +1,4 @@
-//! Worlds: what a call sees of methods that come and go, and when code and functions are freed.
+//! Worlds: which methods calls see while methods are added and removed, and when code and functions are freed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -183,7 +183,7 @@ fn one_change_adds_methods_and_hides_others() {
     assert_eq!((found(second), runtime.world()), (None, second + 1));
 }
 
-/// Has no code to give, and counts how often it is asked.
+/// Has no code, and counts the requests.
 struct Refuses(Arc<AtomicUsize>);
 
 impl EntrySource for Refuses {

@@ -13,7 +13,7 @@ use super::syntax::{Expr, Function};
 
 type Built<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// A module with one function. Which functions it calls is found out by whoever takes the module.
+/// A module with one function. The receiver of the module resolves its callees.
 pub(crate) fn module(cx: &Arc<Context>, function: &Function) -> Built<Module> {
     let mut module = Module::new(cx.clone());
     module.add_func(build(cx, function)?).map_err(|error| format!("{error:?}"))?;

@@ -22,7 +22,7 @@ pub(crate) type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
 pub(crate) struct Repl {
     pub(crate) session: Session,
     pub(crate) dylib: Dylib,
-    /// Functions by their names, for those who want to see their IR.
+    /// Functions by their names, for showing their IR.
     functions: Mutex<BTreeMap<String, Function>>,
 }
 
@@ -41,7 +41,7 @@ impl Repl {
             Line::Define(function) => {
                 let signature = signature(&function.name, function.params.len());
                 let kept = function.clone();
-                // The tree waits here until somebody calls the function.
+                // The tree waits here until the function is called.
                 let make = move |dylib: &Dylib| lower::module(dylib.session().context(), &function);
                 self.dylib.promise_again(&[signature], None, make)?;
                 let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -275,7 +275,7 @@ impl<'a> Lowering<'a> {
         Ok(f.b.new_object(ty, &taken)?)
     }
 
-    /// A type for closures that take along values of these types.
+    /// A type for closures that capture values of the given types.
     fn closure_type(&self, name: &str, fields: &[Type]) -> Lowered<Type> {
         let (types, names) = (&self.cx.types, &self.cx.names);
         let told = |error: brolga::ir::types::TypeError| error.display(types).to_string();

@@ -11,7 +11,7 @@ pub(crate) enum Datum {
     List(Vec<Datum>),
 }
 
-/// How deep lists may nest, so that no program overflows the stack of whoever walks over it.
+/// How deep lists may nest, so that no program overflows the stack in a walk over it.
 const MAX_DEPTH: usize = 200;
 
 /// Why there is no form.

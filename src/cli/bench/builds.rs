@@ -4,8 +4,8 @@
 //!   round 1: this, other     round 2: other, this     …          a process: start, warm-up, some samples, as JSON
 //! ```
 //!
-//! A build is measured in many processes, because where code and data lie differs from process to process, and counts: samples of one process alone would
-//! make a difference of that. This build is measured in the same way, so that both pay for it.
+//! A build is measured in many processes, because the addresses of code and data differ between processes and affect times: samples of one process alone
+//! would show that as a difference. This build is measured in the same way, so that both pay for it.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The samples of `brolga bench` as a picture: a row for each variant, a dot for each sample, a bar for the interval of the median.
 //!
-//! The axis is linear from zero if the variants are within a factor of ten, else logarithmic.
+//! The axis is linear from zero if the variants are within a factor of ten, otherwise logarithmic.
 
 use std::fmt::Write as _;
 

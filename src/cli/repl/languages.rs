@@ -1,4 +1,4 @@
-//! The languages of `embedding/` at the prompt: the same files that the examples are made of.
+//! The languages of `embedding/` at the prompt, from the same files as the examples.
 
 #[path = "../../../embedding/kaleidoscope/language/mod.rs"]
 mod kaleidoscope;

@@ -1,8 +1,8 @@
 //! The shared library around an image.
 //!
-//! Addresses are offsets of the file. Five program headers: what is read, what is executed, what is written, the dynamic table, and that the stack is not
-//! executable. Local symbols name the functions, for profilers, debuggers and disassemblers; the dynamic symbols are that of the header and those of a
-//! library for C (`exports.rs`).
+//! Addresses are offsets of the file. Five program headers: the readable, the executable and the writable part, the dynamic table, and the
+//! non-executable stack. Local symbols name the functions, for profilers, debuggers and disassemblers; the dynamic symbols are that of the header and
+//! those of a library for C (`exports.rs`).
 
 use object::elf as e;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, Sym, Writer as Elf};

@@ -1,9 +1,9 @@
-//! Entries for C: what makes an image a library that C programs link against.
+//! Entries for C, which make an image a library that C programs link against.
 //!
 //! ```text
 //!   execute   entries     fib: … lea r, [exports]; mov r, [routine]; call r …
-//!   write     exports     +0  0 until the image is open, then what the C library makes of it
-//!                         +8  how far behind the header of the image this lies
+//!   write     exports     +0  0 until the image is open, then the C library's handle of it
+//!                         +8  the distance from the header of the image
 //!                         +16 the number of exports
 //!             routines    the addresses of `brolga_exports_call` and `brolga_exports_open`, by the system's loader
 //! ```
@@ -11,9 +11,9 @@
 //! Entries and exports are for the copy of the file that the system's loader makes. They lie outside of the text that an engine copies, and refer to
 //! nothing in it, so an image with entries is opened like one without.
 //!
-//! One process can have several libraries: their entries find their own exports by distance. The exports are no symbol, because a program that is no
-//! shared library takes copies of the data that it names. The words of the routines have the only relocations of the file. The library asks not to be
-//! unloaded, since its exports stay in use.
+//! One process can have several libraries: their entries find their own exports by distance. The exports have no symbol, because an executable
+//! copies the data that it names. The words of the routines have the only relocations of the file. The library is marked as not
+//! unloadable, since its exports stay in use.
 
 use std::collections::BTreeSet;
 

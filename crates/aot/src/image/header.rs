@@ -7,8 +7,8 @@
 //!  16  length of the file      40  imports, from the code
 //! ```
 //!
-//! It lies behind the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its own place: it finds every change of
-//! up to 32 bits in a row, and any other one but with a probability of 2⁻³². It finds damage, not malice.
+//! It follows the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its own place: it detects every change of
+//! up to 32 bits in a row, and misses any other with a probability of 2⁻³². It detects damage, not malice.
 
 use super::tables::TABLES;
 use super::{ImageError, PAGE};

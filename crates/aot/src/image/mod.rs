@@ -1,20 +1,20 @@
-//! Images: compiled code and what restores its program, in one file.
+//! Images: compiled code and the data that restore its program, in one file.
 //!
 //! ```text
 //!   CompiledFunction ─┐            ┌─ text, import table, constants     the code, position-independent
-//!   constants         ├─ place ──► ├─ functions, lines, maps, signatures  what is known of it
-//!   Module            ┘            ├─ imports                           what it needs, by name
+//!   constants         ├─ place ──► ├─ functions, lines, maps, signatures  its description
+//!   Module            ┘            ├─ imports                           its needs, by name
 //!                                  └─ module                            types, globals, functions as IR
 //!                                           │ elf                          │ read
 //!                                           ▼                              ▼
 //!                                      an ELF shared library ─────────► Image ──► crates/jit puts it into memory
 //! ```
 //!
-//! **Address-free.** The code names nothing by an address. It calls its own functions by distance, and takes the address of everything else from
-//! the *import table*, a row of words behind the code that the loader fills: one word for each different symbol, however often the code
-//! names it. So loading patches no code, and a file needs no dynamic relocation and no dynamic symbol for anything that it imports.
+//! **Address-free.** The code contains no addresses. It calls its own functions by distance, and takes all other addresses from
+//! the *import table*, words after the code that the loader fills: one word for each different symbol, for all its
+//! uses. So loading patches no code, and a file needs no dynamic relocation and no dynamic symbol for its imports.
 //!
-//! | symbol | in the file | answered at load by |
+//! | symbol | in the file | resolved at load by |
 //! |---|---|---|
 //! | compiled function, constant bytes | a distance | nothing: it is resolved |
 //! | routine, C function | its name | the run time |
@@ -26,38 +26,38 @@
 //!
 //! **The file.** All addresses in it are offsets of the file, so each can be looked up without a section table.
 //!
-//! | part | permission | what |
+//! | part | permission | content |
 //! |---|---|---|
-//! | ELF header, program headers | read | what the system's loader and tools read |
+//! | ELF header, program headers | read | for the system's loader and tools |
 //! | header | read | magic, version, checksum, ABI id, machine, places of all tables (`header.rs`) |
 //! | dynamic symbols | read | `brolga_image`, the header; of a library for C, its entries and exports (`exports.rs`) |
 //! | tables, module | read | `tables.rs` |
-//! | entries for C | execute | behind each other, in front of the text |
+//! | entries for C | execute | one after the other, before the text |
 //! | text | execute | |
 //! | imports, constants | read, write | |
 //!
-//! **Reading trusts nothing but the text.** Magic and version first, then the length and the checksum of the whole file, then ABI id, machine and
-//! targets; only then a table is looked at, each by bounds-checked reads. The module is read by `brolga_ir::binary` and verified. Whether machine code
-//! does what it should cannot be checked: an image is code, and is opened by an explicit path only.
+//! **Reading trusts only the text.** Magic and version first, then the length and the checksum of the whole file, then ABI id, machine and
+//! targets; only then tables are read, with bounds checks. The module is read by `brolga_ir::binary` and verified. Machine code
+//! cannot be checked: an image is code, and is opened by an explicit path only.
 //!
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on addresses, hash order or time. The same input
 //! gives the same bytes.
 //!
-//! **Cost.** Writing is linear in the code. Reading is one checksum, one pass over the tables and the reading of the module, which is most of it.
+//! **Cost.** Writing is linear in the code. Reading is one checksum, one pass over the tables and reading the module, which takes most of the time.
 //!
-//! Not done: mapping the file instead of copying it, reading functions' tables on demand, leaving out the code of targets that are not chosen, other formats than ELF and
-//! other processors than x86-64.
+//! Not done: mapping the file instead of copying it, reading functions' tables on demand, leaving out the code of targets that are not chosen, other
+//! formats than ELF and other processors than x86-64.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `place.rs` | where everything lies, and what the references say |
+//! | `place.rs` | the layout, and the references |
 //! | `tables.rs` | rows and strings, both ways |
 //! | `header.rs` | the header, both ways, and the checks that come first |
 //! | `elf.rs` | the shared library around it |
 //! | `exports.rs` | entries for C |
 //! | `versions.rs` | several targets in one image, and the choice between them |
 //! | `read.rs` | from bytes to an [`Image`] |
-//! | `write.rs` | from a program's code to bytes, and bytes into a file that is never seen half-written |
+//! | `write.rs` | from a program's code to bytes, and bytes into a file in one step |
 
 mod elf;
 mod exports;

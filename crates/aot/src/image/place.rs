@@ -1,16 +1,16 @@
-//! Where everything lies, and what the references of the code say.
+//! The layout of an image, and the references of its code.
 //!
 //! ```text
 //!   0 ─ functions, each aligned ─ stubs ┊ pad to a page ┊ import table ─ constants
 //! ```
 //!
-//! | reference | to what the image defines | to an import |
+//! | reference | to a definition of the image | to an import |
 //! |---|---|---|
 //! | `X86CallPcRel4`, `X86PcRel4` | the distance | refused |
 //! | `X86CallPltRel4` | the distance | the distance to a stub: `jmp [rip + import]` |
 //! | `X86GotPcRel4` | the load becomes `lea` | the distance to the word of the import |
 //!
-//! The third row is how code for files loads the address of anything: `mov r, [rip + word]`. For what lies in the image itself the same bytes with
+//! In the last row code for files loads an address: `mov r, [rip + word]`. For a definition of the image itself the same bytes with
 //! another opcode compute the address, so nothing inside the image has a word.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! From a file to an [`Image`]: see the folder's header for the order of the checks.
 //!
-//! The file is read as a whole, and what was checked is what is used: a writer that changes it meanwhile changes nothing here.
+//! The file is read as a whole, and only the checked bytes are used: a writer that changes it meanwhile has no effect here.
 
 use std::collections::BTreeMap;
 use std::fs::File;

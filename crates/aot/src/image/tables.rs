@@ -15,7 +15,7 @@
 //! The lines and maps of a function end where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
 //! and one byte for each.
 //!
-//! Reading gives `None` for whatever lies outside of its table or is not what it should be.
+//! Reading gives `None` for everything outside of its table or malformed.
 
 use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
 use brolga_codegen::sig::{Abi, Signature};
@@ -139,7 +139,7 @@ impl Writer {
         at
     }
 
-    /// A symbol. Those that an image does not hold were refused in front of this (`place.rs`).
+    /// A symbol. Symbols that an image does not hold were refused before (`place.rs`).
     pub(crate) fn import(&mut self, symbol: &Symbol) {
         let none = [NONE, 0];
         let mut bits = [0; 4];

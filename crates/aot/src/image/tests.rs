@@ -1,4 +1,4 @@
-//! Images of hand-written code: what is written is read back, and damage of any kind is an error.
+//! Images of hand-written code: they are read back as written, and damage of any kind is an error.
 
 use std::sync::Arc;
 

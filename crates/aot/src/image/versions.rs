@@ -6,14 +6,14 @@
 //!   chosen: 2    h                  g                        f
 //! ```
 //!
-//! Each target is a list of features, and has its own functions, or all of them (target 0). A function that a target lacks is that of its base. A base is in
-//! front, so the way down ends at target 0.
+//! Each target is a list of features, and has its own functions, or all of them (target 0). A function that a target lacks is that of its base. A base
+//! precedes its target, so the chain ends at target 0.
 //!
-//! **References** are bound when the image is written: code of a version refers to the version of a function that its own target has. No slot and
-//! no word stands between, because the callers of a target's functions are among its functions, too (the builder ensures it).
+//! **References** are bound when the image is written: code of a version refers to the version of a function in its own target. No slot and
+//! no word is needed, because the callers of a target's functions are among its functions, too (the builder ensures it).
 //!
-//! **Choice.** Of the targets that the processor has all features of, the one with most features, and of several the last. If there is none, the error
-//! says for each target which features are missing.
+//! **Choice.** Of the targets whose features the processor has, the one with most features, and of several the last. If there is none, the error
+//! lists the missing features of each target.
 //!
 //! In the file the targets are a text, one line each: base, name, features, between tabs.
 

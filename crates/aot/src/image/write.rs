@@ -1,7 +1,7 @@
 //! From a program's code to the bytes of an image, and bytes into a file.
 //!
-//! A file is written beside its place under its own name, made durable, and renamed: readers see the old image or the new one, whole, also
-//! after the writer was killed.
+//! A file is written beside its place under a temporary name, made durable, and renamed: readers see the complete old image or the complete new one, even
+//! if the writer is killed.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -48,7 +48,7 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
     Ok(file)
 }
 
-/// Puts an image into a file, in one step for everybody who looks.
+/// Puts an image into a file, in one step for all readers.
 ///
 /// # Errors
 /// The system refuses to write beside the file, or to rename. The old file is as it was, then.

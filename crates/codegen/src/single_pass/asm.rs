@@ -4,7 +4,7 @@
 //!   [66 | F2 | F3]  [REX]  [0F [3A]] opcode  ModRM [SIB] [disp8 | disp32]  [imm]
 //! ```
 //!
-//! One method for each instruction that the code generator makes, in the forms that it makes. A register is its number in the
+//! One method for each instruction that the code generator emits, in the forms that it emits. A register is its number in the
 //! encoding; general and vector registers are two types, so neither can stand for the other. Memory is a base register and a
 //! distance: no operand has an index.
 //!
@@ -102,7 +102,7 @@ pub(super) enum Shift {
     Sar = 7,
 }
 
-/// Operations of one operand: the digit of `F7 /N`. Those from `Mul` on work on rax and rdx.
+/// Operations of one operand: the digit of `F7 /N`. From `Mul` on they work on rax and rdx.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unary {
     Not = 2,

@@ -4,10 +4,10 @@
 //! |---|---|---|---|
 //! | arguments | rdi, rsi, rdx, rcx, r8, r9; xmm0 to xmm7; then the stack | the same | none |
 //! | results | rax, rcx, rdx, rsi, rdi, r8, r9, r10; xmm0 to xmm7 | rax, rdx, rcx; xmm0, xmm1 | none |
-//! | arguments on the stack are taken off by | the callee | the caller | |
-//! | what a call loses | all that holds values | all that holds values | nothing |
+//! | arguments on the stack are popped by | the callee | the caller | |
+//! | clobbered by a call | all registers with values | all registers with values | none |
 //!
-//! Arguments move at once: one register may be wanted for what is in another. Moves whose target no other move reads come first; where there
+//! Arguments are a parallel move: the target of one may be the source of another. Moves whose target no other move reads come first; where there
 //! are only cycles, one register is copied to the scratch register.
 
 use cranelift_codegen::ir::{

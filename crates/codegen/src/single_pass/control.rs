@@ -1,8 +1,8 @@
-//! Branches, and what they pass to the parameters of blocks.
+//! Branches, and their arguments for the parameters of blocks.
 //!
-//! A parameter is in its word when its block begins. All that a way passes is passed at once: where a value that is passed is itself a
-//! parameter of the same block and only in its word, that word may be written before it is read. Such values take the way over the stack.
-//! Passing arguments changes neither the flags nor the known places, so both successors of a block see the same.
+//! A parameter is in its word when its block begins. The arguments of an edge are a parallel move: if an argument is itself a
+//! parameter of the same block and only in its word, that word may be written before it is read. Such values go over the stack.
+//! Passing arguments changes neither the flags nor the known places, so both successors of a block see the same state.
 
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Inst, Value, ValueDef};
 

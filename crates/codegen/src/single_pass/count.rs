@@ -1,7 +1,7 @@
-//! Facts known before code generation: how often values are used and where, which instructions are unused, how many edges lead to blocks.
+//! Facts computed before code generation: counts and places of uses, unused instructions, numbers of edges into blocks.
 //!
-//! One walk against the order of the code, so that the uses of a value are met before it: an instruction without effect whose results
-//! are unused by then is not needed, and its operands are not used by it.
+//! One walk against the order of the code, so that the uses of a value are visited before it: an instruction without effect whose results
+//! are unused by then is not needed, and does not count as a use of its operands.
 
 use cranelift_codegen::ir::{Function, Inst, Opcode, ValueDef};
 

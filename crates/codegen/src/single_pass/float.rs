@@ -1,10 +1,10 @@
 //! Floats, and conversions between them and integers.
 //!
 //! A comparison of floats sets the flags as one of unsigned integers does, and all of them when the operands are unordered. So "greater" is
-//! false for unordered operands, and "less" is made by changing the operands. Equality needs the parity flag beside.
+//! false for unordered operands, and "less" is made by swapping the operands. Equality also needs the parity flag.
 //!
-//! Conversions to integers give the nearest integer that there is, and 0 for what is no number. The instruction for it gives the least
-//! integer for all that does not fit.
+//! Conversions to integers give the nearest integer of the type, and 0 for NaN. The instruction gives the least
+//! integer for all values out of range.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value};

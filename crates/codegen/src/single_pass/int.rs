@@ -1,6 +1,6 @@
 //! Integers.
 //!
-//! The bits above a value's width in its register are undefined. Arithmetic does not care; comparisons use the width's own form; divisions, shifts
+//! The bits above a value's width in its register are undefined. Arithmetic ignores them; comparisons use the width's own form; divisions, shifts
 //! to the right and conversions extend first.
 //!
 //! Shift counts are taken modulo the width, as the processor does for 32 and 64 bits.

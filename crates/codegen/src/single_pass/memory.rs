@@ -1,7 +1,7 @@
 //! Loads, stores, atomics.
 //!
-//! Plain loads and stores are atomic as far as aligned words go, so an atomic load is a load. An atomic store is an exchange, which is
-//! also a fence. Other changes are made by an instruction where there is one, else in a loop around a conditional exchange.
+//! Plain loads and stores of aligned words are atomic, so an atomic load is a load. An atomic store is an exchange, which is
+//! also a fence. Other changes use a single instruction if there is one, otherwise a loop around a conditional exchange.
 
 use cranelift_codegen::ir::{AtomicRmwOp, Inst, Opcode, Value};
 

@@ -1,4 +1,4 @@
-//! Cranelift's IR to x86-64 in one pass, for code that has to be there soon.
+//! Cranelift's IR to x86-64 in one pass, for short compile times.
 //!
 //! ```text
 //!   Function ── count ──► how often each value is used, where, and unused values
@@ -7,27 +7,27 @@
 //! ```
 //!
 //! Cranelift's own fastest setting selects instructions by matching trees, makes a second form of the function for them, allocates
-//! registers in that, and emits from it. Here each instruction of the IR becomes machine instructions when it is met, with the
-//! registers that are free at that moment. The conventions are Cranelift's, so that functions of both call each other: arguments,
+//! registers in that, and emits from it. Here each instruction of the IR becomes machine instructions when it is visited, with the
+//! registers that are free then. The conventions are Cranelift's, so that functions of both call each other: arguments,
 //! results, callee-saved registers, frame pointers, stack maps, exceptional returns. It is a baseline compiler of the kind that
 //! engines for WebAssembly and JavaScript have (V8's Liftoff and Sparkplug).
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
 //! | `asm` | bytes |
-//! | `places` | where values are |
-//! | `count` | what is known ahead |
+//! | `places` | places of values |
+//! | `count` | facts computed ahead |
 //! | `int`, `float`, `memory` | instructions |
-//! | `call`, `control` | calls and returns; branches and what they pass |
+//! | `call`, `control` | calls and returns; branches and their arguments |
 //!
-//! **Left to Cranelift.** Everything that is not made here is [`Unsupported`], and the function is compiled by Cranelift as a whole:
-//! vectors and integers of 128 bits, `fma`, frames over the limit that it is given, conventions other than `tail`, position-independent code, other processors. So nothing here has
-//! to be complete, and a rare instruction is worth nothing.
+//! **Left to Cranelift.** Everything that is not handled here is [`Unsupported`], and Cranelift compiles the whole function:
+//! vectors and integers of 128 bits, `fma`, frames over the given limit, conventions other than `tail`, position-independent code, other processors.
+//! So nothing here has to be complete, and rare instructions are not worth support.
 //!
-//! **Preconditions.** The function has been verified, or is made by the translator, whose output the verifier sees in debug builds.
+//! **Preconditions.** The function has been verified, or is made by the translator, whose output is verified in debug builds.
 //! A value whose place is unknown is `Unsupported`, never a guess.
 //!
-//! Cost: linear; two visits of each instruction. A fifth of what Cranelift executes at its fastest, for code that is faster
+//! Cost: linear; two visits of each instruction. A fifth of the instructions that Cranelift executes at its fastest, for code that is faster
 //! (`docs/performance.md`).
 //!
 //! Not done: registers that live across blocks or calls, addresses with an index, short jumps.
@@ -69,7 +69,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Those of a processor that code can be made for here, at addresses that are known when it is linked.
+    /// The features of a processor that the single pass supports, for code whose addresses are known when it is linked.
     pub(crate) fn of(isa: &dyn TargetIsa) -> Option<Features> {
         if isa.triple().architecture != Architecture::X86_64 || isa.flags().is_pic() {
             return None;
@@ -364,7 +364,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of something that the linker knows, or of the place behind a call.
+    /// The address of a symbol of the linker, or of the place after a call.
     fn symbol(&mut self, inst: Inst, name: &ExternalName, offset: i64, is_near: bool) -> Step {
         let to = self.places.temporary(self.asm)?;
         match self.external(name)? {

@@ -560,7 +560,7 @@ fn float_constant(asm: &mut Asm, to: Xmm, bits: u64) {
     asm.bits_to_float(to, R11);
 }
 
-/// Stores a register to a word. Words are stored and loaded as 64 bits, whatever the type of the value.
+/// Stores a register to a word. Words are stored and loaded as 64 bits, for all types of values.
 pub(super) fn store(asm: &mut Asm, to: Mem, from: Reg) {
     match from.is_float() {
         true => asm.store_float(Precision::F64, to, from.xmm()),

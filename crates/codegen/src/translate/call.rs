@@ -9,22 +9,22 @@
 //! | a routine of the run time | the host's C | `Symbol::Routine` |
 //! | a C function | the host's C | `Symbol::Foreign`, or an address (`pointer.rs`) |
 //!
-//! More results than fit into registers come back through a stack slot, as `sig.rs` says.
+//! Results that do not fit into registers are returned through a stack slot (`sig.rs`).
 //!
-//! **Throwing.** A throwing entry of the run time becomes the routine that notes the exception, then `brolga_unwind`, or a
-//! jump to the handler in force in the same function. Both stand in the block where the throw stands; the block is marked
+//! **Throwing.** A throwing entry of the run time becomes the routine that records the exception, then `brolga_unwind`, or a
+//! jump to the handler in force in the same function. Both are in the block of the throw, which is marked
 //! cold.
 //!
-//! **Roots.** Where placement has given a safepoint a map, its call gets the words as entries of a *user stack map*: Cranelift
-//! then says at which return address they lie how far from the stack pointer. Only the entries are used, which are exactly the
-//! words of the map; the frontend's own spilling, which would store each value where it is made and reload it after every
+//! **Roots.** If placement has given a safepoint a map, its call gets the words as entries of a *user stack map*: Cranelift
+//! then gives their distances from the stack pointer for its return address. Only the entries are used, which are exactly the
+//! words of the map; the frontend's own spilling, which would store each value at its definition and reload it after every
 //! call, is not. A call without a map costs nothing.
 //!
-//! An entry that may fail gives null when it has noted an exception; the code branches to where it would have unwound from.
+//! An entry that may fail gives null when it has recorded an exception; then the code branches to its unwinding path.
 //!
-//! **C.** Scalars pass as the platform says. Arguments narrower than 32 bits are extended by `lower`, who knows their
-//! signs, and who takes structs apart. On x86-64 a variadic function wants to know how many floats it gets, in a register that
-//! Cranelift does not name: such a call goes by a routine that sets it, which finds the function's address in the word of the
+//! **C.** Scalars are passed as the platform defines. `lower` extends arguments narrower than 32 bits by their
+//! signs, and takes structs apart. On x86-64 a variadic function expects the number of floats in a register that
+//! Cranelift does not expose: such a call goes through a routine that sets it, which finds the function's address in the word of the
 //! thread that stubs use. Not passed: 16-bit floats.
 
 use brolga_ir::constant::Address;
@@ -286,7 +286,7 @@ impl Translation<'_> {
             return self.unsupported(inst, "a function of C in code for object files");
         }
         let name = callback_name(self.cx.names.text(*symbol));
-        // The caller knows the signature; here only the address counts.
+        // The caller has the signature; here only the address counts.
         let signature = ClifSignature::new(self.isa.host_call_conv());
         let callee = self.import(Symbol::Function(name), signature, false);
         let address = self.b.ins().func_addr(types::I64, callee);
@@ -399,7 +399,7 @@ impl Translation<'_> {
         self.throw("brolga_throw_stack_overflow");
     }
 
-    /// Throws an exception that its routine knows everything about, and ends the block.
+    /// Throws an exception without operands, by its routine, and ends the block.
     fn throw(&mut self, routine: &'static str) {
         let thread = self.thread();
         let mut signature = ClifSignature::new(self.isa.host_call_conv());

@@ -1,4 +1,4 @@
-//! Calls through indirection cells, counted entries, and OSR checks in loops. Their purpose stands in `linkage.rs`.
+//! Calls through indirection cells, counted entries, and OSR checks in loops. `linkage.rs` has their purpose.
 //!
 //! ```text
 //!   call             lea  r, [rip + cell]          entry     lea  r, [rip + counter]
@@ -6,16 +6,16 @@
 //!                    call r                                  js   cold: brolga_hot(thread, r)
 //! ```
 //!
-//! The word is read by a plain load: an atomic one is a fence to Cranelift, which then forgets every load before it. It is as
-//! good, since a call stands behind each load, and Cranelift takes a call to change everything: no load is saved, none is
+//! The word is read by a plain load: an atomic one is a fence to Cranelift, which then forgets every load before it. A plain load is as
+//! good, since a call follows each load, and Cranelift assumes that a call changes all memory: no load is reused, none is
 //! moved before a call. On the processor a call through an address depends on the load of the address.
 //!
-//! An OSR check counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer. Where nothing but the branch
-//! behind it wants to know, the branch is made with it: the answer is used only there.
+//! An OSR check counts like an entry; its routine is `brolga_loop`, whose result is the answer. If only the branch
+//! after it uses the answer, the branch is translated together with it.
 //!
-//! Neither routine throws or is a safepoint, so no code looks at the stack meanwhile, and no exit is noted.
+//! Neither routine throws or is a safepoint, so no code walks the stack meanwhile, and no exit is recorded.
 //!
-//! A counter belongs to all threads. Its load and store are two accesses that may lose another thread's count, and never
+//! All threads share a counter. Its load and store are two accesses that may lose another thread's count, and never
 //! give a value that no thread wrote.
 //!
 //! Cost: 12 bytes on x86-64 where a near call has 5, and up to 0.2 ns more than it; 0.1 ns for a counted entry.
@@ -88,7 +88,7 @@ impl Translation<'_> {
         answer
     }
 
-    /// Whether nothing wants to know the answer of an OSR check but the branch behind it.
+    /// Whether only the branch after it uses the answer of an OSR check.
     pub(super) fn asks_for_branch(&mut self, inst: Inst) -> bool {
         let func = self.func;
         let (Some(answer), Some(next)) = (func.results(inst).next(), func.next_inst(inst)) else {
@@ -126,7 +126,7 @@ impl Translation<'_> {
         Counted { word, is_out }
     }
 
-    /// Calls a routine that is told of a counter.
+    /// Calls a routine with a counter's address.
     fn call_counting(&mut self, routine: &str, word: Value, result: Option<Type>) -> clif::Inst {
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.push(AbiParam::new(types::I64));

@@ -1,4 +1,4 @@
-//! Dynamic calls: compiled code looks for the callee before it asks the run time.
+//! Dynamic calls: compiled code looks the callee up before it calls the run time.
 //!
 //! ```text
 //!        tags of the callee and the arguments ──► hash ──► line of the thread
@@ -7,10 +7,10 @@
 //!   no   brolga_apply(thread, args, n)               cold; it searches, fills the line and calls
 //! ```
 //!
-//! The contents of a line, and when it counts, are those of the run time's `objects/dispatch.rs`. A call that reaches several methods has
-//! several lines. The operands lie in an array in the frame, which low IR has just filled: the loads become what was stored.
+//! The run time's `objects/dispatch.rs` defines the contents of a line, and when it is valid. A call that reaches several methods has
+//! several lines. The operands lie in an array in the frame, which low IR has just filled: the loads are forwarded from the stores.
 //!
-//! Calls with more than [`LINE_KEYS`](thread::LINE_KEYS) operands go to the run time at once.
+//! Calls with more than [`LINE_KEYS`](thread::LINE_KEYS) operands go to the run time directly.
 //!
 //! Cost: for two operands 18 instructions and an indirect call, 2 ns before the boxed entry begins.
 

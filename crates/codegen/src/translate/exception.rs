@@ -1,7 +1,7 @@
 //! Handlers: `enter`, `leave`, and where an exception continues.
 //!
-//! A function with handlers has one record (`thread.rs`). It is linked while any handler of the function is in force; which
-//! one is meant follows from the place of the throw, so the record's landing pad is stored before each call and not by
+//! A function with handlers has one record (`thread.rs`). It is linked while any handler of the function is in force; the place of the
+//! throw determines which one, so the record's landing pad is stored before each call and not by
 //! `enter`.
 //!
 //! ```text
@@ -16,13 +16,13 @@
 //!   ¹ if a handler of this function is in force around this one    ² if none is
 //! ```
 //!
-//! A routine of the run time never unwinds by itself here: it leaves the exception in the thread and says so, and the code
-//! branches. Each handler has at most one landing and one local block; both are cold, and pass the handler's φ what the
-//! edge from `enter` passes.
+//! A routine of the run time never unwinds by itself here: it leaves the exception in the thread and returns a status, and the code
+//! branches. Each handler has at most one landing and one local block; both are cold, and pass the same values to the handler's φ as the
+//! edge from `enter`.
 //!
 //! Cost: an outermost `enter` stores four words and keeps a fifth, its `leave` one, a call inside one. In a function that enters in a loop three of
-//! them are stored once, at its start: one of these is what `leave` goes back to, which otherwise goes through memory from
-//! one round to the next.
+//! them are stored once, at its start: one of the three is the word that `leave` restores, which would otherwise go through memory from
+//! one iteration to the next.
 
 use brolga_ir::{Block, Inst};
 use cranelift_codegen::ir::{self as clif, InstBuilder};

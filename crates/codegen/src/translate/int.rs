@@ -4,8 +4,8 @@
 //!
 //! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width.
 //! - *Division* by zero, and the quotient of typemin by −1, throw `DivideError`; Cranelift would stop the process. A
-//!   constant divisor other than 0 and −1 needs no check, and neither does a case that a branch on the way to the
-//!   division has led away: `lower` makes such branches, where passes can see them. `srem_int(typemin, -1)` is 0.
+//!   constant divisor other than 0 and −1 needs no check, and neither does a case that an earlier branch
+//!   excludes: `lower` makes such branches, where passes can see them. `srem_int(typemin, -1)` is 0.
 //! - *128-bit* division and checked multiplication have no instruction: routines and long multiplication.
 
 use brolga_ir::intrinsic::{Intrinsic, Shape};

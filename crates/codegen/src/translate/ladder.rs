@@ -6,15 +6,15 @@
 //!   b3: goto d if not x === 7; c
 //! ```
 //!
-//! Low IR has no operation with more than two ways out; a front end writes a `switch` as comparisons of one value with constants. A *rung* is a branch
-//! on `x === constant`. A *ladder* is a chain of rungs on one value, each but the first in its own block that holds nothing else and that
-//! only the rung above leads to. So no instruction is left out by jumping from the first rung to where the others lead, and the edges pass what they passed.
-//! The first of several rungs with the same constant counts, as in the chain.
+//! Low IR has no operation with more than two successors; a front end writes a `switch` as comparisons of one value with constants. A *rung* is a
+//! branch on `x === constant`. A *ladder* is a chain of rungs on one value, each but the first in its own block that holds nothing else and that
+//! only the rung above leads to. So a jump from the first rung to the targets of the others skips no instruction, and the edges pass the same values.
+//! The first of several rungs with the same constant wins, as in the chain.
 //!
-//! A table is made for at least [`RUNGS`] constants that fill one in [`SPARSE`] of its places. A ladder with a rung that holds more often than not by
-//! the comparison stays where its branch weights say so: a comparison that is predicted costs less than the jump.
+//! A table is made for at least [`RUNGS`] constants that fill one in [`SPARSE`] of its places. A ladder with a rung that by its branch weights holds more
+//! often than not stays: a predicted comparison costs less than the indirect jump.
 //!
-//! Cost: one look at each branch; blocks of a ladder that stays are not looked at again. Not done: ranges of constants, trees of comparisons for
+//! Cost: one visit to each branch; blocks of a ladder that stays are not visited again. Not done: ranges of constants, trees of comparisons for
 //! sparse ladders, ladders with work between the rungs.
 
 use brolga_ir::intrinsic::Intrinsic;

@@ -1,6 +1,6 @@
 //! Memory: loads, stores, slots, copies, atomics.
 //!
-//! Every access carries the alias region of its low IR region, so that a store to one region forgets nothing about the
+//! Every access carries the alias region of its low IR region, so that a store to one region does not invalidate loads of the
 //! others. Cranelift's regions are disjoint, low IR's are not quite; so in a function that mixes them they become one:
 //!
 //! | the function has | one region with `raw` | why |
@@ -9,9 +9,9 @@
 //! | an access to `raw` | `field`, `element` | a `Ptr` may point into an object |
 //! | a copy (`mem_copy`) | `field`, `element`, `slot`, `immutable` | either side may be any of them |
 //!
-//! Atomics have no region: Cranelift takes each for a fence. Constant memory at a known place is readable at any
-//! time by anyone, which lets Cranelift move its loads; where the place is computed, a test that it is inside may stand in front. Loads of `immutable` do not move like that: the object's first stores are in the same region, and
-//! a check that it is of the right type may stand in front. Raw memory is what the program says it is: an access through a bad
+//! Atomics have no region: Cranelift treats each as a fence. Constant memory at a known place is always readable,
+//! which lets Cranelift move its loads; at a computed place, a bounds test may guard the load. Loads of `immutable` do not move like that: the
+//! object's first stores are in the same region, and a check of its type may guard them. The program answers for raw memory: an access through a bad
 //! `Ptr` is the program's fault, as in C.
 //!
 //! Atomics are sequentially consistent for every requested order: Cranelift has no other. They exist up to 64 bits.

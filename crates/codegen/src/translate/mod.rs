@@ -1,27 +1,27 @@
 //! Low IR to Cranelift IR.
 //!
 //! ```text
-//!   Func (low, verified) ──Translator──> clif Function  +  the symbols that its external names mean
+//!   Func (low, verified) ──Translator──> clif Function  +  the symbols of its external names
 //! ```
 //!
-//! One walk in reverse postorder, so that every operand is translated before its use whatever the layout order is.
+//! One walk in reverse postorder, so that every operand is translated before its use in any layout order.
 //! Blocks without a path from the entry have no counterpart.
 //!
 //! | low IR | CLIF |
 //! |---|---|
 //! | φ | block parameters; an edge that is missing passes zero |
-//! | constants | made where they are used, once per block |
+//! | constants | made at their uses, once per block |
 //! | `Bool` (i8, 0 or 1) | `icmp`/`fcmp` results, which are the same |
 //! | regions | alias regions, see `memory` |
 //! | calls of compiled code | `tail` convention, through the signature rule of `sig.rs` |
-//! | a throw | a routine that notes the exception, then `brolga_unwind` or a branch to the handler, in a cold block |
+//! | a throw | a routine that records the exception, then `brolga_unwind` or a branch to the handler, in a cold block |
 //!
 //! **Branches.** Cranelift hoists nothing out of a loop whose body comes after a side exit in dominator order, so the
 //! successor that leaves the innermost loop goes first in every `brif`, with the comparison inverted. A comparison is
 //! translated again at the branch that tests it: fused with it, it costs nothing, and the first copy dies if nothing
 //! else reads it.
 //!
-//! **Safety.** The input is verified low IR; whatever else is found (an operand without a value, a type that does not
+//! **Safety.** The input is verified low IR; anything else (an operand without a value, a type that does not
 //! fit) is a [`TranslateError`], never a guess. Nothing here recurses. Cost: linear, one visit of each instruction.
 //!
 //! | file | what it translates |
@@ -350,9 +350,9 @@ struct Translation<'a> {
     named: FxHashMap<Value, Vec<Name>>,
     /// Where they are kept.
     homes: Vec<(Name, clif::StackSlot)>,
-    /// Blocks of ladders that were looked at, but for their first.
+    /// Blocks of visited ladders, except their first.
     in_ladder: EntitySet<Block>,
-    /// Those that a table of jumps takes the place of.
+    /// The blocks that a table of jumps replaces.
     replaced: EntitySet<Block>,
 }
 
@@ -611,7 +611,7 @@ impl Translation<'_> {
                 Ok(())
             }
             Shape::Query => {
-                // The interpreter answers the same, so that a program does not depend on who runs it; `fma_float` is
+                // As in the interpreter, so that a program does not depend on the executing tier; `fma_float` is
                 // exact everywhere.
                 let no = self.b.ins().iconst(types::I8, 0);
                 self.define(inst, &[no])

@@ -9,11 +9,11 @@
 //!             └────────────► continue ◄──────┘
 //! ```
 //!
-//! `c_header.rs` says why the native call has the same effect. It needs a thread in the heap: a call is made so only if the check for an exception of C
-//! stands right behind it, which makes the function one that handles objects, and if the function never leaves the heap. On the native way
-//! there is no check, since nothing waits there.
+//! `c_header.rs` explains why the native call has the same effect. It needs a thread in the heap: the native path is only made if the check for an
+//! exception of C directly follows, which makes the function one that handles objects, and if the function never leaves the heap. The native path
+//! has no check, since no exception waits there.
 //!
-//! Cost: ten instructions and 2 ns instead of 70 on the native way; 0.5 ns more for a function of C.
+//! Cost: ten instructions and 2 ns instead of 70 on the native path; 0.5 ns more for a function of C.
 
 use brolga_ir::func::ForeignData;
 use brolga_ir::{Inst, LowType, Op, RuntimeFn};

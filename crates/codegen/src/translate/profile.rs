@@ -1,12 +1,12 @@
-//! Counting for a profile: what branches and dynamic calls of a first tier do.
+//! Counting for a profile: outcomes of branches and operand types of dynamic calls in a first tier.
 //!
 //! ```text
 //!   branch    w = [cell];  [cell] = w + 1 + (condition << 32)       low half: how often, high half: how often true
-//!   call      [cell] < SAMPLES? ── yes, cold ──► brolga_seen(cell, n, tags…)      which adds one, and notes the tags
+//!   call      [cell] < SAMPLES? ── yes, cold ──► brolga_seen(cell, n, tags…)      which adds one, and records the tags
 //! ```
 //!
 //! The linker places the cells: code names [`Symbol::Cells`] and a distance. An instruction with a *site*
-//! (`brolga_ir::hints`) is counted, but for
+//! (`brolga_ir::hints`) is counted, except for
 //!
 //! | left out | because |
 //! |---|---|
@@ -14,10 +14,11 @@
 //! | branches out of a loop | it iterates more often than not; and the smallest loops would pay most |
 //! | calls with more than [`SEEN_OPERANDS`] operands | they have no site |
 //!
-//! Cells belong to all threads. A load and a store are two accesses, between which another thread's count may be lost; counts are
-//! hints. The low half may run over into the high one after 2^32 counts, long after the function has its second tier.
+//! All threads share the cells. A load and a store are two accesses, between which another thread's count may be lost; counts are
+//! hints. The low half may overflow into the high one after 2^32 counts, long after the function has its second tier.
 //!
-//! Cost: six instructions for a branch; a loop of a test, an addition and such a branch takes 8 % longer. For a call a load and a comparison, and about 10 ns for each of the first `SAMPLES`.
+//! Cost: six instructions for a branch; a loop of a test, an addition and such a branch takes 8 % longer. For a call a load and a comparison, and about
+//! 10 ns for each of the first `SAMPLES`.
 
 use brolga_ir::hints::Site;
 use brolga_ir::{Block, Inst};

@@ -1,6 +1,6 @@
 //! Vectors: every operation on lanes.
 //!
-//! A `v128` is an `i8x16` between operations, and becomes what an operation wants by a `bitcast`, which is no instruction.
+//! A `v128` is an `i8x16` between operations, and gets an operation's type by a `bitcast`, which emits no instruction.
 //! Lane 0 lies in the low bits and comes first in memory, on every host that `isa.rs` takes.
 //!
 //! A shift whose count is not below the width gives zero, or the sign, as a scalar one does; the processor's own shifts

@@ -9,12 +9,12 @@
 //! | seen by the optimiser | in the number |
 //! |---|---|
 //! | the function | its binary form, with all types that it names and their declarations; sites of a profile where they are in the code |
-//! | callees that are inlined, their effects and results | the numbers of *all* methods of the function objects that it has in its hands, in order of definition: which of them a call leads to may change in between |
-//! | a call that only running decides | the forms of all functions of the module |
+//! | callees that are inlined, their effects and results | the numbers of *all* methods of the function objects that it mentions, in order of definition: the target of a call may change among them |
+//! | a dynamic call | the forms of all functions of the module |
 //! | global variables: types, first values, whether they are assigned | of all, for every function |
 //!
-//! So the number says more than what was inlined, and never less: a change of something that was not looked at costs a compilation, and no change is overlooked. It is the rule of
-//! `session/invalidation.rs`, by which a redefinition finds those that it concerns.
+//! So the number covers at least everything that was inlined: a change of an unused input costs a compilation, and no change is missed. The rule is that of
+//! `session/invalidation.rs`, by which a redefinition finds the functions to recompile.
 //!
 //! Cost: each function is copied, written in binary form and hashed once.
 

@@ -1,4 +1,4 @@
-//! Code that outlives the process: units are looked for in a cache before they are compiled, and kept there afterwards.
+//! Code that outlives the process: units are looked up in a cache before they are compiled, and stored there afterwards.
 //!
 //! ```text
 //!   functions as read ── keys.rs ──┐
@@ -12,23 +12,24 @@
 //! | units of a session: a function, or eager functions that call each other in a cycle; in each tier | `units.rs` |
 //! | functions in which loops of the first tier continue | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
-//! | all that a call of a program reaches, by the text of the program | `run.rs` |
+//! | everything that a call of a program reaches, by the text of the program | `run.rs` |
 //!
-//! Units of packages are looked for by the same keys, before those of a cache (`packages.rs`).
+//! Units of packages are looked up by the same keys, before those of a cache (`packages.rs`).
 //!
-//! An entry is a function wherever functions are compiled apart, so that a changed function costs the compilation of what has seen it and no more.
+//! An entry is a single function wherever functions are compiled separately, so a changed function only costs the compilation of those that have seen it.
 //!
-//! **The facts.** An entry is found by all that its bytes depend on, so it is never out of date, and nothing is validated when it is found: the forms of the functions and all that their optimisation may
-//! have seen (`keys.rs`), level and options of passes, the processor's features, the ABI id, and the compiler itself: the versions of this crate and of Cranelift, and in a working
-//! tree the sources.
+//! **The key** of an entry has all inputs of its bytes, so an entry is never out of date, and needs no validation: the forms of the functions and
+//! everything that their optimisation may have seen (`keys.rs`), level and options of passes, the processor's features, the ABI id, and the compiler
+//! itself: the versions of this crate and of Cranelift, and in a working tree the sources.
 //!
-//! **Profiles are no facts.** They advise the second tier, and code is right whatever they hold; so a process finds the code that another one has made with its own profile, instead of nothing.
+//! **Profiles are not in the key.** They advise the second tier, and code is correct with any profile; so a process finds the code that another one has
+//! made with another profile.
 //!
 //! **Trust.** Cached code is run. The cache returns only entries that were written with its key ([`brolga_cache::CacheKey`]).
 //!
-//! **Failures.** An entry that is not of the form that its name promises is refused and compiled again. No failure of the cache is one of the compilation.
+//! **Failures.** An entry of another form than its name promises is refused and compiled again. A failure of the cache never fails a compilation.
 //!
-//! Cost: the facts of a program, once: each function written in binary form and hashed. Then a look-up for each unit.
+//! Cost: the keys of a program, once: each function is written in binary form and hashed. Then a look-up for each unit.
 
 mod keys;
 mod packages;

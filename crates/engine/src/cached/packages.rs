@@ -1,4 +1,4 @@
-//! Units of packages: looked for before those of a cache, and collected when a package is made.
+//! Units of packages: looked up before those of a cache, and collected when a package is made.
 //!
 //! ```text
 //!   key of a unit ──► opened packages, youngest first ──► the cache ──► compiled here
@@ -6,10 +6,10 @@
 //!                                                                        └─ a package has a unit for this function under another key: the report says why
 //! ```
 //!
-//! **Why a unit is not used.** Its key is the hash of everything that its code depends on, so it says *that* something has changed and not what. A package also has, for each function and tier, the
-//! hashes of the single things ([`Edge`]); the difference between these and those of the present is the reason.
+//! **Why a unit is not used.** Its key is the hash of all inputs of its code, so it shows *that* an input has changed and not which. A package also has, for
+//! each function and tier, the hashes of the single inputs ([`Edge`]); their difference from the present ones is the reason.
 //!
-//! **Locks**: each for a moment, none inside of another.
+//! **Locks**: each is held briefly, none inside another.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,7 +96,7 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    /// Those of a session that makes a package.
+    /// The packages of a session that makes one.
     pub(crate) fn collecting() -> Packages {
         Packages { collected: Some(Mutex::default()), ..Packages::default() }
     }

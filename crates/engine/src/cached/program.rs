@@ -1,12 +1,12 @@
 //! Programs of an engine, function by function from the cache.
 //!
 //! ```text
-//!   wanted ──► key ──► found: its code says what else is wanted ─────┐
+//!   wanted ──► key ──► found: its code names further functions ──────┐
 //!                └──► not found: passes, code, kept ─────────────────┴──► all of them joined, linked as one unit
 //! ```
 //!
-//! The functions are those that a compilation without a cache would take, and so is the code: functions of a program reach each other by distance, wherever each comes from. Passes run only when the first
-//! function is not found.
+//! Functions and code are the same as those of a compilation without a cache: functions of a program call each other by distance, cached or not. Passes run
+//! only when the first function is not found.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct How<'a> {
     pub(crate) heap: &'a HeapAbi,
 }
 
-/// The code of these functions and of all that they call, and which functions these are.
+/// The code of the functions and of all that they call, with the list of all of them.
 pub(crate) fn compile_program(
     cache: &CodeCache,
     how: &How<'_>,

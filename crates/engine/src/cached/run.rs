@@ -5,16 +5,17 @@
 //!                           └─ nothing: the program is read and compiled, function by function from the cache, and the run is kept
 //! ```
 //!
-//! With the functions of a program in a cache, most of the time before a call is that of reading and verifying its text. An entry of a run depends on the bytes of the text, so what it says was read
-//! and verified once, of the very same text, by a compiler of the same sources; the seal of the entry says that it is what was written then.
+//! With the functions of a program in a cache, most of the time before a call is that of reading and verifying its text. The key of a run has the bytes of
+//! the text, so a compiler of the same sources has read and verified the same text before; the seal of the entry shows that it is unchanged since.
 //!
-//! Bodies are not in it: all that the call may reach has code, and boxed entries, which are compiled when a call is first decided at run time, take declarations. So an entry is of one call only, and its
-//! program is not given out.
+//! It has no bodies: everything that the call may reach has code, and boxed entries, which are compiled at their first dynamic call, only need
+//! declarations. So an entry serves one call only, and its program is not public.
 //!
-//! **What may go wrong.** A call that cannot be read (`kept_run.rs` of the crate) with these declarations, such as one that names a type of the program which no function with code does, is no hit; the program is read then. Functions
-//! are missing that the call does not reach, so a call resolves to the same method: the one that it led to is there, and it was the most specific one among more.
+//! **Misses.** A call that cannot be read (`kept_run.rs` of the crate) with the entry's declarations, such as one that names a type of the program that no
+//! function with code names, is a miss; the program is read then. Functions that the call does not reach are missing, and the call still resolves to the
+//! same method: that one is there, and it was the most specific one among more.
 //!
-//! Cost of a hit: that of reading the entry, and of linking one unit.
+//! Cost of a hit: reading the entry, and linking one unit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +36,7 @@ const IS_METHOD: u32 = 1;
 pub(crate) struct FoundRun {
     /// The functions with code, without their bodies.
     pub(crate) module: Module,
-    /// Those that calls may go to which are decided at run time.
+    /// The possible targets of dynamic calls.
     pub(crate) methods: Vec<FuncId>,
     pub(crate) compiled: Compiled,
 }
@@ -60,7 +61,7 @@ pub(crate) fn facts_of_run(cache: &CodeCache, name: &str, text: &[u8], call: &st
     facts.finish()
 }
 
-/// Keeps the code of these functions of a module, which are all that a call reaches.
+/// Keeps the code of the functions of a module that a call reaches.
 pub(crate) fn keep_run(
     cache: &CodeCache,
     facts: &Fingerprint,

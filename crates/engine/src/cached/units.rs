@@ -1,8 +1,9 @@
-//! Units of a session: what is kept of them, beside the code, and how it comes back.
+//! Units of a session: the data that the cache keeps of them beside the code.
 //!
-//! A unit of the first tier knows the loops that may be left for better code. A loop is kept as the signatures of the function that continues and of the question, and a *mark*: the values that are live at
-//! its head. The function itself is made on demand, from the optimised function, as without a cache; the mark says whether that is the one that the code was made from. So is its code kept: under
-//! the facts of the unit and the number of the loop, and found without optimising anything.
+//! A unit of the first tier lists the loops that may be left for better code. A loop is kept as the signatures of the continuation and of the check, and
+//! a *mark*: the values that are live at its head. The continuation itself is made on demand, from the optimised function, as without a cache; the mark
+//! shows whether the code was made from that function. The continuation's code is kept under the key of the unit and the number of the loop, and found
+//! without optimising anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +79,7 @@ impl CodeCache {
         self.keep(facts, &module.cx, compiled, (&types, &words), cost);
     }
 
-    /// A unit of functions of these types, with its loops.
+    /// A unit of functions of the given types, with its loops.
     pub(crate) fn find_unit(
         &self,
         facts: &Fingerprint,

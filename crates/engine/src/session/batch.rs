@@ -1,15 +1,15 @@
-//! Definitions that are being put together, and how they go into the tables of a dylib.
+//! Batches of definitions, and their step into the tables of a dylib.
 //!
-//! | part | what becomes of it |
+//! | part | effect of the step |
 //! |---|---|
-//! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
-//! | cells that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
+//! | units | defined, all or none; all are refused if a function to be replaced is being compiled |
+//! | existing cells | keep their places; they get other bodies, and their symbols the tracker of the definitions |
 //! | functions that have inlined a changed function (`invalidation.rs`) | get new bodies in the same step, behind their cells |
-//! | names and types, finalisers, notes of what is inlined | offered to programs that are read from now on, and known, in the same step |
-//! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
+//! | names and types, finalisers, records of inlining | visible to programs that are read from then on, in the same step |
+//! | bodies | become versions of the existing cells, for the worlds from the next one on, in the same step; those of lazy functions that running frames must reach, after it |
 //!
-//! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
-//! prepared again by the defining thread (`invalidation.rs` defines the basis).
+//! Nothing is refused after the step. If the basis of a change has changed, the step fails, and the defining thread
+//! prepares it again (`invalidation.rs` defines the basis).
 
 use brolga_runtime::events::Event;
 use std::collections::BTreeSet;
@@ -216,8 +216,8 @@ impl<'a> Batch<'a> {
         (body, body_flags)
     }
 
-    /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may do so, and have to
-    /// find the version that is there now.
+    /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may look it up later, and have
+    /// to find the present version.
     fn make_cell(&self, name: &str, symbol: Symbol) {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
@@ -226,7 +226,7 @@ impl<'a> Batch<'a> {
             && dylib.cell(symbol).is_none()
             && session.linking().is_defined(dylib.linking.label(symbol))
         {
-            // Without it, all worlds see the new one: who failed, or may not wait here.
+            // If the lookup fails, or may not wait here, there is no cell, and all worlds see the new version.
             let _ = waiting(session.runtime(), || Ok(dylib.linking.lookup([symbol]).wait()));
         }
     }
@@ -410,11 +410,11 @@ impl<'a> Batch<'a> {
             {
                 dylib.outlast(&symbols)?;
             }
-            // Nor has anybody named the body of a function that was removed while it was being compiled.
+            // Nor has the caller named the body of a function that was removed while it was being compiled.
             Err(linking::Error::Duplicate { symbols }) if symbols.iter().all(is_hidden) => {
                 dylib.outlast(&symbols)?;
             }
-            // Somebody compiles what is to be replaced, or has left it half done when something else failed.
+            // A function to be replaced is being compiled, or was left half compiled when something else failed.
             Err(linking::Error::Busy { symbols }) if self.replace => {
                 if dylib.outlast(&symbols).is_err() {
                     return Err(linking::Error::Busy { symbols: functions(symbols) }.into());

@@ -1,4 +1,4 @@
-//! Boxed entries of a session's methods: compiled when a call that is decided at run time first goes to the method (`method_table.rs`).
+//! Boxed entries of a session's methods: compiled at the first dynamic call of the method (`method_table.rs`).
 //!
 //! ```text
 //!   first call ──► row ──► label looked up: the cell of the function, or its code ──► boxed entry, linked to it

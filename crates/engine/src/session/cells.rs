@@ -1,4 +1,4 @@
-//! The indirect cells of a session's functions: who holds them, and when a function is removed.
+//! The indirect cells of a session's functions: their holders, and the removal of functions.
 //!
 //! ```text
 //!   session's tables ── Entered ──┐
@@ -7,21 +7,21 @@
 //!   units that call it, handles ─────► IndirectCell: calls through it, decides nothing
 //! ```
 //!
-//! **Removal is a world event.** A cell that the tables let go of gets a version that is visible from the next world on and throws
+//! **Removal is a world event.** When the tables release a cell, it gets a version that is visible from the next world on and throws
 //! `CompileError`. Frames in older worlds call the old body to their end.
 //!
-//! **Orphans.** Handles to eager functions stay good when the tables have let go of the function, unless a tombstone removed it. So the cell of
+//! **Orphans.** Handles to eager functions stay valid when the tables have released the function, unless a tombstone removed it. So the cell of
 //! an eager function becomes an *orphan* and stays unchanged while a [`Handle`] holds it, or while code behind another such orphan calls it.
-//! Functions call each other in cycles, so no count of references can tell: the orphans are traced from those with handles, whenever the
-//! tables let go of code and whenever the last handle to a function goes. Cells that the trace does not reach are removed.
+//! Functions call each other in cycles, so reference counts do not suffice: the orphans are traced from those with handles, whenever the
+//! tables release code and whenever the last handle to a function is dropped. Cells that the trace does not reach are removed.
 //!
 //! **Holds.** A function counts its handles in one word, which also says whether it is an orphan. The tables mark it as an orphan and the last
-//! handle takes itself off in steps on that same word, so one of the two sees the other: an orphan without handles is traced by one of them.
+//! handle uncounts itself by operations on that word, so one of the two sees the other: one of them traces an orphan without handles.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | H1 | hold: fetch and add | Relaxed | – | nothing: no memory is read because of the count |
-//! | H2 | release: fetch and subtract | Relaxed | H3 | nothing: one word has one order, and who sees the mark takes the lock under which it was made |
+//! | H2 | release: fetch and subtract | Relaxed | H3 | nothing: one word has one order, and a release that sees the mark takes the lock under which it was made |
 //! | H3 | mark as an orphan: fetch and or, under the lock | Relaxed | H2 | the same, from the other side |
 //! | H4 | trace: load, under the lock | Relaxed | – | nothing: a release that is not seen has seen the mark, and traces afterwards |
 //!
@@ -93,7 +93,7 @@ impl Cells {
         Entered { owner, function: Function(Arc::new(listed)) }
     }
 
-    /// The tables have let go of these. `removed` says that a tombstone has removed them.
+    /// The tables have released the cells. `removed` says that a tombstone has removed them.
     fn release(&self, entered: Vec<Entered>, removed: bool) {
         let mut gone = Vec::new();
         let mut orphans = Vec::new();
@@ -196,12 +196,12 @@ impl Entered {
         &self.owner
     }
 
-    /// The function, for those who look it up.
+    /// The function, for lookups.
     pub(crate) fn function(&self) -> &Function {
         &self.function
     }
 
-    /// The tables have let go of these functions.
+    /// The tables have released the functions.
     pub(crate) fn release(entered: Vec<Entered>, removed: bool) {
         let Some(cells) = entered.first().map(|first| first.function.cells.clone()) else { return };
         cells.release(entered, removed);

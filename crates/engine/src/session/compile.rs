@@ -1,20 +1,20 @@
 //! From functions of a program to linked code, without the session's tables.
 //!
 //! ```text
-//!   CompilationInput ── make_low ──► Lowered ── generate ──► Output ── what it wants is looked up ──► link_unit ──► Unit
+//!   CompilationInput ── make_low ──► Lowered ── generate ──► Output ── its references are looked up ──► link_unit ──► Unit
 //! ```
 //!
-//! Compiling holds no lock and needs nothing but the input, so units compile side by side. The references of the code are read from the code itself ([`wants`]); those
-//! who compile look them up: units of the tables in `unit.rs`, functions that no symbol leads to in `detached.rs`.
+//! Compiling holds no lock and only needs the input, so units compile in parallel. The references of the code are read from the code itself
+//! ([`wants`]); the callers look them up: `unit.rs` for units of the tables, `detached.rs` for functions without a symbol.
 //!
 //! | symbol in the code | is |
 //! |---|---|
-//! | a cell: a function of another unit | required; a failure to have it is the unit's. It has an address before its function is compiled (`lazy.rs`) |
+//! | a cell: a function of another unit | required; without it the unit fails. It has an address before its function is compiled (`lazy.rs`) |
 //! | a counter | the same; cells and counters of loops are the unit's own |
-//! | a C symbol without a library | taken from the link order when it is there, else from the process |
+//! | a C symbol without a library | taken from the link order if it is there, else from the process |
 //! | all else | the run time's |
 //!
-//! So the code of a unit is the same whatever lies behind the functions that it calls, and units that call each other are linked in any order.
+//! So the code of a unit does not depend on the code behind the cells that it calls, and units that call each other are linked in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl FoundLoop {
         Some(FoundLoop { func, exit: Continuation::Found(Arc::new(exit)), ty: Arc::new(ty), check })
     }
 
-    /// A loop of a unit of these functions that comes from a cache.
+    /// A loop of a unit of the functions that comes from a cache.
     fn of_kept(module: &Module, ids: &[FuncId], kept: KeptLoop) -> Option<FoundLoop> {
         let cx = &module.cx;
         let ty = declared_type(cx, func_symbol(cx, &kept.entry), &kept.entry)?;
@@ -100,7 +100,7 @@ pub(crate) struct Output {
     pub(super) weight: u32,
 }
 
-/// The references of a unit's code that a session knows.
+/// The references of a unit's code that a session resolves.
 pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.check]).collect();
@@ -146,7 +146,7 @@ pub(crate) fn compile(
     generate(shared, input, make_low(shared, input, ids)?, facts)
 }
 
-/// The unit of these functions from the cache.
+/// The unit of the functions from the cache.
 pub(super) fn find(
     cache: &CodeCache,
     input: &CompilationInput,
@@ -222,7 +222,7 @@ pub(super) fn generate(
     let tier = if is_first { Tier::Baseline } else { tier(shared.recipe.level) };
     let counts = |name: &str| is_first && input.names.values().any(|own| **own == *name);
     let is_profiled = is_first && input.profile.is_some();
-    // C calls what is behind the cell of a function, as everybody does.
+    // C calls a function through its cell, as all callers do.
     let apart = |name: &str| input.facts.behind_cells.contains(name);
     let (others, counted, apart) = (&call_kind, &counts, &apart);
     let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);

@@ -5,12 +5,12 @@
 //!                                                                     next call of top ── recompiled ──► its new body
 //! ```
 //!
-//! The redefinition is in force before any dependant is looked at, so there is no way back; and to wait for such a function would be to
-//! wait for oneself. So its cell gets a version instead, with a source that recompiles the function at its next call, from what is true
-//! then. A compilation under way meanwhile is not published: that version does not take it. If the function cannot be recompiled, the
-//! call throws the reason, and the next one asks again.
+//! The redefinition is in force before its dependants are processed, so it cannot be undone; and waiting for such a function would be
+//! a deadlock. So its cell gets a version with a source that recompiles the function at its next call, from the state
+//! at that time. A compilation under way meanwhile is not published: that version does not accept its code. If the function cannot be
+//! recompiled, the call throws the reason, and the next one tries again.
 //!
-//! A function for which the new definition has another type is no concern of this: it keeps what it has, in code and in the tables, and
+//! A function for which the new definition has another type is not recompiled: it keeps its code and its entries in the tables, and
 //! [`Redefined`] names it.
 
 use std::error::Error;

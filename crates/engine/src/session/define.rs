@@ -75,10 +75,10 @@ impl Dylib {
         replace: bool,
     ) -> Result<Redefined, SessionError> {
         if !self.session.has_open_doors() {
-            // Those of another session, and programs that were read without one.
+            // They may be of another session, or read without one.
             definitions.check_doors()?;
         }
-        // Those that were read or built by the session have theirs.
+        // Programs that the session has read or built have their prices.
         self.session.price(&mut definitions);
         let mut overridden = BTreeSet::new();
         self.link_library_of(&definitions)?;
@@ -177,7 +177,7 @@ impl Dylib {
         }
         for (at, (counting, symbols)) in inputs.into_iter().enumerate() {
             let mut add = |input: &Arc<CompilationInput>, ids: Vec<FuncId>, sources: &[FuncId]| {
-                // The first one is what the body is compiled from, by whatever tier.
+                // The body is compiled from the first one, in any tier.
                 if at == 0 {
                     ids.iter().zip(sources).for_each(|(&id, source)| pins[source].put(input, id));
                 }
@@ -222,7 +222,7 @@ impl Dylib {
             } else if !definitions.is_replaceable {
                 new.notes.add(label, is_shared, (module, id), &facts, kind, &mut program);
             } else if let Some((part, only)) = part(module, definitions.own, id) {
-                // A function that knows others by their types alone has inlined no body of another program.
+                // A function that only relies on the types of others has inlined no body of another program.
                 new.notes.add(label, is_shared, (&part, only), &facts, kind, &mut None);
             } else {
                 new.notes.add_nothing(label);
@@ -374,7 +374,7 @@ impl Dylib {
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
         let declared = Arc::new(declared);
-        // The session owns the promise, so a strong handle would keep the session alive for ever.
+        // The session owns the promise, so a strong handle would keep the session alive forever.
         let dylib = self.downgrade();
         let make: Make = Box::new(move || {
             let dylib = dylib.upgrade()?;

@@ -1,12 +1,12 @@
-//! Functions that are compiled apart from the session's tables, because no symbol leads to them.
+//! Functions that are compiled apart from the session's tables, because they have no symbol.
 //!
-//! | function | who holds its code |
+//! | function | holder of its code |
 //! |---|---|
 //! | the continuation of a loop (`osr.rs`) | the cell of the loop's entry |
 //! | a version that was superseded before it was compiled (`lazy.rs`) | the version in the function's cell |
 //!
-//! Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. They are cells, through which the thread
-//! reaches the versions that its world sees. It is optimised with the program in sight that it was defined in.
+//! Its compilation looks its callees up, in the link order of its dylib, and waits for them. They are cells, through which the thread
+//! reaches the versions of its world. It is optimised together with the program that it was defined in.
 //!
 //! Cost: a copy of its program's functions and one compile.
 

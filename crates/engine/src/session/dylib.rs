@@ -1,4 +1,4 @@
-//! Dylibs: what they see, look-ups and removal. Other files add to them: `reading.rs` reads programs, `define.rs` defines them, `opening.rs` runs initialisers and
+//! Dylibs: links, look-ups and removal. Other files add to them: `reading.rs` reads programs, `define.rs` defines them, `opening.rs` runs initialisers and
 //! finalisers, `libraries.rs` finds C symbols.
 
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ impl Dylib {
         }
     }
 
-    /// As [`Dylib::function`], to be called with Rust values of these types.
+    /// As [`Dylib::function`], for calls with Rust values of the given types.
     ///
     /// # Errors
     /// Also when the function has other types.
@@ -308,7 +308,7 @@ impl Dylib {
             }
         }
         let seen = self.session.inner.edges.number();
-        // A second tier that is just being compiled is nothing that anybody has named.
+        // The caller has not named a second tier that is being compiled: wait for it.
         loop {
             match self.linking.remove(symbols.iter().copied()) {
                 Err(linking::Error::Busy { symbols })
@@ -327,7 +327,7 @@ impl Dylib {
 
     /// Waits until symbols are no longer being materialized, however that ends.
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
-        // One by one: that one fails says nothing of the others, and work that was not requested is not started.
+        // One by one: a failure of one says nothing of the others, and work that was not requested is not started.
         for name in busy {
             let symbol = self.session.linking().symbol(&name.symbol);
             let wants = linking::weak([symbol.symbol()]);

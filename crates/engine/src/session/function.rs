@@ -1,4 +1,4 @@
-//! Functions that were looked up: to be called, now or when they are there.
+//! Functions that were looked up: ready to be called, or requested.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -56,7 +56,7 @@ impl Function {
         self.function.symbol()
     }
 
-    /// The function, to be called with Rust values of these types.
+    /// The function, for calls with Rust values of the given types.
     ///
     /// # Errors
     /// The function has other types.
@@ -92,7 +92,7 @@ impl Function {
         })
     }
 
-    /// The address by which C calls the function. All who ask, and all `cfunction`s of programs, get the same one. It is valid as long as the
+    /// The address by which C calls the function. It is the same for all callers of this and all `cfunction`s of programs. It is valid as long as the
     /// session defines the function or this handle exists; after a removal by tombstone a call throws, as any other does. The thread that calls
     /// has to be attached to the session's run time, as one is that has called compiled code before.
     ///

@@ -6,15 +6,16 @@
 //!                                                        └── key k: dispatch ──► method: its object, or an exception
 //! ```
 //!
-//! For programs both are functions like any other, with a declaration. The body of the first asks the run time for the method that is
-//! the closure, and checks the type of what it gives. The body of the second calls the closure by its address with arguments in registers, and asks
-//! the method only for what is no number (`brolga_runtime::HostFunction`).
+//! For programs both are ordinary functions, with a declaration. The body of the first calls the method that is
+//! the closure by dispatch, and checks the type of the result. The body of the second calls the closure by its address with arguments in registers, and
+//! calls the method only for results that are not numbers (`brolga_runtime::HostFunction`).
 //!
-//! **Invariant.** Code that has the address of a closure keeps it (`ProgramFacts::kept`, `Unit::keep`), behind the threads that may run the code as well; so it can be removed at any time: the closure is
-//! dropped with the code. The wrapper is not inlinable, so no other code has the address.
+//! **Invariant.** Code with the address of a closure keeps the closure (`ProgramFacts::kept`, `Unit::keep`), also while the code is retired and threads
+//! may run it; so the function can be removed at any time: the closure is dropped with the code. The wrapper is not inlinable, so no other code has the
+//! address.
 //!
-//! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, the cost of a C function. Even cheaper
-//! is IR, which is inlined.
+//! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, the cost of a C function. IR is
+//! cheaper still, because it is inlined.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The input of a compilation: functions of a program that are optimised with each other in sight.
+//! The input of a compilation: functions of a program that are optimised together.
 //!
 //! ```text
 //!   program ── ProgramFacts: globals, objects that its code keeps, which functions have cells
@@ -6,8 +6,8 @@
 //!      └─► CompilationInput, one for each tier ── its pipeline (`pipeline.rs`) ──► low functions, one by one ──► units (`unit.rs`)
 //! ```
 //!
-//! **Reliance.** An eager function relies on what is known of the bodies of its own program's functions (`pipeline.rs`). When one of these is
-//! redefined, so are the bodies that rely on it, in the same step (`invalidation.rs`).
+//! **Reliance.** An eager function relies on summaries of the bodies of its own program's functions (`pipeline.rs`). When such a function is
+//! redefined, the bodies that rely on it are replaced in the same step (`invalidation.rs`).
 //!
 //! **Tiers.** A function that is compiled twice has two inputs. The first one is [counting](Counting): it is compiled fast, at `O1` at most, and counts calls and
 //! iterations. The second one is compiled as the session's options say, advised by the first one's profile. A function that is compiled once has

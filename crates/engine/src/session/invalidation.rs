@@ -28,7 +28,7 @@
 //! The set and order of invalidated functions follow from names alone. [`Session::take_invalidations`] lists them with the reasons.
 //!
 //! Notes about removed functions are dropped when a lookup hits them, or in a sweep when their number has doubled since the last sweep; notes
-//! about a dylib are dropped when it is found closed.
+//! about a closed dylib are dropped when it is next found.
 //!
 //! A caller for which the new function has another type keeps its old callee.
 //!
@@ -510,7 +510,7 @@ impl Edges {
         (labels.into_iter().filter_map(hit).collect(), state.number)
     }
 
-    /// Those that were neither defined nor recompiled since, and the number of the last change.
+    /// The hits that were neither defined nor recompiled since, and the number of the last change.
     pub(crate) fn still(&self, hits: &[Hit]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
         let is_same = |hit: &&Hit| state.sources.get(&hit.label).map(|c| c.noted) == Some(hit.caller.noted);

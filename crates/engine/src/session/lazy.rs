@@ -1,7 +1,7 @@
-//! Functions behind cells: what stands behind their symbols, and how their bodies are compiled.
+//! Functions behind cells: their symbols, and the compilation of their bodies.
 //!
 //! ```text
-//!   symbol          f(Int64) ──► cell (what callers are linked to and handles hold)
+//!   symbol          f(Int64) ──► cell (callers are linked to it, handles hold it)
 //!                                  │ eager: not ready before the body is; lazy: ready at once, and the first call looks the body up
 //!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with all that it needs
 //! ```
@@ -11,16 +11,16 @@
 //! | eager | `f#body`, and so for the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
 //! | lazy | nothing | at the first call, or by `Function::compile` |
 //!
-//! Bodies need the cells of what they call, which have addresses from the first lookup on. So functions that call each other, in one program or
+//! Bodies need the cells of their callees, which have addresses from the first lookup on. So functions that call each other, in one program or
 //! in several, are linked in any order, and eager ones become ready together.
 //!
-//! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
-//! been called often. The function calls itself through the cell. So do boxed entries, for calls that are decided at run time (`boxed_entry.rs`).
+//! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that replaces the first tier after
+//! many calls. The function calls itself through the cell. So do boxed entries, for dynamic calls (`boxed_entry.rs`).
 //!
-//! Threads that call first at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition adds
+//! Concurrent first calls look up the same body; the dispatcher decides which threads run tasks meanwhile. A redefinition adds
 //! a version to the cell: all calls from the next world on find the new body. It is compiled at the next look-up of an eager function,
 //! or at the first call. When the types change, it is another function with its own cell, and code that was linked to the old one keeps it.
-//! A call of a removed function throws `CompileError`; so does one that cannot be compiled, with the cause.
+//! A call of a removed function throws `CompileError`; so does a call of a function that cannot be compiled, with the cause.
 //!
 //! The source of a version holds the session weakly: cells belong to it.
 
@@ -120,7 +120,7 @@ impl MaterializationUnit<Native> for Stub {
         let label = Label { dylib, symbol: self.symbol };
         let entered = self.shared.cells.enter(label, owner, self.is_eager.then_some(self.body));
         let (code, address) = Code::enter_cell(&self.shared.placed, entered);
-        // The remover of the unit has told those who wait.
+        // The removal of the unit has answered its waiters.
         if responsibility.attach(code).is_err() {
             return;
         }

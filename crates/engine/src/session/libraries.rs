@@ -1,12 +1,12 @@
-//! C symbols of the process, of shared libraries and of static archives, as definitions that are made on demand.
+//! C symbols of the process, of shared libraries and of static archives, as definitions on demand.
 //!
-//! A `foreigncall` without a library names a C symbol; a dylib with one of these generators in what it sees has it, under the
-//! rules of every definition: the first dylib in the order wins, so an embedder can put a symbol of its own in front.
-//! Libraries are opened by the run time and stay open as long as it.
+//! A `foreigncall` without a library names a C symbol; a dylib finds it through such a generator in its link order, under the
+//! rules of every definition: the first dylib in the order wins, so an embedder can override it with a symbol of its own.
+//! The run time opens libraries and keeps them open.
 //!
-//! A member of an archive, with those that need each other, becomes a unit with all that it defines when code asks for one of its symbols; a program that looks a
-//! name up at run time does not bring members in. The references of the member are looked up in the dylib's link order, and in the
-//! process. So it is removed, and counted as used, like any other unit.
+//! When code refers to a symbol of an archive's member, the member becomes a unit with all its definitions, together with the members that
+//! need each other; a program that looks a name up at run time does not load members. The references of the member are looked up in the dylib's
+//! link order, and in the process. So it is removed, and counted as used, like any other unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -211,7 +211,7 @@ impl Member {
             let Some(address) = definition.address else { continue };
             let leads = || session.leads_to(definition.label);
             let object = match self.shared.placed.find(address, leads) {
-                // Functions of programs are not called as C calls, whatever their names are.
+                // Functions of programs are not called by the C convention, whatever their names.
                 Ok(Some(Place::Function(_) | Place::Compiled(_))) => continue,
                 Ok(Some(Place::Object(object))) => Some(object),
                 Ok(None) => None,

@@ -1,22 +1,22 @@
-//! The library of a session: the methods of Base that its programs need and do not have, in its own dylib, once for all of them.
+//! The library of a session: the methods of Base that its programs need and do not have, in a dylib of its own, once for all programs.
 //!
 //! ```text
-//!   program ── what does it use that the prelude has? ──► library: defines what is new, lazily      (crates/engine/src/prelude.rs)
+//!   program ── its uses of the prelude ─────────────────► library: defines the new ones, lazily     (crates/engine/src/prelude.rs)
 //!      │                                                     ▲
 //!      └── its dylib ── linked behind all others ────────────┘
 //! ```
 //!
-//! The library gives way to all other definitions: it stays the last of a dylib's links, its declarations are imported beside those of other dylibs, not instead, and a
-//! method of the same signature that a program defines is called instead of the library's, also by calls that are decided at run time
+//! All other definitions override the library: it stays the last of a dylib's links, its declarations are imported beside those of other dylibs, not
+//! instead, and a method of the same signature that a program defines is called instead of the library's, also by dynamic calls
 //! ([`NewMethods::of_library`](brolga_runtime::objects::NewMethods::of_library)).
 //!
-//! A dylib is linked to the library when it first needs something of it. The methods of a function are defined together, with those of the functions
-//! that they use, so the library never lacks anything. Some parts of the prelude mean something only when a program has declared their types; their methods
+//! A dylib is linked to the library at its first use. The methods of a function are defined together, with those of the functions
+//! that they use, so the library is always complete. Some parts of the prelude depend on types that a program declares; their methods
 //! are defined at the first use after that.
 //!
-//! **Locks**: the library's, around everything below; definitions of the library are lazy, so nothing is compiled or waited for in it.
+//! **Locks**: the library's, around everything below; definitions of the library are lazy, so nothing is compiled or waited for under it.
 //!
-//! Cost: a walk over the constants of each program; the texts of the prelude are read once for the session, when something of them is needed.
+//! Cost: a walk over the constants of each program; the texts of the prelude are read once for the session, when a part of them is needed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -62,7 +62,7 @@ impl Library {
 }
 
 impl Dylib {
-    /// Lets the dylib see the prelude's methods of these functions.
+    /// Makes the prelude's methods of the functions visible to the dylib.
     pub(super) fn link_library(&self, wanted: BTreeSet<Type>) -> Result<(), SessionError> {
         if wanted.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Dylib {
 }
 
 impl Session {
-    /// Defines the prelude's methods of these functions, as far as they are not there.
+    /// Defines the prelude's methods of the functions that are not defined yet.
     fn define_library(&self, wanted: BTreeSet<Type>) -> Result<linking::Dylib<Native>, SessionError> {
         let mut state = lock(&self.inner.library.state);
         let state = match &mut *state {

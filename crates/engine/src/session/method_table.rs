@@ -1,21 +1,21 @@
-//! The methods of a session: what calls reach that are decided at run time.
+//! The methods of a session, for dynamic calls.
 //!
 //! ```text
-//!   define, redefine ── in the step in which it comes into force ──► rows for the worlds from the next one on, by label
-//!   removed, closed, given way ──► the row is invisible from the next world on
+//!   define, redefine ── in the step that takes effect ──► rows for the worlds from the next one on, by label
+//!   removed, closed, overridden ──► the row is invisible from the next world on
 //!
 //!   first call ──► row ──► label looked up: the cell of the function, or its code ──► boxed entry, linked to it
 //! ```
 //!
-//! Each high function of each program has a row from its definition on, whatever kind of definition it is, in the one method table of the session's
-//! runtime. So a dynamic call finds all methods that are visible in its world, of whatever program, also those that were defined after the caller was
-//! compiled. Nothing is compiled for it ahead.
+//! Each high function of each program has a row from its definition of any kind on, in the one method table of the session's
+//! runtime. So a dynamic call finds all methods that are visible in its world, of any program, also those that were defined after the caller was
+//! compiled. Nothing is compiled for it in advance.
 //!
-//! A function behind a cell keeps its row when it is redefined: the entry calls through the cell, which tells the worlds apart. A function that gets
+//! A function behind a cell keeps its row when it is redefined: the entry calls through the cell, which selects by world. A function that gets
 //! another cell, or that has none, gets a new row, and the old one is hidden in the same world.
 //!
-//! **Removal.** The linking model says which labels have lost their definitions, behind its step. By then a label may have been defined again, so a row
-//! goes only if its label is undefined at a moment at which the row was listed already: definitions list their rows in their own step.
+//! **Removal.** The linking model reports the labels that have lost their definitions, after its step. By then a label may have been defined again, so a
+//! row is hidden only if its label is undefined at a time when the row was already listed: definitions list their rows in their own step.
 //!
 //! **Locks**: the list; inside of it, the runtime's lock of method changes. Rows are dropped without it.
 //!
@@ -60,7 +60,7 @@ pub(crate) struct NewRows {
 }
 
 impl NewRows {
-    /// No methods. Those of the session's library give way to others.
+    /// No methods. Others override those of the session's library.
     pub(super) fn new(is_library: bool) -> NewRows {
         let rows = if is_library { NewMethods::of_library() } else { NewMethods::default() };
         NewRows { labels: Vec::new(), rows }
@@ -127,7 +127,7 @@ impl MethodTable {
         }
         drop(rows);
         self.runtime.change_methods(NewMethods::default(), &mut old, |_| {});
-        // Those of one world go together, without a lock.
+        // Rows hidden in one world are dropped together, without a lock.
         drop(old);
     }
 }

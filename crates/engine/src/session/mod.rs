@@ -21,7 +21,7 @@
 //! | compile when called | [`Definitions::lazy`]: the first call compiles the function, not a lookup |
 //! | compile twice | [`Definitions::tiered`]: in a single pass at first, with all passes after many calls or iterations |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls do not wait for compilation |
-//! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
+//! | call functions as values | a dynamic call finds every method of the session that is visible in its world, from any definition |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
 //! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
@@ -66,7 +66,7 @@
 //! | use of the removed function | after a tombstone |
 //! |---|---|
 //! | calls in compiled code | throw, also when the name is defined again: a caller that was linked before has to be defined again, too. [`Dylib::redefine`] replaces a function under its callers |
-//! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
+//! | dynamic calls | find no such method from the thread's next entry into compiled code on: `MethodError`, with any policy |
 //! | copies that were inlined | stay, as when a function is replaced; so do results that were computed at compile time |
 //! | `try` around a call | catches the error, unless the compiler removed the `try` because neither the callee nor the rest of its body could throw |
 //! | frames in older worlds | continue as if nothing had been removed |

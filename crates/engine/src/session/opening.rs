@@ -1,8 +1,8 @@
 //! Initialisers and finalisers of a dylib.
 //!
-//! A function that is to be run at opening has a marker beside it, a symbol with side effects only, which the session's tables list in the
-//! order of dependence. Finalisers are looked up before the first initialiser runs, so that what has been opened can be closed: one that
-//! cannot be had is an error of the opening, and nothing has run. Initialisers may define further ones, which are looked up behind them.
+//! An initialiser has a marker, a symbol with side effects only, which the session's tables list in the
+//! order of dependence. Finalisers are looked up before the first initialiser runs, so that an opened dylib can be closed: a missing
+//! one is an error of the opening, and nothing has run. Initialisers may define further finalisers, which are looked up after they have run.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Dylib {
         run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
     }
 
-    /// Looks finalisers up, and compiles those that are lazy. Of several who do so at once, what the one finds who came last is kept.
+    /// Looks finalisers up, and compiles those that are lazy. Of concurrent calls, the one with the newest view of the definitions wins.
     fn prepare_finalizers(&self) -> Result<(), SessionError> {
         let seen = self.session.inner.edges.number();
         for dylib in self.session.linking().reached(&[&self.linking])? {

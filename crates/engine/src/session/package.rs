@@ -6,18 +6,20 @@
 //!                                                                                                       └──► compiled, with the reason in the report
 //! ```
 //!
-//! A package differs from an [image](crate::image) in that nothing in it is bound: each unit calls others through cells, so what comes from a package is evicted, tiered up, redefined and removed
-//! like everything in a session, and code that was compiled in the process calls it and is called by it.
+//! A package differs from an [image](crate::image) in that nothing in it is bound: each unit calls others through cells, so its functions are evicted,
+//! tiered up, redefined and removed like all others of a session, and code that was compiled in the process calls them and is called by them.
 //!
-//! **Validation.** Nothing is validated when a package is opened. When a function is to be compiled, the key of its unit is computed from what is there *now*: the function, the functions that it may
-//! call wherever they are defined, global variables, types (`cached/keys.rs`). The package has a unit under that key, or it has none, and then the function is compiled and [`Session::recompiled`] says
-//! which of these things have changed. So a package can be opened beside other versions of the programs that it was built against.
+//! **Validation.** Opening a package validates nothing. When a function is to be compiled, the key of its unit is computed from the *present* definitions:
+//! the function, the functions that it may call wherever they are defined, global variables, types (`cached/keys.rs`). If the package has no unit under
+//! that key, the function is compiled and [`Session::recompiled`] says which inputs have changed. So a package can be opened beside other versions of the
+//! programs that it was built against.
 //!
 //! **Needs.** A package that is built on others records their build ids, and is opened only where these very builds are open.
 //!
 //! **Trust.** A package is machine code; it takes [open doors](crate::Options::doors).
 //!
-//! Cost: opening is a checksum, and for each program reading and verifying its module, and its definition. The first use of a function costs its key and linking its unit.
+//! Cost: opening is a checksum, and for each program reading and verifying its module, and its definition. The first use of a function computes its key
+//! and links its unit.
 //!
 //! Not done: continuations of loops of the first tier, which are compiled when a loop is first left.
 

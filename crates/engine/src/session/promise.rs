@@ -1,8 +1,8 @@
 //! Functions that are promised before they exist: signatures now, a program at the first lookup.
 //!
-//! For embedders with their own representation: what is kept until then is a closure, with a syntax tree in it or whatever
-//! it needs. The program that it makes may have its own functions besides those that were promised; they are linked
-//! with them, and no other code sees them. One that lacks a promised function, or has it with another result, is refused: callers have been
+//! For embedders with their own representation: until then the session keeps a closure, with a syntax tree or anything else
+//! that it needs. The program that it makes may have its own functions besides the promised ones; they are linked
+//! with them, and are invisible to other code. A program that lacks a promised function, or has it with another result, is refused: callers have been
 //! compiled for the types of the promise.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Programs that a dylib reads: what they lack is imported from what the dylib sees (`scope.rs`), and they are verified.
+//! Programs that a dylib reads: missing functions are imported from the dylibs that it sees (`scope.rs`), and the programs are verified.
 //!
 //! Imported functions stand behind the program's own in its module. If one of them is redefined before the program is defined, they are imported again; if
 //! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.

@@ -8,10 +8,10 @@
 //!   program ── offers ──► Scope of its dylib ── imported by ──► later programs of dylibs that see it
 //! ```
 //!
-//! Declarations of removed functions stay for a while: a program that uses one of them fails when it is linked, and the error says
-//! which symbol is missing. When a scope has twice as many symbols as it had after the last sweep, those without a definition are dropped, so it
-//! takes memory for what is defined. A declaration under the same symbol takes the place of the one before; a function of another context, whose types
-//! say nothing here, leaves it without a body.
+//! Declarations of removed functions stay for a while: a program that uses one of them fails when it is linked, and the error names
+//! the missing symbol. When a scope has twice as many symbols as it had after the last sweep, those without a definition are dropped, so its
+//! memory is proportional to the defined symbols. A declaration under the same symbol replaces the one before; a function of another context, whose types
+//! mean nothing here, leaves it without a body.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ impl Offer {
 struct Offers {
     /// The symbols of the functions with a name without types (`f`, `A.g`).
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
-    /// All of these.
+    /// All symbols above.
     known: BTreeSet<Arc<str>>,
     /// By the type of the function object, then by symbol.
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Offer>>,
@@ -69,7 +69,7 @@ struct Offers {
 const SWEPT: usize = 256;
 
 impl Offers {
-    /// Keeps the offers of these symbols. The declarations that go are to be dropped without a lock.
+    /// Keeps the offers of some symbols. The result is the other declarations, to be dropped without a lock.
     fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Offer> {
         let (kept, gone): (BTreeSet<_>, BTreeSet<_>) =
             std::mem::take(&mut self.known).into_iter().partition(|symbol| is_kept(symbol));

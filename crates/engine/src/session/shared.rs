@@ -1,6 +1,6 @@
-//! The state that all units of a session share: where code is put, how it is compiled, and the tables that lead to it.
+//! The state that all units of a session share: the memory of code, the settings of its compilation, and the tables that lead to it.
 //!
-//! Nothing in it leads back to the session: what holds a unit does not hold the session.
+//! Nothing in it refers to the session, so a holder of a unit does not hold the session.
 
 use std::sync::{Arc, Mutex, OnceLock};
 

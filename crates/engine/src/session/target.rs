@@ -1,14 +1,14 @@
-//! Native code as what a session links.
+//! Native code as the target of a session's linking.
 //!
 //! ```text
-//!   session: f(Int64)      ──► address ──► Placed ──► Function: a cell          what handles hold and code is linked to
-//!            f(Int64)#body ──► address ──► Placed ──► Compiled: code in a unit  what cells lead to
+//!   session: f(Int64)      ──► address ──► Placed ──► Function: a cell          handles hold it, code is linked to it
+//!            f(Int64)#body ──► address ──► Placed ──► Compiled: code in a unit  cells lead to it
 //!                                            ▲
 //!                    Code (the session's hold on a cell or a unit) enters what it has, and takes it out when it goes
 //! ```
 //!
-//! An address is a word; who wants to call or to link what lies there needs its owner, and finds it in the table [`Placed`]. An entry is there
-//! from before its address is known to the session until after the session has let go of it.
+//! An address is a word; calling or linking its code needs the owner, which the table [`Placed`] gives. An entry exists
+//! from before its address is known to the session until after the session has released it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -35,7 +35,7 @@ impl Target for Native {
 }
 
 /// Fails a unit: for now if the reason may pass, as a shortage of room may before the next lookup. If the reason is the failure of
-/// others, it stands until one of these is removed or replaced.
+/// other units, it stands until one of those is removed or replaced.
 pub(crate) fn give_up(
     responsibility: Responsibility<Native>,
     may_pass: bool,

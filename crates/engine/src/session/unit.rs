@@ -1,15 +1,16 @@
 //! Functions of a program as a unit of the session's tables, which is materialized at the first lookup.
 //!
 //! ```text
-//!   CodegenUnit ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found
+//!   CodegenUnit ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with its imports
 //!                                                                     ▲                                  │
-//!                                                                     └── what was found has moved ──────┘
+//!                                                                     └── an import has lost its name ───┘
 //! ```
 //!
-//! Cached code is found and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the code are looked up in the dylib's link order until they have
-//! an address, and recorded as the needs of the unit: it is ready when all that it may call is ready.
+//! Cached code is found and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the
+//! code are looked up in the dylib's link order until they have an address, and recorded as the needs of the unit: it is ready when all its possible
+//! callees are ready.
 //!
-//! A callee of a unit may be redefined before the unit is in the tables. Then nothing of it comes there, and it is linked again.
+//! A callee of a unit may be redefined before the unit is in the tables. Then nothing of the unit is entered, and it is linked again.
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ pub enum Workers {
     Own(Arc<dyn Dispatcher>),
 }
 
-/// A dispatcher whose tasks are told to the listener of a run time, while there is one.
+/// A dispatcher that reports its tasks to the listener of a run time, while there is one.
 struct Told {
     tasks: Arc<dyn Dispatcher>,
     runtime: Arc<Runtime>,
@@ -81,7 +81,7 @@ impl Dispatcher for Told {
 }
 
 impl Workers {
-    /// The dispatcher of a session with this run time, and where upgrades go if tasks are run without anybody waiting for them.
+    /// The dispatcher of a session with this run time, and the receiver of upgrades if it runs tasks that no thread waits for.
     pub(crate) fn dispatcher(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, Option<Background>) {
         let (tasks, background) = self.make(runtime);
         (Arc::new(Told { tasks, runtime: runtime.clone() }), background)

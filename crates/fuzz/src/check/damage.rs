@@ -1,5 +1,5 @@
-//! Damaged inputs: whatever is read, the answer is a module or errors with places. A module that is read all the same can be
-//! verified, printed, interpreted and compiled, or is refused with a reason; compiled code of it is never run.
+//! Damaged inputs: reading any of them gives a module or errors with places. A module can then be
+//! verified, printed, interpreted and compiled, or is refused with a reason; its compiled code is never run.
 
 use super::{Failure, Trouble, fenced};
 use crate::rng::Rng;

@@ -1,7 +1,7 @@
 //! Literals as registers and bytes, by the rules of `ir::abi`: how values reach low IR and native code here.
 //!
-//! The facade has its own way for its users. This one is separate on purpose: what it and `lower` disagree about is found
-//! by the tests that use it.
+//! The facade has another implementation for its users. This one is separate on purpose: the tests that use it find
+//! its disagreements with `lower`.
 //!
 //! ```text
 //! Literal ──encode──► one number a register ──► a call ──► numbers ──decode──► Literal

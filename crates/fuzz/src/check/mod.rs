@@ -6,8 +6,8 @@
 //! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
 //! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
 //!
-//! A check returns a [`Failure`], which holds all that is needed to see the fault again: the seed, the text and what
-//! happened. None of them prints, and none reads a clock.
+//! A check returns a [`Failure`], which holds everything for reproducing the fault: the seed, the text and the
+//! outcome. None of them prints, and none reads a clock.
 
 mod damage;
 mod differential;

@@ -1,4 +1,4 @@
-//! Outcomes of calls, and when two engines agree about them.
+//! Outcomes of calls, and their agreement between engines.
 
 use super::leaves::type_of;
 use brolga_ir::module::Literal;

@@ -1,4 +1,4 @@
-//! Pieces of functions that can stand behind each other, for patterns of several.
+//! Pieces of functions that can follow each other, for patterns of several.
 
 use super::{Body, call_c, function, handler, identity, looping};
 

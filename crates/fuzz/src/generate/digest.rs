@@ -1,7 +1,7 @@
 //! A number that depends on what a function computed, so that a wrong value anywhere shows in the result.
 //!
 //! ```text
-//! %d = x₀;  %d = %d * odd + xᵢ          for the values at hand that nothing used yet
+//! %d = x₀;  %d = %d * odd + xᵢ          for the available values that are still unused
 //! ```
 //!
 //! A value enters by its bits: floats with their NaNs replaced, aggregates by their fields.

@@ -1,8 +1,8 @@
 //! The state of a function under construction, and the steps that all statements share.
 //!
-//! Invariants: while `block` is something, it is placed, open (it has no terminator), and every value of `at_hand`
-//! dominates its end. `repeat` is how often the open block runs at most, `steps` how many instructions a call executes at
-//! most.
+//! Invariants: `block`, if any, is placed, open (it has no terminator), and every value of `at_hand`
+//! dominates its end. `repeat` bounds the executions of the open block, `steps` the instructions that a call
+//! executes.
 
 use super::palette::{Palette, holds_float};
 use super::{Known, Options};

@@ -8,7 +8,7 @@
 //!      free(%1)
 //! ```
 //!
-//! Addresses never become values that something else works on. A path that leaves the region early leaks its memory.
+//! Addresses never become operands of other statements. A path that leaves the region early leaks its memory.
 
 use super::func::{FuncGen, Memory};
 use super::palette::holds_float;

@@ -2,28 +2,28 @@
 //!
 //! ```text
 //! palette   declares types, decides which ones the module uses
-//! func      the state of a function under construction: block, values at hand, what is spent
-//! value     an operand of a wanted type: at hand, constant, or made for the purpose
+//! func      the state of a function under construction: block, available values, spent budget
+//! value     an operand of a wanted type: available, constant, or made for the purpose
 //! straight  statements without control flow: intrinsics, tuples, fields, calls
 //! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
 //! memory    malloc, loads and stores in bounds, free
 //! walk      loops over memory
-//! digest    a number made of everything that is left over
+//! digest    a number computed from all unused values
 //! handler   try and catch with ϒ and φᶜ
 //! ```
 //!
-//! **Scopes.** Control flow is built from nested regions. The values at hand are a stack; a region's own values leave it
-//! at the region's end, so that whatever is at hand dominates the place where it is used. Surviving values pass through
+//! **Scopes.** Control flow is built from nested regions. The available values are a stack; a region's own values leave it
+//! at the region's end, so that every available value dominates its uses. Surviving values pass through
 //! φs at the join.
 //!
 //! **Termination.** Loops count to a constant, calls go to functions made before, or to the function itself with a number
-//! that falls from at most three. Every function knows an upper bound of the steps that a call takes
-//! ([`Options::max_steps`]); nothing that would pass it is made.
+//! that falls from at most three. Every function has an upper bound of the steps of a call
+//! ([`Options::max_steps`]); code beyond it is not made.
 //!
 //! **One meaning.** Arithmetic that gives a NaN may give any. A float is *exact* if its bits are certain even then;
-//! operations that look at bits (`bitcast` to an integer, `===`, the sign operand of `copysign_float`) get exact floats
-//! only. Addresses are never looked at, memory is written before it is read, and what an element that no path defined
-//! would be is not asked. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
+//! operations on bits (`bitcast` to an integer, `===`, the sign operand of `copysign_float`) get exact floats
+//! only. Addresses are never inspected, memory is written before it is read, and elements that no path defines
+//! are not read. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
 //!
 //! Not done: dynamic calls, mutable objects, arrays, assigned globals, vararg functions, static parameters, printing.
 

@@ -200,7 +200,7 @@ pub(super) fn holds_float(cx: &Context, ty: Type) -> bool {
     holds(cx, ty, &[Type::FLOAT16, Type::FLOAT32, Type::FLOAT64])
 }
 
-/// Whether values of the type may hold a value of one of these types somewhere.
+/// Whether values of the type may hold a value of one of the types somewhere.
 pub(super) fn holds(cx: &Context, ty: Type, wanted: &[Type]) -> bool {
     match cx.types.kind(ty) {
         TypeKind::Union(members) => members.iter().any(|&m| holds(cx, m, wanted)),

@@ -1,7 +1,7 @@
-//! Operands: a value of a wanted type, whatever it takes.
+//! Operands: a value of a wanted type.
 //!
-//! In order of preference: a value at hand (unused ones first, so that little of a program is dead), a constant, or a few
-//! instructions that make one. Looking for a value at hand tries a fixed number of places, so the cost of a statement does
+//! In order of preference: an available value (unused ones first, so that little of a program is dead), a constant, or a few
+//! instructions that make one. The search for an available value tries a fixed number of places, so the cost of a statement does
 //! not grow with the function.
 
 use super::func::FuncGen;
@@ -47,7 +47,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// The type of some value at hand that is among `wanted`, or any of these: types that are at hand make longer chains.
+    /// The type of some available value that is among `wanted`, or any of `wanted`: types of available values make longer chains.
     pub(super) fn likely(&mut self, wanted: &[Type]) -> Option<Type> {
         for _ in 0..8 {
             let ty = self.rng.pick(&self.at_hand).map(|&value| self.func.ty(value));

@@ -1,17 +1,17 @@
-//! Loops over memory: what the passes on loops look for and a random access never shows.
+//! Loops over memory: patterns that loop passes look for and random accesses never form.
 //!
 //! ```text
 //! %1 = malloc(n * size)        filled by a loop, with one value or with a row of them
 //! loop i = 1 … limit           up or down, tested first or last, the limit a constant or computed
 //!    x = a[stride * i + c]     neighbours, every second element, mirrored
-//!    y = x op (b[…] | a carried sum      | something from outside)
+//!    y = x op (b[…] | a carried sum      | a value from outside)
 //!    y = if x < y; …           now and then
 //!    b[…] = y
 //!    sum = sum op y
 //! ```
 //!
 //! Every index is in bounds by construction: with `limit <= trips`, `stride * i + c` is at most the number of elements. Memory that a
-//! loop reads is the memory that it writes about half of the time, so that what may overlap does.
+//! loop reads is the memory that it writes about half of the time, so that accesses do overlap.
 
 use super::func::FuncGen;
 use brolga_ir::intrinsic::Intrinsic;

@@ -1,13 +1,13 @@
-//! Programs without doors, run in the process: whatever they compute, the process lives.
+//! Programs without doors, run in the process: no execution crashes it.
 //!
 //! ```text
 //! bytes ── read, verify ──► refused        ── doors ──► refused        ──► compiled at a level that the bytes choose ──► its tests are called
 //! ```
 //!
-//! Each call has a deadline, and objects have a limit. How a call ends does not matter; a value is copied out and shown, so that broken objects are met. A crash
-//! ends the fuzzer, a panic is a fault.
+//! Each call has a deadline, and objects have a limit. Any end of a call is accepted; a value is copied out and shown, so that broken objects are found. A
+//! crash ends the fuzzer, a panic is a fault.
 //!
-//! **Originals** carry tests (`# check:` lines), which say what is called with what. Damage changes the tests, too.
+//! **Originals** carry tests (`# check:` lines), which have the calls and their arguments. Damage changes the tests, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Those of this process. All have one run time; a fuzzer makes new ones after some thousand inputs, so that names of types do not pile up.
+    /// The engines of this process. All have one run time; a fuzzer makes new ones after some thousand inputs, so that names of types do not accumulate.
     ///
     /// # Errors
     /// There is no code generator for the processor, or no memory for code.

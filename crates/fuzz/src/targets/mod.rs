@@ -2,15 +2,15 @@
 //!
 //! | target | bytes | what must hold |
 //! |---|---|---|
-//! | [`text`], [`binary`] | a program | it is read or refused with places; what is read is printed, interpreted and compiled or refused |
-//! | [`checked`] | a program | one without doors is compiled and run in the process, which lives |
+//! | [`text`], [`binary`] | a program | it is refused with places, or read, printed, interpreted and compiled or refused |
+//! | [`checked`] | a program | one without doors is compiled and run in the process without a crash |
 //! | [`object`], [`archive`] | a file of another compiler | it is linked or refused |
 //! | [`image`] | a program built ahead of time | it is opened or refused |
-//! | [`sessions`] | steps of several threads on one session | values that somebody defined, errors, tables that are consistent |
+//! | [`sessions`] | steps of several threads on one session | only defined values or errors, consistent tables |
 //! | [`shapes`] | choices of a pattern | four times as much costs at most five times as much |
 //!
-//! A fuzzer (`fuzz/`, by `tests/fuzz_night.sh`) calls them with bytes that reach new code; the tests here with damaged originals. Code that damaged files bring is linked,
-//! and never run: it may do anything.
+//! A fuzzer (`fuzz/`, by `tests/fuzz_night.sh`) calls them with bytes that reach new code; the tests here with damaged originals. Code from damaged files is
+//! linked, and never run: it may do anything.
 //!
 //! Not done: the prompt, traces, and the command's arguments.
 

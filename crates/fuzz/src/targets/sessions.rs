@@ -6,9 +6,9 @@
 //!                    thread 1 ────────── redefine ── drop       each thread takes its steps from a channel
 //! ```
 //!
-//! A function `f` of name `n` gives `x` and one of the numbers that were written for `n`, or what the function that it calls gives, and one more. Steps
-//! that run together may come in any order, so that is all a call may be held to; steps alone have an order. After every sequence the tables of the session are consistent,
-//! and everything can be dropped. The fuzzer notices a hang.
+//! A function `f` of name `n` gives `x` and one of the numbers that were written for `n`, or the result of its callee plus one. Concurrent steps
+//! may come in any order, so a call may give any such value; single steps have an order. After every sequence the tables of the session are
+//! consistent, and everything can be dropped. The fuzzer detects a hang.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 

@@ -1,12 +1,12 @@
-//! Patterns of statements, repeated n times and 4 n times: what costs more than five times as much is an algorithm that does not scale.
+//! Patterns of statements, repeated n times and 4 n times: a cost more than five times as high shows an algorithm that does not scale.
 //!
 //! ```text
 //!   choices ─► pieces, one behind another: loop, check, call, object, …     the pattern
 //!              n of them in one function, or in n functions                 the program
 //! ```
 //!
-//! [`constructs`](crate::constructs) has each construct alone, where one pass may find nothing to do; here they come together. The caller says what
-//! cost is: bytes that were allocated, or the time of a processor.
+//! [`constructs`](crate::constructs) has each construct alone, where a pass may find nothing to do; here they are combined. The caller defines
+//! cost: allocated bytes, or processor time.
 
 use brolga_engine::{Engine, Program};
 use brolga_opt::OptLevel;

@@ -1,4 +1,4 @@
-//! The text tests in `tests/placed/`; `placed` says how they look.
+//! The text tests in `tests/placed/`; `placed` has their format.
 
 use std::path::PathBuf;
 

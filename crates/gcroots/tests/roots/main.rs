@@ -1,5 +1,5 @@
-//! Placement against the oracle: random functions and the text tests, run with a collection at every safepoint; and whether the
-//! oracle notices when a store of a root is missing.
+//! Placement against the oracle: random functions and the text tests, run with a collection at every safepoint; and a check that the
+//! oracle detects a missing store of a root.
 
 mod cases;
 mod oracle;

@@ -1,20 +1,21 @@
 //! The oracle: runs a placed function on made-up objects and collects at every safepoint.
 //!
-//! It shares no code with placement and knows nothing of liveness. It walks one path after the other, with a coin for every
-//! branch. Objects are numbers. At a safepoint everything dies that is not found from the words of the linked frames (or those that the safepoint's map lists), from
-//! permanent objects, or through immutable fields of what is found. An instruction that touches a dead object afterwards had an unrooted operand.
+//! It shares no code with placement and does not use liveness. It walks one path after the other, with a random choice at every
+//! branch. Objects are numbers. At a safepoint every object dies that is not reachable from the words of the linked frames (or those that the safepoint's
+//! map lists), from permanent objects, or through immutable fields of such objects. An instruction that uses a dead object afterwards had an unrooted
+//! operand.
 //!
 //! Its strict rules:
 //!
-//! * A mutable field is written by others all the time: it keeps nothing alive, and each load gives another object.
-//! * An entry point with argument words overwrites them before it comes back.
+//! * Other code writes a mutable field all the time: it keeps nothing alive, and each load gives another object.
+//! * An entry point with argument words overwrites them before it returns.
 //! * A callee lets its arguments die during the call; only argument words and the operands of C functions must survive it.
-//! * A thrown exception leaves the innermost frame wrong, as frames of callees that were never taken off.
+//! * A thrown exception leaves the innermost frame wrong, as frames of callees that were never unlinked do.
 //! * Words of a linked frame that were never written are an error, and so are dead objects in them.
 //! * Returning with another innermost frame than the caller's is an error, and so is linking a frame twice.
 //!
-//! The original function, whose instructions keep their numbers, says what is no longer to be seen: which loads were of
-//! immutable memory, what a loaded pointer belongs to, and what is preserved where. Integers are not computed.
+//! The original function, whose instructions keep their numbers, has the facts that placement drops: loads of
+//! immutable memory, the object of a loaded pointer, and preserved regions. Integers are not computed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -514,7 +515,7 @@ impl Oracle<'_> {
             Val::Stack(slot, at) => {
                 let at = (slot, at + i64::from(offset));
                 let val = self.memory.get(&at).copied().unwrap_or(Val::Undefined);
-                // A slot of the function's own may have been written by whoever got its address.
+                // Other code with the address of the function's slot may have written it.
                 let own = slot.index() < self.original.slots().count() && !self.original.slot(slot).tracked;
                 if own {
                     return self.loaded(inst, tracked);

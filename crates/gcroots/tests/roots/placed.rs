@@ -1,14 +1,14 @@
-//! Runs the text tests in `tests/placed/`: low IR, and what placement makes of it.
+//! Runs the text tests in `tests/placed/`: low IR, and its placement.
 //!
-//!     Two values live at a call, so two slots.     for people, any number of lines
+//!     Two values live at a call, so two slots.     a description, any number of lines
 //!     options: whole-function                      optional: no shrink-wrapping; `maps`: frame maps instead of links;
 //!                                                  `moving`: the heap moves objects
 //!     ==== input
 //!     low function f(…)…
-//!     ==== output                                  what is counted and the functions, or broken rules
+//!     ==== output                                  counts and the functions, or broken rules
 //!
-//! `BLESS=1 cargo test -p brolga-gcroots placed` writes what comes out now into the files; read the difference before you
-//! commit it. Every output is verified; that it keeps its roots is shown by the oracle, which reads these files too.
+//! `BLESS=1 cargo test -p brolga-gcroots placed` writes the present output into the files; read the difference before
+//! committing it. Every output is verified; the oracle, which reads these files too, checks the roots.
 
 use crate::cases::{Case, cases};
 use crate::support::read_module;

@@ -1,7 +1,7 @@
 //! Random low IR with objects: any control flow, all classes of pointers, handlers, preserved regions.
 //!
-//! Blocks and their jumps come first; then each block is filled in the order of the dominator tree with operations on what
-//! dominates it, and last the φ get operands that are there at the ends of the predecessors. Every function verifies.
+//! Blocks and their jumps come first; then each block is filled in the order of the dominator tree with operations on dominating
+//! values, and last the φ get operands that are available at the ends of the predecessors. Every function verifies.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A heap's numbers, and reading IR: what the tests and benches of this crate share.
+//! Shared by the tests and benches of this crate: a heap's numbers, and reading IR.
 
 use std::sync::Arc;
 

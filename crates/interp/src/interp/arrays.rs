@@ -1,7 +1,7 @@
 //! Arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of Julia before (`arrayref` …).
 //!
-//! Both work on the same objects. Positions count from 1 in the program and from 0 here. An access that was not to be checked
-//! and is out of bounds is a fault, not an exception.
+//! Both work on the same objects. Positions count from 1 in the program and from 0 here. An unchecked access out of
+//! bounds is a fault, not an exception.
 
 use super::Interp;
 use super::error::{Eval, Fault};

@@ -8,7 +8,7 @@
 //!    - + ␣ # 0  n or *   .n or .*   hh h l ll j z t      d i u o x X c s p f F e E g G %
 //! ```
 //!
-//! An argument that a conversion does not fit, or that is missing, is an error of the call, where C leaves open what happens. Refused by
+//! An argument of another type than its conversion, or a missing one, is an error of the call; in C it is undefined. Refused by
 //! name: `%n`, `%a`, `long double`, wide characters.
 
 use super::Interp;

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! foreigncall ──► Job ─┬─ next call ──► frame of the program's function, whose `Then` is the job
-//!                      │     ▲                     │ returns, or throws: the exception waits, the answer is zero
+//!                      │     ▲                     │ returns, or throws: the exception waits, C gets zero
 //!                      │     └─────────────────────┘
 //!                      └─ done ──► result of the foreigncall; the exception, if one waits
 //! ```
 //!
 //! A job is a state between two of its calls, so callbacks within callbacks use no stack of Rust and have the limits of all calls.
 //!
-//! **Exceptions** do not go through frames of C. One that leaves the function waits; C gets zeros and calls nothing until it has come back;
-//! there the exception continues, behind the `foreigncall`.
+//! **Exceptions** do not pass through frames of C. One that leaves the function waits; C gets zeros and calls nothing until it has returned;
+//! then the exception continues, after the `foreigncall`.
 //!
-//! `qsort` is a stable merge sort of positions: the elements stay where they are until the order is known, and functions are given their
-//! addresses. C leaves open which elements are compared, and in which order equal ones come.
+//! `qsort` is a stable merge sort of positions: the elements stay in place until the order is known, and functions get their
+//! addresses. C does not specify which elements are compared, and the order of equal ones.
 
 use super::Interp;
 use super::error::{Eval, Fault, Stop};

@@ -11,7 +11,7 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! An `invoke` names its method by the argument types in the IR. If the module has none for them, the arguments' own types
+//! An `invoke` names its method by the argument types in the IR. If the module has no method for them, the arguments' own types
 //! are tried, and then the rest of the list.
 
 use super::Interp;

@@ -1,7 +1,7 @@
-//! Constants of the text as values, and the tests that a text carries.
+//! Constants of the text as values, and the tests in a text.
 //!
 //! A [`Term`] is a tree of literals and constructors; only an interpreter can make the mutable parts of it. A [`Check`]
-//! calls a function on fresh arguments and says what it must return or throw. Results are compared by
+//! calls a function on fresh arguments and has the expected result or exception. Results are compared by
 //! [`Interp::is_equal`]; a thrown exception must be of the expected type or below it.
 
 use super::Interp;

@@ -1,12 +1,12 @@
-//! When two values are the same.
+//! Equality of values.
 //!
 //! | | floats | immutables | mutable structs, arrays |
 //! |---|---|---|---|
 //! | [`Interp::egal`] (`===`) | by bits | by fields | by identity (strings by bytes) |
 //! | [`Interp::is_equal`] (checks) | by bits, all NaN equal | by fields | by contents |
 //!
-//! Both ask for the same exact type first. Neither recurses, and `is_equal` takes a pair of objects that it is
-//! already comparing as equal, so cyclic values are no trouble. Nor are values that are shared: each pair is looked at once.
+//! Both require the same exact type. Neither recurses, and `is_equal` treats a pair of objects that it is
+//! already comparing as equal, so cyclic values terminate. Each pair of shared values is compared once.
 
 use super::error::Eval;
 use super::heap::Object;

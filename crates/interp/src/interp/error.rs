@@ -1,7 +1,7 @@
-//! How a call ends when it does not return.
+//! Ends of calls that do not return.
 //!
 //! Three kinds, never mixed: the program threw an exception, the program could not continue (a [`Fault`]: malformed IR, an
-//! access outside all bounds, something that the interpreter does not know), or the allowance of steps ran out.
+//! access outside all bounds, an unsupported operation), or the limit of steps was reached.
 
 use super::memory::MemoryError;
 use super::value::Val;

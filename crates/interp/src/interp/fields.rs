@@ -1,7 +1,7 @@
 //! Fields: `getfield`, `setfield!`, their atomic relatives, `isdefined`.
 //!
-//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed; of these
-//! only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
+//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed;
+//! among them only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
 //! one, others none (`ConcurrencyViolationError`).
 
 use super::Interp;

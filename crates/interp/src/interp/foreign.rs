@@ -13,7 +13,7 @@
 //! | `exit`, `abort` | `process_end.rs` |
 //! | anything else | [`RawMemory::call`](super::RawMemory::call), and text: `c_text.rs` |
 //!
-//! Growing moves the elements to a fresh memory; what pointed at the old one keeps pointing there, as in Julia.
+//! Growing moves the elements to a fresh memory; pointers into the old one stay there, as in Julia.
 
 use super::error::{Eval, Fault};
 use super::exec::Flow;

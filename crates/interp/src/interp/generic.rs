@@ -1,5 +1,5 @@
-//! Operators of Base on numbers, where a call reaches them by dispatch on boxed values; and conversion between numbers. What
-//! they compute is said in [`brolga_ir::scalar`].
+//! Operators of Base on numbers, where a call reaches them by dispatch on boxed values; and conversion between numbers.
+//! [`brolga_ir::scalar`] defines their results.
 
 use super::Interp;
 use super::error::{Eval, Fault, Stop};

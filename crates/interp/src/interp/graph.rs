@@ -1,5 +1,5 @@
-//! The values of an interpreter for those who copy them elsewhere and back: taken apart, and made piece by piece, so that
-//! values which contain themselves can be made.
+//! The values of an interpreter, for copying them elsewhere and back: taken apart, and made piece by piece, so that
+//! cyclic values can be made.
 
 use super::error::Fault;
 use super::heap::{Array, Object};

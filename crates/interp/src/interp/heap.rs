@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! Struct   fields                                  mutable structs, Core.Box, RefValue
-//! String   bytes, or an address once one was asked for
+//! String   bytes, or an address once one was requested
 //! Memory   element type, length, data ───┬── Raw   pointer-free inline elements: bytes in raw memory
 //! Array    memory, offset, dimensions    └── Vals  everything else: one value for each element
 //! ```

@@ -1,4 +1,4 @@
-//! The statements of high IR, by family; and the builtins that need no file of their own.
+//! The statements of high IR, by family; and the builtins without a file of their own.
 
 use super::error::{Eval, Fault, Stop};
 use super::exec::{Flow, Then};
@@ -189,7 +189,7 @@ impl<'m> Interp<'m> {
         Numbers(self.types()).scalar(number(val)?)
     }
 
-    /// A builtin function on values. Those that call something hand `then` on.
+    /// A builtin function on values. Builtins that call pass `then` on.
     pub(super) fn builtin(&mut self, builtin: Builtin, args: Vec<Val>, then: Then) -> Eval<Flow> {
         if let Some(refusal) = builtin.refusal() {
             return Err(Fault::Unsupported(format!("`{builtin}`: {refusal}")).into());

@@ -1,9 +1,9 @@
-//! Entry points of Julia's run time about what a value is: its address, its `objectid`, tables by `===`, methods by signature.
+//! Entry points of Julia's run time for identity: addresses, `objectid`, tables by `===`, methods by signature.
 //!
 //! | function | here |
 //! |---|---|
 //! | `jl_value_ptr` | strings and pointer-free mutable structs live at their address from then on; other objects only have one |
-//! | `jl_object_id` | by contents as [`hashing`](brolga_ir::hashing) says; by number for what has an identity |
+//! | `jl_object_id` | by contents as [`hashing`](brolga_ir::hashing) says; by number for objects with an identity |
 //! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as [`eq_table`](brolga_ir::eq_table) says |
 //! | `jl_gf_invoke_lookup` | the signature if a method has it, else `nothing` |
 //! | `jl_types_equal`, `jl_get_world_counter` | |

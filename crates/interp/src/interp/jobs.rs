@@ -1,6 +1,6 @@
-//! The states of C functions between two of their calls of the program: pure machines that are asked for the next call and told its result.
+//! The states of C functions between two of their calls of the program: pure machines that give the next call and take its result.
 //!
-//! `Sort` merges runs of positions; `Search` halves a range. Cost: as many comparisons as a merge sort and a binary search make.
+//! `Sort` merges runs of positions; `Search` halves a range. Cost: the comparisons of a merge sort and of a binary search.
 
 use super::value::Val;
 use brolga_ir::entity::FuncId;

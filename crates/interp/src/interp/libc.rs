@@ -1,8 +1,8 @@
-//! The C functions that simulated memory knows.
+//! The C functions of simulated memory.
 //!
-//! A small, honest set: memory, bytes, and the mathematics whose value every C library gives to the last bit or within
+//! A small set: memory, bytes, and the mathematics whose value every C library gives to the last bit or within
 //! the error that C allows. Everything else is refused by name. The signature of a call is checked against the function's,
-//! because a program may declare anything.
+//! because a program may declare any signature.
 
 use super::memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 use brolga_ir::types::{LowType, PtrClass};

@@ -1,4 +1,4 @@
-//! Raw memory: what `Ptr` values point at.
+//! Raw memory, the target of `Ptr` values.
 //!
 //! The interpreter reaches memory and C functions through [`RawMemory`] alone. The run time implements it with the memory
 //! of the process; [`SimMemory`] here is the safe default, an address space of its own:
@@ -7,8 +7,8 @@
 //! 0x1_0000   allocation   gap   allocation   gap   …        addresses only grow and are never used twice
 //! ```
 //!
-//! Every access must lie inside one live allocation. Between two allocations there is a gap that belongs to neither, so that
-//! running over an end is noticed, and what was freed stays known as freed. Fresh memory holds zeros, in order that runs
+//! Every access must lie inside one live allocation. Between two allocations there is a gap that belongs to neither, so
+//! overruns are detected, and freed memory stays known as freed. Fresh memory holds zeros, so that runs
 //! are repeatable; a program must not rely on it.
 //!
 //! Cost: a search in an ordered map for every access.

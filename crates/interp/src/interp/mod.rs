@@ -4,7 +4,7 @@
 //! scalar operations are defined in [`brolga_ir::scalar`].)
 //!
 //! ```text
-//! Interp ─┬─ frames     one for each running function: values, position, what to do with the result
+//! Interp ─┬─ frames     one for each running function: values, position, use of the result
 //!         ├─ handlers   one for each `enter` that is in force
 //!         ├─ exceptions those being handled, innermost last
 //!         ├─ heap       every object ever made              (heap.rs)
@@ -284,13 +284,13 @@ impl<'m> Interp<'m> {
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// A new `Array` of these elements; `dims` multiply to their number.
+    /// A new `Array` of the elements; `dims` multiply to their number.
     pub fn array(&mut self, elem: Type, dims: &[i64], elements: &[Val]) -> Result<Val, Outcome> {
         let made = self.array_of(elem, dims, elements);
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// A tuple of these values.
+    /// A tuple of the values.
     pub fn tuple(&mut self, elements: &[Val]) -> Result<Val, Outcome> {
         let made = self.new_tuple(elements.to_vec());
         made.map_err(|stop| self.outcome_without_place(stop))

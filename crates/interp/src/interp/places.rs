@@ -1,14 +1,14 @@
-//! Places: what can be read, written, swapped, modified, replaced and set once.
+//! Places: reading, writing, swapping, modifying, replacing and setting once.
 //!
-//! Julia has the same five changes for fields, globals, elements and memory at a pointer. They differ in how the place is
-//! found, which its family does, and not in what happens there, which is said once here:
+//! Julia has the same changes for fields, globals, elements and memory at a pointer. Each family finds its own places; the changes
+//! are implemented once here:
 //!
 //! | change | gives | writes |
 //! |---|---|---|
 //! | swap | the old value | always |
-//! | modify | `Pair(old, f(old, x))` | what `f` returned |
+//! | modify | `Pair(old, f(old, x))` | the result of `f` |
 //! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
-//! | set once | whether it wrote | if nothing was there |
+//! | set once | whether it wrote | if the place was empty |
 //!
 //! There is one thread, so every change is atomic and orders only have to be well-formed.
 

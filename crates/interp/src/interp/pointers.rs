@@ -1,7 +1,7 @@
 //! Memory at a `Ptr`: `pointerref`, `pointerset`, and the atomic operations.
 //!
 //! An index counts elements from 1; the distance of two elements is their size, which is a multiple of their alignment.
-//! Atomic operations want a place aligned to its size, as processors do.
+//! Atomic operations require a place aligned to its size, as processors do.
 
 use super::Interp;
 use super::error::{Eval, Fault};

@@ -1,7 +1,7 @@
 //! The C functions that end the process: `exit`, `_exit`, `_Exit`, `quick_exit` and `abort`.
 //!
-//! The interpreter ends its own call with [`Outcome::Ended`](super::Outcome::Ended): no handler of the program runs, and the host decides what becomes
-//! of its process. Output was written when it was printed, so nothing is left to flush. Handlers of `atexit` do not exist here.
+//! The interpreter ends its own call with [`Outcome::Ended`](super::Outcome::Ended): no handler of the program runs, and the host decides about
+//! its process. Output was written when it was printed, so there is nothing to flush. Handlers of `atexit` do not exist here.
 
 use super::Interp;
 use super::error::{Eval, ProcessEnd, Stop};

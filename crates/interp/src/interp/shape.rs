@@ -1,7 +1,7 @@
 //! The check before a function first runs: every id in it is one of its own.
 //!
 //! The tables of a [`Func`] index by id, so an id of another function would be out of range in the middle of a step.
-//! Everything that depends on values is checked by the step itself; typing and dominance are the verifier's business.
+//! The step itself checks everything that depends on values; the verifier checks typing and dominance.
 
 use super::error::Fault;
 use brolga_ir::func::Func;

@@ -7,16 +7,16 @@
 //!      ├─ Struct       immutable struct, tuple, named tuple     shared, never changes
 //!      ├─ MemoryRef    a Memory and a position in it            copied
 //!      ├─ Object       String, Array, Memory, mutable struct    the number of a place in the heap
-//!      └─ Token        what `enter` and `gc_preserve_begin` give
+//!      └─ Token        the result of `enter` and `gc_preserve_begin`
 //! ```
 //!
-//! A value knows its exact type. Objects live in the [`Heap`](super::heap::Heap) of one interpreter, which owns them all:
+//! A value has its exact type. Objects live in the [`Heap`](super::heap::Heap) of one interpreter, which owns them all:
 //! a value holds only a number, so values may be cloned, sent to another thread, and cyclic. An `Object` value means
 //! nothing to another interpreter.
 //!
 //! Low IR uses the same values: `Bits` whose type is a low type.
 //!
-//! An immutable struct may nest as deep as the program likes (an immutable list), so dropping one unlinks its parts with
+//! An immutable struct may nest arbitrarily deep (an immutable list), so dropping one unlinks its parts with
 //! a work list instead of recursion.
 
 use brolga_ir::Name;

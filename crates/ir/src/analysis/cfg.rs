@@ -1,8 +1,8 @@
-//! The control-flow graph: who comes before and after a block.
+//! The control-flow graph: predecessors and successors of blocks.
 //!
 //! Edges keep their multiplicity: a branch with one block as both targets makes two edges, in `succs` and in `preds`. An
-//! `enter` has an edge to its handler. Exceptions have no edges of their own: what a handler needs from inside the
-//! protected blocks comes to it through ϒ and φᶜ.
+//! `enter` has an edge to its handler. Exceptions have no edges of their own: a handler gets values from inside the
+//! protected blocks through ϒ and φᶜ.
 
 use super::csr::Csr;
 use crate::entity::Block;

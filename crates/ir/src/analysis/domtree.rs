@@ -13,10 +13,10 @@
 //!   4              5   6
 //! ```
 //!
-//! A block that cannot be reached has no dominators but itself and dominates nothing else: for code motion
-//! that is the careful answer.
+//! An unreachable block has no dominators but itself and dominates nothing else: for code motion
+//! that is the conservative answer.
 //!
-//! Instructions of one block are compared by their position, which [`InstOrder`] numbers when a block is first asked for.
+//! Instructions of one block are compared by their position, which [`InstOrder`] numbers at the first query of a block.
 //!
 //! Not done: updates. A tree of 50,000 blocks takes a few milliseconds.
 

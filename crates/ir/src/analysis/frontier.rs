@@ -1,12 +1,12 @@
-//! Where φ have to stand: the iterated dominance frontier of a set of blocks.
+//! Places of φ: the iterated dominance frontier of a set of blocks.
 //!
 //! If a variable is assigned in some blocks, paths from different assignments first meet in the blocks of the iterated
 //! frontier, and these need a φ. It is found in one sweep over the dominator tree (Sreedhar and Gao, "A Linear Time
 //! Algorithm for Placing φ-Nodes", 1995): subtrees are searched from the deepest assignment upwards for edges that leave to
 //! a block that is no deeper than the subtree's root, and no subtree is searched twice.
 //!
-//! Cost: the blocks below the assignments and their edges; the scratch space is kept between calls, so many variables
-//! of one function may be asked for one after another.
+//! Cost: the blocks below the assignments and their edges; the scratch space is kept between calls, for queries of many
+//! variables of one function.
 
 use super::cfg::Cfg;
 use super::domtree::DomTree;

@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// A graph of up to `max` blocks: any edges whatever, or mostly forward and nearby ones as programs have them.
+/// A graph of up to `max` blocks: arbitrary edges, or mostly forward and nearby ones as programs have them.
 pub(crate) fn random_graph(seed: u64, max: usize) -> Func {
     let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
     let count = 1 + random.below(max);

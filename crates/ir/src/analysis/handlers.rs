@@ -1,15 +1,15 @@
 //! Exception handlers: which `enter` is in force where.
 //!
 //! The handlers in force form a stack; `enter` pushes one for its first target, `leave` pops. The verifier demands that the
-//! stack at the head of a block does not depend on the way there, so a stack is named by its innermost `enter`: what lies
-//! below that one is what was in force where it stands.
+//! stack at the head of a block does not depend on the path, so the innermost `enter` identifies a stack: the rest of it
+//! is the stack before that `enter`.
 //!
 //! ```text
 //!  1: enter body 2, handler 9        2: [1]     3: [3, 1]     4: [1]        9: []
 //!  2: enter body 3, handler 4                   an exception in 3 continues in 4, one in 4 continues in 9
 //! ```
 //!
-//! In a function that breaks the rules each block has the handlers of the first way in, and a `leave` of something that is
+//! In a function that breaks the rules each block has the handlers of its first edge in, and a `leave` of a handler that is
 //! not in force pops nothing. Cost: one visit of each instruction.
 
 use super::{Cfg, Rpo};

@@ -1,13 +1,13 @@
-//! Which values are still needed when control enters or leaves a block.
+//! Values that are live at the entry or exit of a block.
 //!
-//! From each use of a value one walks backwards to its definition and marks the blocks on the way (Boissinot and others,
+//! A walk from each use of a value back to its definition marks the blocks on the way (Boissinot and others,
 //! "Computing Liveness Sets for SSA-Form Programs", 2011). Values are taken in ascending order, so a block's list is sorted
-//! and "already marked" is a look at its last element: no bit sets, and the cost is the size of the answer, which for
+//! and "already marked" is a test of its last element: no bit sets, and the cost is the size of the answer, which for
 //! 50,000 blocks and 100,000 values would be a gigabyte as bits and is a few entries a block in real programs.
 //!
 //! Notation: *live-in* values are needed on entry and made elsewhere; a φ of the block is not among them, and an operand of
 //! a φ is *live-out* of the block that it belongs to. Constants are never live. Arguments are made at the head of the entry.
-//! An operand of `φᶜ` names an instruction and is no use.
+//! An operand of `φᶜ` names an instruction and is not a use.
 //!
 //! Not done: exceptions have no edges, so a value that a handler uses is not live-out of the protected blocks.
 

@@ -1,6 +1,6 @@
-//! Natural loops and how they nest.
+//! Natural loops and their nesting.
 //!
-//! A *back edge* leads to a block that dominates its source: the *header* of a loop. The loop's *body* is what can reach the
+//! A *back edge* leads to a block that dominates its source: the *header* of a loop. The loop's *body* is the blocks that can reach the
 //! source (a *latch*) without passing through the header. Two loops with different headers are disjoint or one contains the
 //! other; loops with one header are one loop.
 //!
@@ -17,11 +17,11 @@
 //! ```
 //!
 //! A *retreating* edge (towards the front in reverse postorder) whose target does not dominate its source enters a cycle
-//! that has several entrances. Such a cycle is no loop here; its edges are reported, so that a pass that has to know about
-//! every cycle can ask.
+//! that has several entries. Such a cycle is not a loop here; its edges are listed, for passes that need
+//! every cycle.
 //!
-//! Cost: each block is walked over once, each loop once more for its parent; finding the outermost loop so far uses
-//! union-find. Exits and latches are found when asked for, in the size of the loop: keeping them would be quadratic in the
+//! Cost: each block is visited once, each loop once more for its parent; finding the outermost loop so far uses
+//! union-find. Exits and latches are computed on demand, in the size of the loop: keeping them would be quadratic in the
 //! depth.
 
 use super::cfg::Cfg;

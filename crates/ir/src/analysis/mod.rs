@@ -1,7 +1,7 @@
 //! Facts about a function, computed from it and kept beside it.
 //!
 //! Every analysis is a value made by a `compute` function from the function and the analyses that it builds on. None
-//! holds a reference back, none is updated: who changes the function drops what no longer holds and computes it again.
+//! holds a reference back, none is updated: a change of the function requires dropping invalid analyses and computing them again.
 //!
 //! ```text
 //! Func ─┬─> Cfg ─┬─> Rpo ─────┬─> Loops
@@ -15,14 +15,14 @@
 //! |---|---|---|
 //! | `cfg` | predecessors and successors of a block | linear |
 //! | `rpo` | reachability, an order in which definitions come before uses | linear |
-//! | `domtree` | does this dominate that | almost linear, then constant a question |
-//! | `frontier` | where do φ have to stand for these definitions | linear in the part of the graph that is touched |
-//! | `handlers` | which exception handler is in force here | linear |
-//! | `loops` | which loop is this block in | almost linear |
-//! | `liveness` | which values are needed after this block | the size of the answer |
-//! | `uses` | who uses this value | linear |
+//! | `domtree` | does this dominate that | almost linear, then constant for each query |
+//! | `frontier` | places of φ for a set of definitions | linear in the part of the graph that is visited |
+//! | `handlers` | the exception handler in force at a place | linear |
+//! | `loops` | the loop of a block | almost linear |
+//! | `liveness` | the values needed after a block | the size of the answer |
+//! | `uses` | the uses of a value | linear |
 //!
-//! All of them accept functions that break the verifier's rules: an edge to a block that does not stand in the function is
+//! All of them accept functions that break the verifier's rules: an edge to a block that is not in the function's order is
 //! left out, a block without terminator has no successors. None recurses.
 
 mod cfg;

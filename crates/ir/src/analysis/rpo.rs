@@ -1,7 +1,7 @@
-//! Reverse postorder: an order of the reachable blocks in which a block stands before all that it dominates.
+//! Reverse postorder: an order of the reachable blocks in which a block precedes all blocks that it dominates.
 //!
-//! On a graph without retreating edges it is a topological order. The first target of a terminator is followed last, so
-//! that it stands, if possible, right after its block.
+//! On a graph without retreating edges it is a topological order. The first target of a terminator is visited last, so
+//! that it comes, if possible, right after its block.
 
 use super::cfg::Cfg;
 use crate::entity::Block;

@@ -1,4 +1,4 @@
-//! Why bytes are refused, and where.
+//! Errors of reading bytes, with their places.
 
 use crate::diag::Diagnostic;
 use crate::module::{Module, ModuleError};

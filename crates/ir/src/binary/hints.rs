@@ -1,6 +1,6 @@
-//! Hints of functions as bytes, both ways: branch weights, what calls and functions ask about inlining, notes about loops.
+//! Hints of functions as bytes, both ways: branch weights, inlining hints of calls and functions, notes about loops.
 //!
-//! Instructions and blocks are numbered in order. A hint for what does not take it is refused.
+//! Instructions and blocks are numbered in order. A hint on an operation that does not take it is refused.
 
 use super::bytes::{Sink, Source};
 use super::ops::Counts;

@@ -14,7 +14,7 @@
 //! inst      = operation result-types operands blocks line
 //! ```
 //!
-//! With flag 1 a list of types follows the functions: those that something beside the module refers to by their place in the list.
+//! With flag 1 a list of types follows the functions: data outside the module refers to them by their place in the list.
 //!
 //! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over all that follows
 //! it. Nothing is stored by an id of this process: strings by their text, types by their structure, declarations and
@@ -22,7 +22,7 @@
 //! its instructions in order. Unlinked instructions and unused entities are not written, so writing a read file gives the
 //! same bytes, and so does writing one module twice.
 //!
-//! Kept: everything that the text form says, and source lines. Not kept: places in a text.
+//! Kept: everything in the text form, and source lines. Not kept: places in a text.
 //!
 //! **Reading trusts nothing.** A count is compared with the bytes that remain before anything is allocated for it, ids are
 //! compared with what was read, types are made by the functions that check them, and the finished module is verified.
@@ -34,8 +34,8 @@
 //! | `tables` | strings, declarations, types, both ways |
 //! | `ops` | operations, both ways |
 //! | `func` | functions, both ways |
-//! | `hints` | what is known of them beside what they do, both ways |
-//! | `error` | why bytes are refused |
+//! | `hints` | their hints, both ways |
+//! | `error` | errors of reading |
 
 mod bytes;
 mod error;

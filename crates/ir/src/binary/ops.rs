@@ -1,4 +1,4 @@
-//! Operations as bytes, both ways: one tag each, then what the operation holds. Intrinsics, builtins and entry points of
+//! Operations as bytes, both ways: one tag each, then the operation's data. Intrinsics, builtins and entry points of
 //! the run time are written by name, so that their tables may change.
 //!
 //! Callees, C functions, slots and notes are numbers in the function's own lists.

@@ -1,9 +1,9 @@
-//! Strings, declarations and types: what everything else refers to by number.
+//! Strings, declarations and types, which the rest refers to by number.
 //!
 //! Declarations come first, in the order in which they were made, because printing keeps that order; each says its number.
-//! Entries are in an order in which each refers to earlier ones only. A
-//! definition comes when the types that it names are there and its supertype is defined. Unions wait for the
-//! definitions of their members without fields, because their normal form asks which members have a single value.
+//! Each entry refers to earlier ones only. A
+//! definition follows the types that it names and the definition of its supertype. Unions follow the
+//! definitions of their members without fields, because their normal form depends on which members have a single value.
 
 use super::bytes::{Sink, Source};
 use super::{BinaryError, Refusal};

@@ -1,4 +1,4 @@
-//! Why a function cannot be built in some way.
+//! Errors of building a function.
 
 use super::Variable;
 use crate::diag::{Diagnostic, SourceFile, Style};

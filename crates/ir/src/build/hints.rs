@@ -1,11 +1,11 @@
-//! Hints about inlining: what a front end knows better than a model of costs.
+//! Hints about inlining, where a front end knows better than the cost model.
 //!
 //! ```
 //! use brolga_ir::{Context, Type, build::{BuildError, Builder}, hints::Inlining, text::show_func};
 //!
 //! fn build(cx: &Context) -> Result<brolga_ir::Func, BuildError> {
 //!     let mut b = Builder::high(cx, "caller", &[("x", Type::INT64)], Type::INT64);
-//!     b.set_inlining(Inlining::Never)?; // of whoever calls `caller`
+//!     b.set_inlining(Inlining::Never)?; // into callers of `caller`
 //!     let x = b.param(0)?;
 //!     let y = b.invoke("kernel", &[x], Type::INT64)?;
 //!     b.set_call_inlining(y, Inlining::Always)?; // of this call
@@ -34,7 +34,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Says whether a body takes the place of the call that gives this value, whatever the function says that it calls.
+    /// Sets whether a body replaces the call that gives this value, against any hint of the callee.
     pub fn set_call_inlining(&mut self, call: Value, inlining: Inlining) -> Result<(), BuildError> {
         let value = self.known(call)?;
         let never = BuildError::NeverInlined(Some(value));

@@ -102,7 +102,7 @@ impl Record {
 }
 
 impl Builder<'_> {
-    /// Calls the method that a callable object has for the types of these operands, with this result type. Its existence is
+    /// Calls the method of a callable object for the types of the operands, with the given result type. Its existence is
     /// checked when the function becomes part of a module.
     pub fn call_closure(
         &mut self,

@@ -43,7 +43,7 @@
 //! assert!(total(&Context::new()).is_ok());
 //! ```
 //!
-//! A body may end its block itself, by [`Builder::ret`] or a jump. Where no body comes to its end, nothing can be added behind the shape.
+//! A body may end its block itself, by [`Builder::ret`] or a jump. If no body reaches its end, nothing can be added behind the shape.
 
 use super::{BuildError, Builder};
 use crate::entity::{Block, Value};

@@ -1,4 +1,4 @@
-//! The builder: what it makes is well-formed, and what it refuses it names.
+//! The builder: its output is well-formed, and its errors name the refused part.
 
 use super::*;
 use crate::hints::Inlining;

@@ -4,9 +4,9 @@
 //!   front end: x = a + b; ──► %3 is `x`, a Float64 ──► lowered: %7 is `x` ──► code: `x` is in xmm2 from +12 to +30, then at CFA-24
 //! ```
 //!
-//! A value may be several variables, and a variable several values, one after the other. Names follow a value that takes the place of another one
-//! ([`Func::replace_values`]) and are dropped with it: optimised code knows fewer of them. They are neither printed nor stored in the binary form, and change nothing
-//! that is computed.
+//! A value may be several variables, and a variable several values, one after the other. When one value replaces another
+//! ([`Func::replace_values`]), it gets the names, and they are dropped with it: optimised code has fewer names. They are neither printed nor stored in the
+//! binary form, and do not affect computed values.
 
 use super::Func;
 use crate::entity::Value;

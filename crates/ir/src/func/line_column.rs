@@ -1,4 +1,4 @@
-//! The place of a statement in the source that a front end read: a line, and a column where it is known, in one word.
+//! The place of a statement in the source of a front end: a line, and a column if it is known, in one word.
 //!
 //! ```text
 //!   bit 31      30 … 20     19 … 0
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One word, because Cranelift's source locations are one, and because tables of lines have a row for each statement. The word of all ones is
-//! Cranelift's for no location, so it is none here.
+//! Cranelift's "no location", so it is not a place here.
 //!
 //! Not done: a column above 2046, or beyond line 2²⁰ - 1, is not kept; the line is.
 

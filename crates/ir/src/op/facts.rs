@@ -1,4 +1,4 @@
-//! The table of operations: what the reader, the printer, the verifier, the passes and lowering have to know of each.
+//! The table of operations: facts for the reader, the printer, the verifier, the passes and lowering.
 //!
 //! | column | read by |
 //! |---|---|
@@ -7,11 +7,11 @@
 //! | [`Op::operands`] | verifier, reader |
 //! | [`Op::results`] | verifier |
 //!
-//! One row for each operation, in one match, so the compiler asks for the row of a new one. Rows of intrinsics, builtins and entry points of the run time are in
-//! tables of their own (`intrinsic.rs`, `builtin.rs`, `runtime_fn.rs`), to which the rows here lead.
+//! One row for each operation, in one match, so the compiler demands the row of a new one. Rows of intrinsics, builtins and entry points of the run time
+//! are in tables of their own (`intrinsic.rs`, `builtin.rs`, `runtime_fn.rs`), to which the rows here lead.
 //!
-//! Not here: effects (`effects/rules.rs`) and types of operands (`verify/`), which depend on the instruction and not on the operation alone, and what is a
-//! door (`doors.rs`), which names the reason for each.
+//! Not here: effects (`effects/rules.rs`) and types of operands (`verify/`), which depend on the instruction and not on the operation alone, and doors
+//! (`doors.rs`), with the reason for each.
 
 use super::{Level, Op};
 use crate::builtin::Builtin;

@@ -12,7 +12,7 @@
 //! side the exact sum is on. For `Float64` itself std's `mul_add` is the correctly rounded operation.
 //!
 //! A NaN operand decides the result before anything is computed; see the table in `mod.rs`. Each function
-//! answers `None` for an intrinsic that is not of its shape.
+//! returns `None` for an intrinsic that is not of its shape.
 
 use super::format::Format;
 use crate::intrinsic::Intrinsic;
@@ -96,7 +96,7 @@ fn sum_to_odd(x: f64, y: f64) -> f64 {
     if error.is_nan() || error == 0.0 || bits & 1 == 1 {
         return sum;
     }
-    // The exact sum lies between `sum` and its neighbour towards the error; of these two the neighbour is odd.
+    // The exact sum lies between `sum` and its neighbour towards the error; of the two, the neighbour is odd.
     let away_from_zero = (error > 0.0) == (sum > 0.0);
     f64::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
 }

@@ -1,10 +1,10 @@
 //! Integers of any width up to 128 bits, each held in the low bits of a `u128`.
 //!
 //! One rule makes every width the same code: operands are read into 128 bits (with zeros, or with
-//! [`signed`]), the operation is done there, and whatever leaves here is cut to the width by the caller. What
-//! overflowed is seen by comparing the cut value with the uncut one.
+//! [`signed`]), the operation is done there, and the caller truncates the result to the width. Overflow
+//! is found by comparing the truncated value with the full one.
 //!
-//! Each function answers `None` for an intrinsic that is not of its shape. `width` is 1 to 128, bits above it
+//! Each function returns `None` for an intrinsic that is not of its shape. `width` is 1 to 128, bits above it
 //! are zero.
 
 use crate::intrinsic::Intrinsic;
@@ -68,7 +68,7 @@ pub(super) fn divide(op: Intrinsic, width: u32, a: u128, b: u128) -> Option<Opti
 }
 
 pub(super) fn shift(op: Intrinsic, width: u32, a: u128, count: u128) -> Option<u128> {
-    // A count beyond 127 moves out every bit whatever the width; `None` of the checked shifts is that case.
+    // A count beyond 127 shifts out every bit at any width; `None` of the checked shifts is that case.
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     Some(match op {
         Intrinsic::ShlInt => a.checked_shl(count).unwrap_or(0),

@@ -39,7 +39,7 @@
 //! given here is the first NaN operand made quiet (format conversions keep the sign and the upper payload
 //! bits), or the positive NaN with an empty payload if no operand was NaN.
 //!
-//! Cost: a few dozen machine operations each, no allocation. Not done: effects, memory, and what depends on
+//! Cost: a few dozen machine operations each, no allocation. Not done: intrinsics with effects, on memory, or dependent on
 //! the processor (`have_fma`); they are misuse here.
 
 mod convert;
@@ -278,7 +278,7 @@ impl From<Misuse> for ScalarError {
     }
 }
 
-/// Whether `op` takes operands of these types and gives `result` (for a checked pair: the type of its first
+/// Whether `op` takes operands of the given types and gives `result` (for a checked pair: the type of its first
 /// half).
 pub fn check(op: Intrinsic, result: ScalarType, operands: &[ScalarType]) -> Result<(), Misuse> {
     check_types(op, result, operands, |&ty| ty)

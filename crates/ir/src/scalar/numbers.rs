@@ -1,9 +1,9 @@
 //! Numbers of primitive types: intrinsics on them, the operators of Base where a call reaches them by dispatch, and conversion.
-//! The interpreter and the run time ask here.
+//! The interpreter and the run time use this file.
 //!
 //! Numbers are promoted as in Julia: of two integers the wider one wins and of equally wide ones the unsigned; a float
-//! wins over any integer, the wider of two floats over the other; `Bool` gives way to all, and `Bool` with `Bool` to
-//! `Int64` under arithmetic. Comparisons are exact whatever the types: no promotion rounds their operands.
+//! wins over any integer, the wider of two floats over the other; `Bool` loses to all, and becomes
+//! `Int64` under arithmetic with `Bool`. Comparisons are exact for all types: no promotion rounds their operands.
 //!
 //! Known: `+ - *` and `min max` (also of more than two), `/ ÷ div % rem`, `< <= > >= == !=`, `! ~ & | ⊻ xor`, `abs`. `/` of
 //! integers is of `Float64`s. Everything else is left to the module's own methods, and so a `MethodError`.
@@ -91,12 +91,12 @@ impl Numbers<'_> {
         Ok(self.intrinsic(op, ty, args)?.map(|(number, _)| number))
     }
 
-    /// Whether all of these are numbers of builtin types.
+    /// Whether all values are numbers of builtin types.
     pub fn are_numbers(&self, vals: &[Option<Number>]) -> bool {
         vals.iter().all(|val| val.is_some_and(|val| self.number(val).is_some()))
     }
 
-    /// The functions of Base that [`Numbers::operator`] knows.
+    /// The functions of Base that [`Numbers::operator`] implements.
     pub const OPERATORS: [&'static str; 23] = [
         "!", "!=", "%", "&", "*", "+", "-", "/", "<", "<=", "==", ">", ">=", "abs", "div", "max", "min",
         "rem", "xor", "|", "~", "÷", "⊻",

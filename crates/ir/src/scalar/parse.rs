@@ -1,4 +1,4 @@
-//! Numbers in text, as C's `strtod` reads them and Julia's run time asks for them.
+//! Numbers in text, as C's `strtod` reads them, for Julia's run time.
 
 use std::str::FromStr;
 

@@ -1,20 +1,20 @@
 //! Composite values as Julia's `show` and `print` write them.
 //!
-//! A holder of values says through [`Graph`] what each is made of; the interpreter and the run time do, so that a value
-//! looks the same wherever it lives. Inside a container whose element type says what an element is, the element is written
-//! without its own mark, so each part is written knowing the type that its surroundings announce:
+//! The interpreter and the run time expose the parts of their values through [`Graph`], so that a value
+//! has the same text in both. Inside a container whose element type determines an element's type, the element is written
+//! without its own mark, so each part is written with the type that its surroundings announce:
 //!
 //! ```text
 //! Float32[1.0, 2.0]          announced Float32, so `1.0` and not `1.0f0`
 //! Any[1.0f0, true]           announced Any
-//! [(1, 0x02)]                Int64 and UInt8 are told by their digits, so no prefix
+//! [(1, 0x02)]                the digits distinguish Int64 and UInt8, so no prefix
 //! ```
 //!
 //! A list of things still to be written replaces recursion. A mutable object that is inside itself is written as
 //! `#= circular reference @-n =#`, where *n* counts the levels up to it.
 //!
-//! A value that is shared is written wherever it stands, so a few objects may have a text without end. It is cut at
-//! [`MAX_TEXT`] bytes, an array behind [`MAX_SHOWN`] elements; `…` is where something is left out.
+//! A shared value is written at each of its places, so a few objects may have an exponentially long text. It is cut at
+//! [`MAX_TEXT`] bytes, an array after [`MAX_SHOWN`] elements; `…` marks an omission.
 //!
 //! Not done: the special forms of `Complex`, `Rational` and ranges, which print as plain structs.
 

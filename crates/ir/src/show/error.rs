@@ -1,4 +1,4 @@
-//! Exceptions as Julia's `showerror` writes them: what a person reads who did not catch one.
+//! Exceptions as Julia's `showerror` writes them, for the messages of uncaught ones.
 //!
 //! | exception | text |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia ends behind the colon |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
 //! | the same with [`AMBIGUOUS_WORLD`] | `MethodError: f(::Int64, ::String) is ambiguous` |
-//! | any other object | what `show` writes |
+//! | any other object | its text by `show` |
 
 use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
 use crate::types::{Type, TypeKind, decl};

@@ -1,5 +1,5 @@
-//! Values as Julia's `show` prints them: what the printer writes for constants, `brolga run` for results, and
-//! messages for both.
+//! Values as Julia's `show` prints them, for constants in the printer, results of `brolga run`, and
+//! messages.
 //!
 //! | value | text | in an array of its type |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | `String` | `"a\"q\"\n\$"` | the same |
 //! | `Symbol` | `:x`, `:+`, `:(==)`, `Symbol("Not Found")` | the same |
 //!
-//! [`Shown`] prints the first column, [`Element`] the second; [`printed`] is what `print` writes instead of `show`. `float.rs` has the rules for digits, `text.rs`
-//! those for characters, strings and symbols. Which of these a value is, its type says. `compose.rs` puts composite values
-//! together, `error.rs` says what went wrong in the words of Julia's `showerror`.
+//! [`Shown`] prints the first column, [`Element`] the second; [`printed`] is the text by `print` instead of `show`. `float.rs` has the rules for digits,
+//! `text.rs` those for characters, strings and symbols. The type of a value selects among them. `compose.rs` writes composite values,
+//! `error.rs` exceptions in the words of Julia's `showerror`.
 
 mod compose;
 mod error;

@@ -1,7 +1,7 @@
-//! Characters, strings and symbols: which are printed unchanged, and how the rest is escaped.
+//! Characters, strings and symbols: the printable ones, and escapes for the rest.
 //!
 //! A Julia `Char` is 32 bits that hold the bytes of its UTF-8 form from the left, so that it can also hold
-//! what is no character:
+//! malformed bytes:
 //!
 //! ```text
 //! 'a'  61 00 00 00      'é'  c3 a9 00 00      '🦀'  f0 9f a6 80      a stray byte  ff 00 00 00

@@ -1,4 +1,4 @@
-//! Whether a declaration is below another one, however long the chain of supertypes is.
+//! Whether a declaration is below another one, in a number of steps logarithmic in the chain of supertypes.
 //!
 //! ```text
 //!   depth   1   2   3   4   5   6   7            each has its parent, and a jump further up
@@ -22,7 +22,7 @@ impl Types {
         if let Some(above) = known(decl) {
             return Some(above);
         }
-        // Those that have no place yet, this one first.
+        // The declarations that have no place yet, this one first.
         let mut open = vec![decl];
         let mut parent = self.parent(decl)?;
         while let Some(at) = parent.filter(|&at| known(at).is_none()) {

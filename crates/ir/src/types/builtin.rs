@@ -1,7 +1,7 @@
 //! The types that exist before anything is declared.
 //!
-//! One table, in the order of the fixed ids: the abstract numeric tower, the primitive types, the containers that the
-//! run time knows (`Array`, `Memory`, `String`, …), the exceptions that built-in operations throw, and the small
+//! One table, in the order of the fixed ids: the abstract numeric tower, the primitive types, the containers with a layout of the
+//! run time (`Array`, `Memory`, `String`, …), the exceptions that built-in operations throw, and the small
 //! structs of `Base` that printed IR mentions without declaring (`Pair`, `RefValue`, `Core.Box`).
 //!
 //! The table is data, not IR text, because the reader needs these types to read anything at all.

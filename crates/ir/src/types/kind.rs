@@ -1,6 +1,6 @@
-//! The ids of types and declarations, and what a type is made of.
+//! The ids of types and declarations, and the structure of a type.
 //!
-//! The ids of low types, of the primitive types and of some others are constants: they are the same in every context, and asking for a low type's
+//! The ids of low types, of the primitive types and of some others are constants: they are the same in every context, and a low type's
 //! id needs no table.
 
 use crate::function_name::FunctionName;
@@ -91,7 +91,7 @@ pub enum TypeKind {
 /// The classes of pointers that root placement tells apart (Julia's address spaces).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum PtrClass {
-    /// An address that the collector knows nothing of.
+    /// An address that the collector does not track.
     Raw,
     /// The start of an object; may sit in a root slot (address space 10).
     Tracked,

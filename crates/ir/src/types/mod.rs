@@ -1,4 +1,4 @@
-//! Types: what a value may be, how it is laid out, how types relate.
+//! Types: sets of values, their layouts, and relations between types.
 //!
 //! Both levels of the IR use one id space. High IR values carry Julia types, low IR values carry [`LowType`]s:
 //!
@@ -15,9 +15,9 @@
 //! ```
 //!
 //! A type is interned: equal types have equal ids. The ids of the types in [`Type`]'s constants are fixed; all others
-//! depend on the order in which they were first used, so nothing printed is ever sorted by them.
+//! depend on the order of their first uses, so nothing printed is ever sorted by them.
 //!
-//! | file | what it answers |
+//! | file | content |
 //! |---|---|
 //! | `kind` | ids of types and declarations, the structure of a type |
 //! | `declaration` | declarations of nominal types; errors |
@@ -31,7 +31,7 @@
 //! | `union_all` | types with their own variables |
 //! | `subtype` | `<:`, intersection tests, union normal form |
 //! | `print` | the text of a type |
-//! | `reflect` | what the fields of a `DataType` say |
+//! | `reflect` | the fields of a `DataType` |
 
 mod above;
 mod builtin;

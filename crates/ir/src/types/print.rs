@@ -1,8 +1,9 @@
 //! The text of a type, as Julia prints it.
 //!
 //! `Vector{T}` and `Matrix{T}` stand for arrays of one and two dimensions, `NTuple{n, T}` for tuples of four or more
-//! equal elements, `@NamedTuple{a::T}` for named tuples, `Vector{<:Real}` for a variable that stands once, as a parameter. A parameter outside of its declaration is `@Param{0}`: low IR has such, where
-//! compiled code names the `where` of a method. Names that are no identifiers are written `var"…"`.
+//! equal elements, `@NamedTuple{a::T}` for named tuples, `Vector{<:Real}` for a variable that occurs once, as a parameter. A parameter outside of its
+//! declaration is `@Param{0}`: low IR has such parameters, where compiled code names the `where` of a method. Names that are not identifiers are written
+//! `var"…"`.
 
 use super::declaration::{MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError};
 use super::{Type, TypeKind, Types, decl};
@@ -10,7 +11,7 @@ use crate::ident::write_name;
 use crate::names::Name;
 use std::fmt::{self, Display, Formatter};
 
-/// A type with the table that knows its names; made by [`Types::display`].
+/// A type with the table that has its names; made by [`Types::display`].
 #[derive(Clone, Copy, Debug)]
 pub struct TypeDisplay<'a> {
     types: &'a Types,

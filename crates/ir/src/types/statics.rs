@@ -1,4 +1,4 @@
-//! Static parameters: the variables of a method's `where`, and what they are for the types of a call.
+//! Static parameters: the variables of a method's `where`, and their values for the types of a call.
 //!
 //! ```text
 //! f(x::Vector{T}, y::S) where {T, S <: Real}          called with (Vector{Int8}, Float64)
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! A variable is *open*, and then each call binds it, or it is known, as it is for a method that was compiled for exact types. The types of a
-//! signature's parameters do not mention variables: there each stands for its upper bound. The constraints of the variables
+//! signature's parameters do not mention variables: their upper bounds replace them. The constraints of the variables
 //! beyond that are the *patterns*, one for each parameter, in which variable *n* is [`TypeKind::Param`]`(n)`. A call fits a
 //! method if its arguments are of the parameters' types and fit the patterns.
 //!
-//! **Binding.** In an invariant place (`Vector{T}`) a variable is the type that stands there. If it has only covariant places (`x::T`), it is
+//! **Binding.** In an invariant place (`Vector{T}`) a variable is the type in that place. If it has only covariant places (`x::T`), it is
 //! the type of the argument; with several of them (the *diagonal* rule) all must have one concrete type. A bound is checked when its
 //! variable is bound, and may bind variables that it mentions (`S <: Vector{T}`). A variable that nothing binds is undefined.
 //!
@@ -223,7 +223,7 @@ impl Types {
         }
     }
 
-    /// The variables of a method for a call with arguments of these types (without the function object), or nothing if they do not fit.
+    /// The variables of a method for a call with arguments of the given types (without the function object), or nothing if they do not fit.
     /// A type as an argument has the type `Type{T}`.
     pub fn bind_statics(&self, to: Pattern<'_>, args: &[Type]) -> Option<Vec<Option<Type>>> {
         Fit::new(self, to, None).all(args)

@@ -3,11 +3,11 @@
 //! A nominal type is declared in two steps, so that types may refer to each other and to themselves: [`Types::declare`]
 //! gives the name and the parameters, [`Types::define`] the supertype and the fields, in which parameter *i* stands as
 //! [`TypeKind::Param`]`(i)`. An instance such as `Pair{Int64, Bool}` is interned by [`Types::nominal`]; its field types
-//! are substituted when they are first asked for.
+//! are substituted at their first use.
 //!
 //! Nesting is limited to [`MAX_DEPTH`], so that every walk over a type may recurse, and the number of types written out
 //! in one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` over itself a hundred times is small as a
-//! graph and endless as a text. A deeper or heavier type is an error here, where it would be made, and nowhere else.
+//! graph and endless as a text. A deeper or heavier type is an error only here, where it would be made.
 
 use super::builtin::{self, decl};
 use super::declaration::{
@@ -142,12 +142,12 @@ impl Types {
         Arc::ptr_eq(&self.declared, &other.declared)
     }
 
-    /// How many views there are of these types.
+    /// The number of views of the same types.
     pub(crate) fn views(&self) -> usize {
         Arc::strong_count(&self.declared)
     }
 
-    /// An address that all views of these types have, and no other types as long as one of them lives.
+    /// An address that all views of the same types share, and no other types have as long as one view lives.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.declared).addr()
     }
@@ -298,7 +298,7 @@ impl Types {
         self.find_own(name).or_else(|| self.find_builtin(name))
     }
 
-    /// The builtin declaration with this name, whatever else is declared: that of `Core.name`.
+    /// The builtin declaration with this name, beside any other declarations: that of `Core.name`.
     pub fn find_builtin(&self, name: Name) -> Option<Decl> {
         self.fixed.index.decls.get(&name).copied()
     }

@@ -6,14 +6,14 @@
 //!   hull                                Array, which stands for it where values are declared
 //! ```
 //!
-//! Such a type is the operand of `isa`, `typeassert` and `<:`. A row that claims one has a supertype instead, the *hull*: what follows from
-//! the variables is known by the tests, and the forms of values need only the hull.
+//! Such a type is the operand of `isa`, `typeassert` and `<:`. The type of a row is its *hull* instead, a supertype: the tests use the
+//! variables, and the forms of values need only the hull.
 //!
-//! **Normal form.** Variables that nothing needs are left out; a variable alone is its upper bound; `Dict{K, V} where {K, V}` is `Dict`. Two
+//! **Normal form.** Unused variables are left out; a variable alone is its upper bound; `Dict{K, V} where {K, V}` is `Dict`. Two
 //! types that differ in the order of their variables are equivalent, not equal.
 //!
 //! **`<:`.** A type is below it if [`Statics`] bind its variables, as those of a method with one parameter. One such type is below another if
-//! that holds for whatever its own variables are.
+//! that holds for all values of its own variables.
 //!
 //! Not done: variables of one type in the bounds of another one inside it (`Pair{T, Vector{<:T}} where T`).
 

@@ -1,5 +1,5 @@
-//! Types of builtins. A builtin looks at its operands when it runs, so what cannot be decided from their types is left to
-//! it; what can never succeed is reported.
+//! Types of builtins. A builtin checks its operands when it runs, which covers all that their types do not
+//! decide; a call that can never succeed is reported.
 
 use super::{CallRule, Checker, FieldRef, TypeRule};
 use crate::builtin::Builtin;

@@ -1,7 +1,7 @@
 //! Calls: the callee exists, takes these operands, and gives the asserted type.
 //!
-//! A method is looked for in the module, then among the functions of Base that have no body. One that is missing breaks no rule: the call
-//! throws when it is reached (`complete.rs`). Without a module only the call itself is checked against what it says of its callee.
+//! A method is looked up in the module, then among the functions of Base that have no body. A missing one breaks no rule: the call
+//! throws when it is reached (`complete.rs`). Without a module the call is only checked against its own description of the callee.
 
 use super::{Checker, TypeRule};
 use crate::base_fn::BaseFn;
@@ -80,7 +80,7 @@ impl Checker<'_> {
         let Some(module) = self.module else { return };
         if let Some(id) = module.find_method(function, params) {
             let callee = &module[id];
-            // A call may assert a type of a callee that never comes back.
+            // A call may assert a type of a callee that never returns.
             if let [returned] = callee.sig.results[..]
                 && returned != Type::BOTTOM
             {

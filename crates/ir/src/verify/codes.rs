@@ -1,4 +1,4 @@
-//! The stable name of every rule: what documents and tests call it.
+//! The stable name of every rule, for documents and tests.
 
 use super::{
     CallRule, ConstantRule, ExceptionRule, LevelRule, LowRule, Rule, SsaRule, StructureRule, TypeRule,

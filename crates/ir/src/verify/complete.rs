@@ -1,6 +1,6 @@
 //! The methods and C functions that a module calls and does not have.
 //!
-//! The verifier takes such calls, because they often stand where nothing ever comes. One that is reached throws: `MethodError` for a
+//! The verifier accepts such calls, because they are often unreachable. One that is reached throws: `MethodError` for a
 //! method, `CompileError` for a C function.
 
 use super::calls::candidates;

@@ -1,4 +1,4 @@
-//! Constants: what they say about themselves is true.
+//! Constants: their values fit their types.
 
 use super::{Checker, Site};
 use crate::constant::{Address, Const};

@@ -1,10 +1,10 @@
 //! Exceptions: handlers nest, and each path through a block finds the same handlers in force.
 //!
 //! The handlers that are in force form a stack. `enter` pushes one and its handler runs without it, because throwing removes
-//! it; `leave` pops. The stack at the head of a block must not depend on the way there, so that code generation knows it.
+//! it; `leave` pops. The stack at the head of a block must not depend on the path, so that code generation knows it.
 //!
 //! Stacks share their tails: one is a node with the innermost `enter` and the rest, and equal stacks are the same node.
-//! Hence a join is compared in constant time, however deep the nesting.
+//! Hence a join is compared in constant time at any depth of nesting.
 
 use super::Checker;
 use crate::analysis::Rpo;

@@ -1,7 +1,7 @@
 //! Violations as diagnostics: the sentence, the places and the evidence.
 //!
-//! A function that was read from text knows where its statements stand ([`source_span`]). One that never had text is printed
-//! first; the printer knows where each statement went, and passes that as the function from [`Site`] to [`Span`].
+//! A function from text has the places of its statements ([`source_span`]). One without text is printed
+//! first; the printer gives the place of each statement as a function from [`Site`] to [`Span`].
 //! Blocks are named by their number in the function's order, from 1, as in the text.
 
 use super::{

@@ -1,4 +1,4 @@
-//! Types of high IR: what each statement demands of its operands, and what it may assert to give.
+//! Types of high IR: the operands that each statement demands, and the results that it may assert.
 
 use super::{CallRule, Checker};
 use crate::constant::Const;

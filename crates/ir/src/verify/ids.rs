@@ -1,12 +1,12 @@
-//! Ids: what a function names is its own, and the types and names are those of its context.
+//! Ids: a function only names entities of its own, and types and names of its context.
 //!
 //! ```text
 //! instruction ── operands, targets ──► values, blocks            operation ──► callees, C functions, slots, notes
 //! function, values, constants, callees, C functions, operations ─────────────► types, names
 //! ```
 //!
-//! All are numbers, so one of another function or context is found only if it is too large to be one here; if not, it means
-//! what has the number here, and is held to all other rules. Nothing is looked up before these rules hold: ids come first.
+//! All are numbers, so one of another function or context is detected only if it is out of range here; otherwise it means
+//! the entity with that number here, and all other rules apply. Nothing is looked up before these rules hold: ids come first.
 //!
 //! Cost: one visit to each value, instruction and entry of a table.
 

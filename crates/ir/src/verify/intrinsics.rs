@@ -1,5 +1,5 @@
-//! Types of intrinsics. The type rule of arithmetic is [`scalar::check`]; what is said here is how values' types map to
-//! scalars, that signedness and meaning of the operands agree, and the rules of memory operations.
+//! Types of intrinsics. The type rule of arithmetic is [`scalar::check`]; this file maps the types of values to
+//! scalars, checks that signedness and meaning of the operands agree, and has the rules of memory operations.
 
 use super::{CallRule, Checker, TypeRule};
 use crate::entity::Inst;
@@ -105,7 +105,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The result is a pair, tuple or named tuple of these two types.
+    /// The result is a pair, tuple or named tuple of the two types.
     pub(super) fn result_fields(&mut self, inst: Inst, wanted: [Type; 2]) {
         let Some(given) = self.result_type(inst).filter(|&t| t != Type::BOTTOM && t != Type::ANY) else {
             return;

@@ -3,9 +3,9 @@
 //! | rule about pointer classes | why |
 //! |---|---|
 //! | a raw pointer may become any class; tracked may become derived or callee-rooted; nothing else is cast | only the start of an object can be rooted |
-//! | derived and callee-rooted pointers are not stored, and not loaded | memory cannot say what keeps them alive |
-//! | nothing is read or written through a callee-rooted pointer | it is there to be passed on |
-//! | a returned pointer is raw or tracked | the caller knows no base |
+//! | derived and callee-rooted pointers are not stored, and not loaded | memory does not record their base |
+//! | nothing is read or written through a callee-rooted pointer | it is only passed on |
+//! | a returned pointer is raw or tracked | the caller has no base |
 //! | no integer becomes a pointer of another class than raw, or comes from one | the collector would lose it |
 
 use super::{CallRule, Checker, TypeRule};

@@ -1,11 +1,11 @@
-//! The verifier: whether a function means something.
+//! The verifier: whether a function is well-formed.
 //!
-//! Every function from outside is verified, and in tests every function after every pass. An accepted function is one that the reference
-//! interpreter can run and the code generator can translate without asking again.
+//! Every function from outside is verified, and in tests every function after every pass. The reference
+//! interpreter can run an accepted function and the code generator can translate it without further checks.
 //!
 //! | file | rules | codes |
 //! |---|---|---|
-//! | `ids` | what is named is there | `structure-id` |
+//! | `ids` | named entities exist | `structure-id` |
 //! | `structure` | blocks, terminators, targets, φ and handlers at their places, operand and result counts | `structure-…` |
 //! | `level` | operations and types belong to the function's level | `level-…` |
 //! | `constants` | bits fit, parts of aggregates fit | `constant-…` |
@@ -17,22 +17,22 @@
 //! | `calls` | callees fit; refused operations | `call-…` |
 //! | `complete` | callees exist: run separately, no rule | `call-unknown`, `call-foreign` |
 //! | `module` | first values of globals | `module-global` |
-//! | `doors` of the crate | ways out of what is checked: run separately | `door-…` |
+//! | `doors` of the crate | unchecked operations: run separately | `door-…` |
 //! | `explain`, `codes` | violations as diagnostics | |
 //!
 //! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.
 //!
 //! **Types.** A type in the IR asserts that the value is of that type. The type that an operation demands of an operand must follow
-//! from the operand's type. A result may be asserted wider than what the operation gives; for operations on objects it
-//! may also be asserted narrower, because inference knows more than one statement shows; it may not be disjoint. Such a
-//! assertion is checked where the value is converted. `Union{}` asserts that the statement does not come back.
+//! from the operand's type. A result may be asserted wider than the operation's type; for operations on objects it
+//! may also be asserted narrower, because inference knows more than one statement shows; it may not be disjoint. Such an
+//! assertion is checked where the value is converted. `Union{}` asserts that the statement does not return.
 //!
-//! **Unreachable blocks** obey all rules but those about paths: dominance and handlers.
+//! **Unreachable blocks** obey all rules except those about paths: dominance and handlers.
 //!
-//! **Order.** If ids are out of range nothing else is looked at; if the structure is broken, rules about paths are not looked
-//! at. At most [`MAX_VIOLATIONS`] a function are kept.
+//! **Order.** If ids are out of range nothing else is checked; if the structure is broken, rules about paths are not
+//! checked. At most [`MAX_VIOLATIONS`] a function are kept.
 //!
-//! Cost: a few walks over the function and one dominator tree: linear but for the evidence of a violation, which is one
+//! Cost: a few walks over the function and one dominator tree: linear except for the evidence of a violation, which is one
 //! walk each. No recursion.
 
 mod builtins;

@@ -1,4 +1,4 @@
-//! SSA: every value is there when it is used.
+//! SSA: every definition precedes its uses on all paths.
 
 use super::Checker;
 use crate::entity::{Block, Inst, Value};

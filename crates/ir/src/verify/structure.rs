@@ -1,4 +1,4 @@
-//! Structure: blocks and their ends, and what has a fixed place or a fixed number of parts.
+//! Structure: blocks and their terminators, instructions with a fixed place, and numbers of operands and results.
 
 use super::{Checker, Site};
 use crate::entity::{Block, Inst};
@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether control can continue after the statement. A ϒ without value has the type `Union{}` and comes back.
+    /// Whether control can continue after the statement. A ϒ without value has the type `Union{}` and continues.
     fn comes_back(&self, inst: Inst) -> bool {
         let func = self.func;
         match func.op(inst) {

@@ -1,4 +1,4 @@
-//! Calling compiled functions many times within one entry, and raw entries for those who chain blocks of code.
+//! Calling compiled functions many times within one entry, and raw entries for chains of code blocks.
 //!
 //! ```text
 //!   activate ── find the thread, enter the heap, pin it, enter the newest world          paid once
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! [`TypedFunc::call`] enters and leaves each time. An interpreter or an emulator that runs short blocks enters once, by [`activate`], and calls within
-//! that *activation*. All calls within one are made in the world in which it began, as those of one compiled function are; a redefinition is seen by
-//! the next activation.
+//! that *activation*. All calls within one are made in the world in which it began, as those of one compiled function are; a redefinition takes effect
+//! in the next activation.
 //!
-//! **While an activation lasts**, collections wait for the thread unless it runs compiled code, which polls; and code that is retired waits for it. So
-//! it should neither block nor continue for long without a call. [`Thread::blocking`](brolga_runtime::Thread::blocking) is for what has to wait.
+//! **During an activation**, collections wait for the thread unless it runs compiled code, which polls; and retired code waits for it. So
+//! it should neither block nor continue for long without a call. Blocking work belongs in [`Thread::blocking`](brolga_runtime::Thread::blocking).
 //!
 //! Cost of a call within an activation: the trampoline, which loads arguments from memory and keeps the registers of Rust, and three loads.
 
@@ -161,7 +161,7 @@ impl RawEntry {
     ) -> Result<(), Exception> {
         let trampoline: EntryFn = self.callable.trampoline();
         // SAFETY: the trampoline and the code are those of one function, which `self` holds; the thread is the running one, and is entered, by the
-        // activation; the words are as the contract says. The trampoline comes back on either way out.
+        // activation; the words are as the contract says. The trampoline returns on both exits.
         let status = unsafe { trampoline(activation.thread, self.callable.code(), args, results) };
         if status != RETURNED || activation.entered.carries() {
             return Err(activation.entered.take_exception());

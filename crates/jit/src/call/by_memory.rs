@@ -1,4 +1,4 @@
-//! Typed calls of functions some of whose values travel in memory: structs and tuples of more than eight scalars.
+//! Typed calls of functions with values that are passed in memory: structs and tuples of more than eight scalars.
 //!
 //! ```text
 //!   Rust value ──► its leaves ──► each at its place in a buffer ──► address     an argument

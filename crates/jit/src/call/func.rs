@@ -8,19 +8,18 @@
 //! A handle holds its unit, so the code stays while it can be called; a handle to a function behind a slot finds the code at each
 //! call (`cell/`), which may compile it. A call attaches the running thread (once), puts the
 //! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
-//! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
+//! returns also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
 //! through a handle again.
 //!
-//! Calling is safe as far as the program is: checked IR has no undefined behaviour (the types that its rows assert is tested where nothing
-//! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at typed calls: a value that
-//! travels in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
+//! A call is as safe as the program: checked IR has no undefined behaviour (types that its rows assert are tested where nothing
+//! proves them), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at
+//! typed calls: a value that is passed in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
 //!
 //! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes; so does all code on a thread that
-//! collections know. Who gives objects or wants
-//! one calls inside a [`Scope`], by [`Unit::func_in`] or [`UntypedFunc::call_in`]: a bare address says nothing about how long its
-//! object lives.
+//! is registered with collections. Calls with objects as arguments or result are made inside a [`Scope`], by [`Unit::func_in`] or
+//! [`UntypedFunc::call_in`]: a bare address does not keep its object alive.
 //! Any other call is refused while a scope of the runtime is in use on the thread, because a collection during the call
-//! would free objects that the scope's user has a reference to and does not keep.
+//! would free objects that the scope's user has unrooted references to.
 //!
 //! A panic in a C function implemented in Rust aborts the process at its `extern "C"` boundary; it never crosses
 //! compiled code.
@@ -451,7 +450,7 @@ impl Callable {
         called.flatten().unwrap_or_else(|| unsafe { self.call_nested(args, results) })
     }
 
-    /// As [`Callable::call`], for code without objects: a function of its own, so that neither tests what it knows.
+    /// As [`Callable::call`], for code without objects: a separate function, so that neither needs the test.
     ///
     /// # Safety
     ///
@@ -480,7 +479,7 @@ impl Callable {
     ) -> Result<(), Box<CallError>> {
         // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
         // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while the entry lives. The
-        // buffers are as F1 says. The trampoline comes back on either way out.
+        // buffers are as F1 says. The trampoline returns on both exits.
         let status = unsafe { self.trampoline()(entry.thread(), self.to.code(), args, results) };
         // An exception from a C callback that is still pending leaves here as well.
         if status != RETURNED || entry.carries() {
@@ -535,7 +534,7 @@ impl Callable {
     }
 }
 
-/// A compiled function called with the bits of low values. The layer above knows the types.
+/// A compiled function called with the bits of low values. The layer above checks the types.
 #[derive(Clone, Debug)]
 pub struct UntypedFunc {
     pub(crate) callable: Callable,
@@ -799,7 +798,7 @@ fn picky(ty: &FunctionType) -> Vec<Picky> {
     found
 }
 
-/// The low arguments of a function that are addresses. Those of others do not count.
+/// The low arguments of a function that are addresses.
 fn addresses(ty: &FunctionType) -> Vec<Address> {
     let in_memory = |memory: InMemory| match memory.has_objects {
         true => Address::Closed,

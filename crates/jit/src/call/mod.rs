@@ -3,10 +3,10 @@
 //! | file | content |
 //! |---|---|
 //! | `value.rs` | Rust types of parameters and results, and the words that carry them |
-//! | `func.rs` | the way into a function; untyped calls; errors |
+//! | `func.rs` | entering a function; untyped calls; errors |
 //! | `typed.rs` | typed calls |
 //! | `activation.rs` | many calls within one entry, and raw entries |
-//! | `by_memory.rs` | typed calls with values that travel in memory |
+//! | `by_memory.rs` | typed calls with values that are passed in memory |
 //! | `guest.rs` | typed calls as futures |
 //! | `scoped.rs` | calls with references to the heap, within a scope |
 

@@ -1,4 +1,4 @@
-//! Calls with objects from Rust, with types that are looked at when a function is looked up.
+//! Calls with objects from Rust, with types that are checked when a function is looked up.
 //!
 //! ```text
 //!   let longest = unit.func_in::<(Handle, Text, i64), Handle>("longest")?;
@@ -7,20 +7,20 @@
 //!   })
 //! ```
 //!
-//! | Rust | Julia | is given as | comes back as |
+//! | Rust | Julia | argument | result |
 //! |---|---|---|---|
 //! | every [`Value`] | see there | itself | itself |
-//! | [`Handle`] | whatever travels as a reference | a [`Root`] | a [`Root`] of the scope's frame |
+//! | [`Handle`] | every type that is passed as a reference | a [`Root`] | a [`Root`] of the scope's frame |
 //! | [`Text`] | `String` | `&str`, copied into the heap | `String`, copied out of it |
 //! | [`Vector<T>`] | `Vector{T}` of numbers | `&[T]`, copied into the heap | `Vec<T>`, copied out of it |
 //!
-//! A handle is a [`Root`], which borrows from the scope that keeps its object: no unrooted object can be passed, and what
-//! comes back is kept before anybody sees it. Its type is looked at on every call, because a root does not say what it refers to.
+//! A handle is a [`Root`], which borrows from the scope that keeps its object: no unrooted object can be passed, and a
+//! result is rooted before Rust code gets it. Its type is checked on every call, because a root does not say what it refers to.
 //!
-//! Not done: tuples with objects in them, whose leaves are not told apart from outside; a [`Handle`] to the tuple as an object
+//! Not done: tuples with objects in them, whose leaves cannot be distinguished from outside; a [`Handle`] to the tuple as an object
 //! serves where the function takes `Any`.
 //!
-//! A reference that nothing keeps is no argument:
+//! An unrooted reference is not an argument:
 //!
 //! ```compile_fail,E0308
 //! # use brolga_jit::{Handle, ScopedFunc};
@@ -32,7 +32,7 @@
 //! }
 //! ```
 //!
-//! Nor does one live across a call:
+//! Nor is one valid across a call:
 //!
 //! ```compile_fail,E0502
 //! # use brolga_jit::{Handle, ScopedFunc};
@@ -55,7 +55,7 @@
 //! }
 //! ```
 //!
-//! References of another heap are no arguments:
+//! References of another heap are not arguments:
 //!
 //! ```compile_fail
 //! # use brolga_jit::{Handle, ScopedFunc};

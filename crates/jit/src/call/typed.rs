@@ -1,8 +1,8 @@
-//! Calls of functions whose types are types of Rust.
+//! Calls of functions with types of Rust.
 //!
-//! The types are compared with the program's where the function is looked up; a call passes words and looks at nothing.
+//! The types are compared with the program's when the function is looked up; a call passes words and checks nothing.
 //!
-//! Cost: a call is that of `func.rs`; one with values that travel in memory that of `by_memory.rs`.
+//! Cost: that of `func.rs`; with values in memory that of `by_memory.rs`.
 
 use std::any::Any;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Discarding code that is behind a cell, because memory is short: the function is compiled again when it is called again.
+//! Discarding code behind a cell when memory is short: the next call compiles the function again.
 //!
 //! ```text
 //!          rest: word = stub                      discard: state as at first, word = stub, code retired
@@ -7,14 +7,14 @@
 //!     └───── the next call ◄─────────┘ by the stub: word = code again, and a later time
 //! ```
 //!
-//! Code does not note when it is entered. So an evictor lets cells *rest*: their next call comes by the stub,
-//! once, which notes the time. Code that still rests when memory is short has not been called since.
+//! Code does not record its entries. So an evictor puts cells to *rest*: their next call goes through the stub,
+//! once, which records the time. Code that still rests at the next shortage has not been called since.
 //!
-//! A function in two tiers starts again in the first, with all its calls to be counted again. Loops' entries belong to the code of the
+//! A function in two tiers starts again in the first, and its calls are counted from zero. Loops' entries belong to the code of the
 //! loop, and are evicted with it. Code that was put behind a cell by [`CellOwner::set`] cannot be made again, and stays; so does code made before the
 //! engine had an evictor, since its source was dropped; and so does a function of which threads in older worlds see another version.
 //!
-//! Cost: of a call of what rests, about as much as of a first call beside compiling.
+//! Cost: a call of resting code costs about as much as a first call without its compilation.
 
 use std::sync::Arc;
 

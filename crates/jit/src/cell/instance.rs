@@ -1,15 +1,15 @@
-//! Code instances of native code: what the parts of one are.
+//! Code instances of native code: their parts.
 //!
-//! The list of a function's instances, and how it changes, is `brolga_instances::Instances`. Here it gets its parts:
+//! `brolga_instances::Instances` is the list of a function's instances, with its changes. Its parts are here:
 //!
 //! | part | here |
 //! |---|---|
 //! | source | [`Materialize`]: compiles, on the thread that calls first |
-//! | interpreter | [`Interpreted`]: tier 0, with what it has served |
+//! | interpreter | [`Interpreted`]: tier 0, with counts of its calls |
 //! | code | [`Target`]: an address in a unit, which has the cells that it calls, line tables and the map of its code |
 //! | profile | [`Counting`]: entries, or iterations, until the next tier is wanted |
-//! | recipe | [`Recipe`]: how discarded code is made again |
-//! | selector | [`Selector`]: tells worlds apart |
+//! | recipe | [`Recipe`]: the source of discarded code |
+//! | selector | [`Selector`]: selects by world |
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where the code of a cell comes from: the source that makes it, and the place in a unit that it is.
+//! The code of a cell: the source that makes it, and its place in a unit.
 
 use std::any::Any;
 use std::error::Error;
@@ -13,7 +13,7 @@ pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 
 /// Makes the code of a function when it is called first.
 pub trait Materialize: Send + Sync {
-    /// The code. Called on a thread that wants to call the function, or one that compiles ahead; on several at a time when they
+    /// The code. Called on a thread that calls the function, or one that compiles ahead; on several at a time when they
     /// come together, and again after an error, or when the code was evicted (`CellOwner::discard`).
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 

@@ -25,10 +25,10 @@
 //! jump depends on the load, but instruction fetch and the loads of the new code do not wait for it; the caller may have
 //! fetched ahead from the predicted address. Before S1, sealing the code has made every running thread pass a context
 //! synchronisation (`fetch.rs`, a barrier in all threads). A caller whose load comes before that barrier reads an old word; one
-//! whose load comes behind it has dropped whatever it fetched ahead, and sees the bytes. So S1 need only come behind sealing, which
-//! Release says, and S2 needs nothing. A stub reads its data, which was written before its address was given to anyone.
+//! whose load comes after it has dropped its prefetched instructions, and sees the bytes. So S1 only has to come after sealing, which
+//! Release ensures, and S2 needs nothing. A stub reads its data, which was written before its address was published.
 //!
-//! Invariants: W1, a word holds the address of callable code of the function's signature from before its place is handed out until
+//! Invariants: W1, a word holds the address of callable code of the function's signature from before its place is taken until
 //! the place is returned; W2, a place is returned when no code names it; W3, the record and the trampoline of a stub do not change while the
 //! place is taken; W4, a page of stubs is written before it becomes executable, and never again.
 //!

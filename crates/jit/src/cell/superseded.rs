@@ -1,4 +1,4 @@
-//! Versions for newer worlds: how a cell gets one, and what becomes of the version that they supersede.
+//! Versions for newer worlds: how a cell gets one, and the retirement of the version before.
 //!
 //! ```text
 //!   supersede ──► Superseded (retired with its worlds) ── no thread is in them ──► dropped: the instance leaves its cell

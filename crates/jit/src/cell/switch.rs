@@ -1,4 +1,4 @@
-//! A cell whose calls are switched between several bodies, by one store each time.
+//! A cell that switches its calls between several bodies, by one store each time.
 
 use super::instance::{State, plain};
 use super::materialize::Target;
@@ -13,8 +13,8 @@ pub struct Switch<'a> {
 }
 
 impl CellOwner {
-    /// Prepares to let calls go to one of these, or another, as often as one likes: first to the first. Meanwhile nothing else
-    /// changes what is behind the cell. Nothing if there are no targets.
+    /// Prepares to switch calls between the targets, any number of times; they go to the first one at first. Meanwhile nothing else
+    /// changes the cell. Nothing if there are no targets.
     ///
     /// # Errors
     /// A target has another type, or belongs to another engine.

@@ -1,25 +1,27 @@
 //! The ordered index of loaded code: from an address to unit, function, code offset and line.
 //!
 //! ```text
-//!   CodeMap   start ──► CodeUnit   ┌─────────────┬────────────────┬──────────┐
+//!   CodeMap   start ──► CodeUnit   ┌─────────────┬───────────────────────────┐
 //!                                  │ functions   │ sorted by offset          │  offset, size, frame, name, lines
 //!                                  │ lines       │ (offset, line) by offset  │  within each function
 //!                                  └─────────────┴───────────────────────────┘
 //! ```
 //!
 //! Invariants: X1, ranges of units do not overlap, because their memory does not; X2, a unit is in the index from before its
-//! loading is known to anybody until just before its memory is returned, so whatever address a thread executes is found;
+//! loading is published until just before its memory is returned, so every address that a thread executes is found;
 //! X3, a unit's number is never used twice.
 //!
-//! **Who may ask.** The index has a lock, held for one insertion, removal or look-up. Its holder neither waits for
-//! another lock nor for the world, so a collector that has stopped the world may ask. A signal handler may not.
+//! **Callers.** The index has a lock, held for one insertion, removal or look-up. Its holder neither waits for
+//! another lock nor for the world, so a collector that has stopped the world may look addresses up. A signal handler may not.
 //!
-//! **Listeners** ([`CodeListener`]) are told about units as they come and go: files for profilers, debuggers, unwinders. Of a unit
-//! without code nothing is told. They are foreign: units come and go under compiled code, so a panic of theirs ends at the call.
+//! **Listeners** ([`CodeListener`]) are notified of loaded and freed units: files for profilers, debuggers, unwinders. A unit
+//! without code is not reported. Listeners are foreign code, and units are loaded and freed below compiled code, so a panic of a listener ends at the
+//! call.
 //!
-//! A return address is the address behind a call: who has one looks up the address before it.
+//! A return address is the address after a call: look up the address before it.
 //!
-//! Cost: a unit is one node in the index and six allocations, however many functions it has, and two for each that has variables or a file; a look-up is two binary searches.
+//! Cost: a unit is one node in the index and six allocations for all its functions, and two for each with variables or a file; a look-up is
+//! two binary searches.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -224,7 +226,7 @@ impl<'a> CodeFunction<'a> {
         self.debug()?.file.as_deref()
     }
 
-    /// The variables of its source that debuggers are told of.
+    /// The variables of its source, for debuggers.
     #[cfg(feature = "gdb")]
     pub(crate) fn variables(&self) -> &'a [Variable] {
         self.debug().map_or(&[], |debug| &debug.variables)
@@ -288,7 +290,7 @@ struct Ranges {
     units: BTreeMap<usize, Arc<CodeUnit>>,
     /// The last number given to a unit.
     last: u64,
-    /// Beside the units, so that who comes or goes knows exactly whom to tell.
+    /// Under the same lock as the units, so that each listener is notified of exactly the units that it must know.
     listeners: Vec<Arc<dyn CodeListener>>,
 }
 
@@ -397,7 +399,7 @@ impl Drop for MapEntry {
     }
 }
 
-/// Tells listeners. The panic hook has reported a panic; nothing more can be done with it.
+/// Notifies listeners. The panic hook has reported a panic; nothing more can be done with it.
 fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
     for listener in listeners {
         let _panicked = fenced(|| what(&**listener));
@@ -449,7 +451,7 @@ mod tests {
         assert_eq!(found(0x1040).unwrap().0, second);
     }
 
-    /// Adds one more listener with each unit that it hears of.
+    /// Adds one more listener with each reported unit.
     struct Adds {
         map: Weak<CodeMap>,
         heard: Arc<Mutex<Vec<&'static str>>>,

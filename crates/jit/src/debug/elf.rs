@@ -1,11 +1,11 @@
-//! A file of symbols in memory: what debuggers want to know about code that has no file.
+//! A file of symbols in memory, for debuggers: code in memory has no file of its own.
 //!
 //! ```text
 //!   header │ .text of each unit: addresses, no bytes │ .symtab │ .strtab │ DWARF (`dwarf.rs`) │ section table
 //! ```
 //!
-//! An ELF file for this machine whose sections of code say where the code is and do not contain it. Each function is a
-//! symbol with its address and size. DWARF says the same again, because debuggers that have it for some code believe only it.
+//! An ELF file for this machine whose sections of code have the addresses of the code and not its bytes. Each function is a
+//! symbol with its address and size. DWARF repeats this, because debuggers that have DWARF for some code use nothing else.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Loaded code for debuggers that know gdb's interface for just-in-time compilers (gdb, lldb).
+//! Loaded code for debuggers with gdb's interface for just-in-time compilers (gdb, lldb).
 //!
 //! ```text
 //!   __jit_debug_descriptor   action, entry ──► Entry ⇄ Entry ⇄ Entry      one list in the process
@@ -7,17 +7,17 @@
 //!   __jit_debug_register_code()                  called after each change; the debugger has a breakpoint in it
 //! ```
 //!
-//! The debugger reads the list when it attaches, so code is visible whenever it was loaded.
+//! The debugger reads the list when it attaches, so it also sees code that was loaded before.
 //!
-//! Linux does not let a debugger write to code that has two mappings, so a breakpoint there has to be one of the processor's
-//! (`hbreak`). With [`Mapping::Private`](crate::Mapping) any will do.
+//! Linux does not let a debugger write to code that has two mappings, so a breakpoint there has to be a hardware one
+//! (`hbreak`). With [`Mapping::Private`](crate::Mapping) any kind works.
 //!
-//! **Batches.** Old debuggers take time for each entry that grows with the number of entries, so functions are collected until there
+//! **Batches.** In old debuggers the time for each entry grows with the number of entries, so functions are collected until there
 //! are enough for one ([`GdbInterface::new`]), or until [`GdbInterface::flush`]. When a unit is freed, its batch is registered again
 //! without it.
 //!
-//! **Global state.** The interface is two symbols of the process, by these names: the one place where Brolga has state that is
-//! not an engine's. All changes are under one lock, which the debugger cannot see; it stops all threads while it reads.
+//! **Global state.** The interface is the two symbols above in the process: the only state of Brolga that does
+//! not belong to an engine. All changes are under one lock, which the debugger does not take; it stops all threads while it reads.
 //! A program with another compiler that defines the symbols turns the feature `gdb` off.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

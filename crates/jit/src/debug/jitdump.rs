@@ -8,8 +8,8 @@
 //! ```
 //!
 //! All integers have the byte order of the machine; times are of the monotonic clock, as `perf record -k mono` takes them. `perf`
-//! finds the file because it is mapped executable once, which shows in the recording. Lines of a function stand in
-//! front of it; they are lines of the IR, whose file is said when the dump is made.
+//! finds the file because it is mapped executable once, which the recording shows. The record of a function's lines precedes
+//! its code; they are lines of the IR, whose file is given when the dump is made.
 //!
 //! ```text
 //!   perf record -k mono program;  perf inject --jit -i perf.data -o jitted.data;  perf annotate -i jitted.data

@@ -1,4 +1,4 @@
-//! Loaded code for people: from an address to its function and line, for profilers, debuggers and the system's unwinder.
+//! Debug information of loaded code: from an address to its function and line, for profilers, debuggers and the system's unwinder.
 //!
 //! | file | content |
 //! |---|---|

@@ -4,7 +4,7 @@
 //!   7f12a4001040 5c fib(Int64)          start and size in hexadecimal, name up to the end of the line
 //! ```
 //!
-//! The format knows no removal. When bytes are used again, the file has two lines for them, and a profile of the time before
+//! The format has no removal. When bytes are reused, the file has two lines for them, and a profile of the time before
 //! may show the later name; [`JitDump`](crate::JitDump) has times.
 //!
 //! Cost: one write for each unit. After a write has failed nothing more is written ([`PerfMap::error`]).

@@ -8,10 +8,10 @@
 //!
 //! One rule holds for all code, because every function has a frame pointer, and wherever an activation stands while another
 //! one runs it is past its prologue. So a unit has one entry, however many functions it has. The rule does not say where
-//! callee-saved registers are: it serves those who look at the stack, not unwinding further up, which is forbidden: a
+//! callee-saved registers are: it serves backtraces, not unwinding through the frames, which is forbidden: a
 //! panic or foreign exception ends at the `extern "C"` functions by which compiled code is entered and left. A forced unwind,
 //! by which `pthread_exit` ends a thread, ends here: the personality tells its stop function that this is the end of the stack, as it would be
-//! without tables, and the thread continues behind its start routine. Destructors of Rust further up would run with wrong registers.
+//! without tables, and the thread continues after its start routine. Destructors of outer Rust frames would run with wrong registers.
 //!
 //! Cost: a table of some hundred bytes for each unit, and what the unwinder takes to enter it (about 1 µs).
 //!

@@ -1,12 +1,12 @@
 //! C entries: the addresses by which C calls functions.
 //!
 //! ```text
-//!   C ──► NAME#c ── brolga_callback ──► trampoline ── [word] ──► whatever the word leads to
+//!   C ──► NAME#c ── brolga_callback ──► trampoline ── [word] ──► the target of the word
 //!            └ belongs to the function's cell
 //! ```
 //!
-//! A function has at most one C entry, so all that take its address get the same one. The entry goes through the cell's word: it lives as long
-//! as the cell, whatever becomes of the code behind it and of the code that took the address. After a removal it throws, as
+//! A function has at most one C entry, so its address is always the same. The entry goes through the cell's word: it lives as long
+//! as the cell, independently of the code behind it and of the code that took the address. After a removal it throws, as
 //! other calls do.
 //!
 //! Functions of a program that is compiled at once have no words; their entries lie in the unit that takes the address

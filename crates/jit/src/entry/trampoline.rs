@@ -1,8 +1,8 @@
 //! Trampolines in memory, shared by all functions of an engine: for each native signature the entry from Rust and the one from stubs,
 //! and, once, the entry of boxed functions.
 //!
-//! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
-//! program that goes through many signatures frees those not in use.
+//! A trampoline costs a compile and a page, so it is kept after its last user. The number of unused ones is bounded: a
+//! program with many signatures frees them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -181,9 +181,9 @@ mod tests {
     use crate::debug::code_map::{CodeListener, CodeUnit};
     use crate::engine::{Jit, JitOptions};
 
-    /// Asks for an entry when code goes the first time.
+    /// Requests an entry when code is freed the first time.
     struct Asks {
-        /// Taken when it is asked: the engine holds its listeners.
+        /// Taken at the request: the engine holds its listeners.
         jit: Mutex<Option<Jit>>,
         /// Whether it was given one.
         given: OnceLock<bool>,

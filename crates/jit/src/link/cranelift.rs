@@ -1,7 +1,7 @@
 //! Linking with `cranelift-jit`: one module for each link unit.
 //!
-//! The module sees only what `linker.rs` has checked. Functions of the unit are anonymous to it and imports have names of
-//! our own making, so no name from outside reaches it, and it never asks the process for a symbol. Memory comes from one run
+//! The module only gets input that `linker.rs` has checked. Functions of the unit are anonymous in it and imports have names of
+//! our own making, so no name from outside reaches it, and it never looks a symbol up in the process. Memory comes from one run
 //! of our code memory, whose size is known beforehand: a module allocates its objects in the order of definition, so the
 //! same arithmetic gives the same total. The run is shared by the module's memory provider and the loaded unit; the
 //! module is dropped as soon as the unit is sealed, and the run when the unit is.
@@ -195,7 +195,7 @@ fn backend(reason: impl Into<String>) -> LinkError {
 
 fn module_failed(error: ModuleError) -> LinkError {
     match error {
-        // Sealing the run is done by the module, which knows nothing of our errors.
+        // The module seals the run, and cannot return our errors.
         ModuleError::Allocation { err } => match err.downcast::<CodeMemoryError>() {
             Ok(memory) => memory.into(),
             Err(err) => backend(err.to_string()),

@@ -1,4 +1,4 @@
-//! Object files in memory, and C symbols that are in one: what is linked to them keeps them.
+//! Object files in memory, and their C symbols, kept by the code that is linked to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

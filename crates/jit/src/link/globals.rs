@@ -10,8 +10,8 @@
 //! the first unit that names it is linked, and is empty until it is set: a read then throws `UndefVarError`. Units keep the
 //! cells that they were linked to.
 //!
-//! **Types.** Compiled code takes for granted that a value is of the type that its program declares for the variable. So the builder of a
-//! program says these types ([`Globals::declare_type`]), and what [`Globals::set`] is given has to be of all that were said.
+//! **Types.** Compiled code assumes that a value is of the type that its program declares for the variable. So the builder of a
+//! program declares the types ([`Globals::declare_type`]), and a value for [`Globals::set`] has to be of all declared types.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +38,7 @@ struct Shared {
 /// Why a global variable was not set.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum GlobalError {
-    /// No unit knows a variable of this name.
+    /// No unit has a variable of this name.
     #[error("no unit knows a global variable `{name}`")]
     Unknown {
         /// The requested name.

@@ -10,8 +10,8 @@
 //! Loading copies code and constants, and writes one address for each import: the cost of an image's relocation is its number of different
 //! symbols, not of its calls. Everything else, look-ups, methods, frame maps, traces, listeners, is as for units that were compiled here.
 //!
-//! **Trust.** Machine code cannot be checked. The reader of the file has checked that it is whole and was made for this run time; that it does what
-//! a code generator of ours would make it do is vouched for by the caller that opens it.
+//! **Trust.** Machine code cannot be checked. The reader of the file has checked that it is complete and was made for this run time; the caller that
+//! opens it vouches that a code generator of ours has made it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ impl std::fmt::Debug for ImageLinkage<'_> {
 }
 
 impl Jit {
-    /// Loads the code of an image. `types` are the functions that can be looked up, which have to be as the image says. See the header for who
-    /// vouches for the code.
+    /// Loads the code of an image. `types` are the functions that can be looked up, which have to be as the image says. The caller vouches for
+    /// the code: see the header.
     pub fn load_image(
         &self,
         code: &ImageCode<'_>,

@@ -1,4 +1,4 @@
-//! Code of an image as it is in the file, and as it is put into memory: copied, with one address for each import (`image.rs` has the picture).
+//! Code of an image in the file and in memory: copied, with one address for each import (`image.rs` has the picture).
 
 use std::sync::Arc;
 

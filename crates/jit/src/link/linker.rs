@@ -10,7 +10,7 @@
 //! | a relocation outside its code, a symbol index outside the table, an alignment that pages cannot give | [`LinkError::Malformed`] |
 //! | a relative reference to something outside its reach  | [`LinkError::OutOfReach`]      |
 //!
-//! so an implementation only copies and patches, and has nothing left to panic about.
+//! so an implementation only copies and patches, and has no reason to panic.
 //!
 //! Definitions in the unit come first, then the resolver. A resolved address may belong to another loaded unit; the
 //! new unit then keeps that one alive.

@@ -1,4 +1,4 @@
-//! Linking by ourselves: blocks of shared stripes, written through a second mapping.
+//! The own linker: blocks of shared stripes, written through a second mapping.
 //!
 //! ```text
 //!   code block   ┌──────────┬─┬───────────────────┬─────────┬─┬──────────┐
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! Sizes and offsets are known before anything is placed; then code is copied and patched, and is executable at once. Where
-//! dual mapping is refused, the same layout goes to a run of pages that is sealed at the end.
+//! dual mapping is refused, the same layout is used in a run of pages that is sealed at the end.
 //!
 //! A veneer (aarch64) is reserved for each destination outside of the unit that a function calls near, and for every one in
 //! units so large that a call may not reach.
 //!
-//! Cost (`benches/link.rs`): nothing but copies and look-ups; no system call, if no chunk is added.
+//! Cost (`benches/link.rs`): only copies and look-ups; no system call, if no chunk is added.
 
 use std::sync::Arc;
 

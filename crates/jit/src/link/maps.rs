@@ -1,8 +1,8 @@
-//! From compiled functions to the collector: where calls of a loaded unit keep their roots.
+//! Root maps of a loaded unit, for the collector.
 //!
-//! A [`CompiledFunction`](brolga_codegen::compiled::CompiledFunction) says it from the start of its own code. Here the maps of all
-//! functions of a unit become one table by address, which the run time has from the moment the unit is loaded until its code
-//! goes. Units without maps are not known to it.
+//! The maps of a [`CompiledFunction`](brolga_codegen::compiled::CompiledFunction) are relative to the start of its code. Here the maps of all
+//! functions of a unit become one table by address, which the run time has from the loading of the unit until its code
+//! is freed. Units without maps are not registered.
 
 use brolga_codegen::compiled::FrameMap;
 use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};

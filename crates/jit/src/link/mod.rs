@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `linker.rs` | the trait, link units, symbol resolution, and every check before placement |
 //! | `relocate.rs` | the bytes that a relocation writes |
-//! | `loader.rs` | the trait by our own loader: units share pages |
+//! | `loader.rs` | the trait by an own loader: units share pages |
 //! | `cranelift.rs` | the trait by `cranelift-jit`: one module for each link unit |
 //! | `maps.rs` | frame maps of a loaded unit |
 //! | `globals.rs` | global variables of a program |
 //! | `foreign.rs` | object files in memory, and symbols in them |
 //! | `object_file.rs` | object files and static archives of other compilers |
-//! | `image_code.rs` | code of an image, whose addresses stand in one table |
+//! | `image_code.rs` | code of an image, with all addresses in one table |
 //! | `image.rs` | an image as a unit |
 
 pub(crate) mod cranelift;

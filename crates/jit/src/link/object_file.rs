@@ -1,7 +1,7 @@
 //! Object files and static archives of other compilers, linked into the process.
 //!
 //! ```text
-//!   archive ── which member defines it? ──► object file ──► LinkUnit: a piece for each section ──► LoadedObject
+//!   archive ── the member that defines it ──► object file ──► LinkUnit: a piece for each section ──► LoadedObject
 //! ```
 //!
 //! ELF for x86-64. Sections with code or data become functions and data objects of one link unit, named after member and
@@ -11,20 +11,20 @@
 //! | relocation | becomes |
 //! |---|---|
 //! | `R_X86_64_64` | the address |
-//! | `R_X86_64_PC32` | the distance; what is undefined has to be in reach |
-//! | `R_X86_64_PLT32` | the distance, if it is undefined that to a jump of our own, which reaches everywhere |
+//! | `R_X86_64_PC32` | the distance; an undefined symbol has to be in reach |
+//! | `R_X86_64_PLT32` | the distance; for an undefined symbol that to a jump of our own, which reaches everywhere |
 //! | `R_X86_64_GOTPCREL`, `…X`, `REX_…X` | the distance to a word of our own with the address |
 //!
-//! | symbol | what happens |
+//! | symbol | treatment |
 //! |---|---|
-//! | weak, defined | gives way to a strong definition of the same link unit, also for references of its own file; of several weak ones the first stays |
+//! | weak, defined | a strong definition of the same link unit overrides it, also for references of its own file; of several weak ones the first stays |
 //! | weak, undefined | its address is null without a definition |
 //! | hidden, internal | seen by members of the same archive only |
 //! | strong, twice in one link unit | refused |
 //! | chosen at run time (`ifunc`), unique in the process, common | refused |
 //!
-//! Members of an archive that share a weak or a hidden symbol are linked together, so which definition stays does not depend on who asks
-//! first.
+//! Members of an archive that share a weak or a hidden symbol are linked together, so the choice among definitions does not depend on the order of
+//! requests.
 //!
 //! Anything else is refused by name: thread-local storage, relative references in data, other machines, functions that run when a file is
 //! loaded or unloaded (`.init_array`, `.ctors`, …). Unwind tables and debug information are left out: no exception and no unwinder
@@ -216,7 +216,7 @@ impl ObjectFile {
         visible.map(|(name, defined)| (name.as_str(), defined.strength == Strength::Weak))
     }
 
-    /// The symbols that it needs of others. Those that may be missing are among them.
+    /// The symbols that it needs from others, those that may be missing included.
     pub fn undefined(&self) -> impl Iterator<Item = &str> {
         self.undefined.keys().map(String::as_str)
     }

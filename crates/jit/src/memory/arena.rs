@@ -13,11 +13,11 @@
 //! Invariants: A1, blocks do not overlap and lie in one chunk each; A2, free ranges of a chunk are never adjacent; A3, a
 //! page that is given to the caller as surplus has no block in it.
 //!
-//! Blocks go to the smallest free range that fits, the lowest of equals, so that a program which compiles and drops always
-//! the same gets the same bytes again. A few idle pages are kept: returning and refaulting a page costs more than a
+//! Blocks go to the smallest free range that fits, the lowest of equals, so that a program that compiles and drops the
+//! same code again and again gets the same bytes. A few idle pages are kept: returning and refaulting a page costs more than a
 //! thousand allocations.
 //!
-//! Cost: taking and giving back are a few steps in ordered trees of free ranges, and a counter for each page.
+//! Cost: allocating and freeing are a few steps in ordered trees of free ranges, and a counter for each page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,12 +1,12 @@
 //! Units that may be evicted: a cache that shrinks when code memory is short.
 //!
 //! ```text
-//!   Jit::load ── no room ──► Evictor::evict(bytes) ──► the units that were not asked for longest go ──► once more
+//!   Jit::load ── no room ──► Evictor::evict(bytes) ──► the least recently used units go ──► once more
 //! ```
 //!
-//! An engine asks its [`Evictor`] when a unit does not fit, by the limit or by the reservation of
-//! [`CodeMemoryOptions`](crate::CodeMemoryOptions). [`UnitCache`] is one that serves programs which can compile again what they
-//! asked for once: queries, expressions, regular expressions. A unit with another handle, or a function of it, stays:
+//! An engine calls its [`Evictor`] when a unit does not fit, by the limit or by the reservation of
+//! [`CodeMemoryOptions`](crate::CodeMemoryOptions). [`UnitCache`] is an evictor for programs that can compile their units
+//! again: queries, expressions, regular expressions. A unit with another handle, or a function of it, stays:
 //! dropping it here would free nothing.
 //!
 //! The engine does not keep its evictor, because the units in it keep the engine.

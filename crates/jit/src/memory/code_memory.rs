@@ -15,8 +15,8 @@
 //! * **Stripes** are chunks of one permission, shared by many units; a unit has a *block* of bytes in each that it needs
 //!   (`arena.rs`). Code and read-only data have a second mapping at other addresses, by which they are written. No
 //!   permission ever changes, so loading and freeing need no system call for that. Freed memory is overwritten with instructions
-//!   that trap, and used again; pages without any block go back to the system, some later, and so do chunks.
-//! * **Runs** are pages of one unit alone: written, then sealed. They are for writers that know one address only, and for
+//!   that trap, and reused; pages without any block return to the system, some later, and so do chunks.
+//! * **Runs** are pages of one unit alone: written, then sealed. They are for writers that use a single address, and for
 //!   systems where dual mapping is refused.
 //!
 //! ```text
@@ -27,19 +27,19 @@
 //!
 //! Invariants: M1, blocks, runs and chunks do not overlap and lie in the reservation; M2, no mapping is ever writable and
 //! executable; M3, a page outside of chunks and runs has no access and no memory; M4, the reservation outlives what
-//! lies in it; M5, nothing that fails changes what is loaded.
+//! lies in it; M5, an operation that fails does not change loaded code.
 //!
 //! A failing system call is an error with its size. Pages that cannot be returned (the system refuses the mapping) stay
-//! reserved, without being handed out again, and are counted.
+//! reserved and unused, and are counted.
 //!
 //! **Forks.** Mappings of the file are not inherited: a child that runs compiled code after `fork` ends with a fault, instead
-//! of running what its parent writes. In a child nothing is freed, and loading is an error. [`Mapping::Private`] is for
+//! of running its parent's writes. In a child nothing is freed, and loading is an error. [`Mapping::Private`] is for
 //! programs that fork and continue.
 //!
-//! **Poison.** A page that went back to the system reads as zeros until its chunk is dropped: no trap on x86-64.
+//! **Poison.** A page that was returned to the system reads as zeros until its chunk is dropped: no trap on x86-64.
 //!
-//! **Fetching.** Between writing code and running it on another processor stands what `fetch.rs` does, which is nothing on x86-64, even
-//! where other code was before: it snoops writes by physical address.
+//! **Fetching.** `fetch.rs` orders writing code before running it on another processor. On x86-64 that takes nothing, even
+//! where other code was before: the processor snoops writes by physical address.
 //!
 //! Cost: a block takes two short locks over its life, a run five system calls of 1 to 3 µs; on aarch64 either one more.
 //!

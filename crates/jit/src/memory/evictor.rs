@@ -1,4 +1,4 @@
-//! Freeing code when there is no room for more: what an engine asks, without knowing by what it is answered (`cache.rs` is one answer).
+//! Freeing code when there is no room for more: the engine's interface to its evictor (`cache.rs` is one).
 
 use brolga_instances::Evicted;
 

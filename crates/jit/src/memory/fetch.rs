@@ -1,15 +1,15 @@
-//! Lets processors fetch machine code that was written as data.
+//! Makes machine code that was written as data visible to instruction fetch.
 //!
 //! ```text
 //!   written ──► its lines leave the data cache ──► the instruction cache drops them ──► this processor ──► all other threads
 //!               dc cvau …, dsb ish                 ic ivau …, dsb ish                   isb                membarrier
 //! ```
 //!
-//! *x86-64* does all of that by itself. *aarch64*: instructions are fetched from where the two caches meet, and neither asks the
+//! *x86-64* does all of that by itself. *aarch64*: instructions are fetched from the level where the two caches meet, and neither snoops the
 //! other. Written bytes may be in the data cache alone, and older bytes of the address may be in the instruction cache; so the first
-//! has to write its lines back before the second drops its own. Both are told by address, line by line. Caches of data are tagged by
-//! physical address, so it does not matter through which mapping the code was written; the addresses here are those that are executed.
-//! A processor says in a register how long its lines are, and which of the two steps it does by itself:
+//! has to write its lines back before the second drops its own. Both operations are by address, line by line. Data caches are tagged by
+//! physical address, so the mapping through which the code was written does not matter; the addresses here are those that are executed.
+//! A register of the processor has the lengths of its lines, and which of the two steps it does by itself:
 //!
 //! ```text
 //!   CTR_EL0   29   28   …  19–16           …  3–0
@@ -17,7 +17,7 @@
 //!                          in a line of data
 //! ```
 //!
-//! Where processors of one machine differ, the system answers for the register with what is right for all of them.
+//! Where processors of one machine differ, the system emulates the register with values that are right for all of them.
 //!
 //! Cost on aarch64: one instruction for each line of each cache, and one system call.
 

@@ -10,7 +10,7 @@
 //! | `space.rs` | the memory of one unit: pages of its own, or blocks |
 //! | `fetch.rs` | instruction caches and barriers after a write |
 //! | `cache.rs` | eviction when no room is left |
-//! | `evictor.rs` | who frees code when there is no room |
+//! | `evictor.rs` | freeing code when there is no room |
 
 pub(crate) mod arena;
 pub(crate) mod cache;

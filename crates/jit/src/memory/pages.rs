@@ -1,4 +1,4 @@
-//! System calls on pages, each with the one thing that it is used for. The callers' invariants are in `code_memory.rs`.
+//! System calls on pages, one function for each use. The callers' invariants are in `code_memory.rs`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -4,7 +4,7 @@
 //! |------------|--------------------------------|---------------------------------|-------------------------------------------|
 //! | [`Run`]    | `CodeMemory::allocate`         | by the owner of its address, until it is sealed | the pages go back          |
 //! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
-//! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are used again |
+//! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are reused |
 //!
 //! The invariants M1 to M5 are those of `code_memory.rs`.
 
@@ -91,7 +91,7 @@ impl Drop for Run {
     }
 }
 
-/// A run that is being written. Only its owner knows it, so it is not sealed.
+/// A run that is being written. Only its owner can reach it, so it is not sealed.
 pub(crate) struct Draft {
     run: Run,
 }

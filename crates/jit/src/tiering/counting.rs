@@ -1,8 +1,8 @@
-//! Counting until a better tier is wanted: the limits of a cell's counter, and what happens at them.
+//! Counting until a better tier is wanted: the limits of a cell's counter, and the actions at them.
 //!
-//! Threads count in one word by a load and a store, so counts may be lost. A store that comes late could even bring back what a
-//! word held for code that has been replaced. So no word ever holds more than [`STRIDE`]: longer counts are counted in
-//! strides, and what comes late costs one at most.
+//! Threads count in one word by a load and a store, so counts may be lost. A late store could even restore a count
+//! of code that has been replaced. So no word ever holds more than [`STRIDE`]: longer counts are counted in
+//! strides, and a late store costs one at most.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Counting {
         next
     }
 
-    /// How many calls were counted, where the counter holds this; none if nothing counts them. Those behind the limit are not counted.
+    /// How many calls were counted when the counter holds `word`; none if nothing counts them. Calls beyond the limit are not counted.
     pub(crate) fn counted(&self, word: i32) -> Option<u32> {
         if !matches!(self.then, Then::Optimise(_)) {
             return None;

@@ -1,21 +1,21 @@
-//! Functions that are interpreted until their code is there, so no call waits for code that is called once.
+//! Functions that are interpreted until their code is ready, so no call waits for code that is called once.
 //!
 //! ```text
 //!   call ──► stub ──► trampoline ──► brolga_interpret ── interprets ──► results
-//!                         │                  └ often, or for long: compiling is put into the queue of hot functions
-//!                         └ it did not: has been interpreted often enough, took too long, failed ──► brolga_materialize
+//!                         │                  └ often, or for long: queued with the hot functions, to be compiled
+//!                         └ no result: interpreted often enough, took too long, failed ──► brolga_materialize
 //! ```
 //!
-//! The interpreter is foreign code behind [`Interpret`](super::interpreter::Interpret). It may stop at any time without a result, because its effects cannot be seen: then the
-//! call continues as the call of a function that is not compiled. So it is for functions that compute and do nothing else, of
-//! numbers alone. Exceptions are such a reason: code throws them.
+//! The interpreter is foreign code behind [`Interpret`](super::interpreter::Interpret). It may stop at any time without a result, because its effects
+//! cannot be observed: then the call continues as the call of a function that is not compiled. So it is for pure functions of numbers alone.
+//! An exception is a reason to stop: code throws it.
 //!
-//! **When code is requested.** Calls are counted, and what they take (statements: so iterations of loops count, and what is called does). When half of the
-//! calls are used up that may be interpreted, or they have taken as much as is said, code is requested, once; calls continue being interpreted until it is
-//! there. So what is called a few times, for little, never becomes code.
+//! **When code is requested.** Calls and their statements are counted, those of loop iterations and callees included. When half of the calls that may
+//! be interpreted are used up, or the statements reach a given limit, code is requested, once; calls are interpreted until it is
+//! ready. So a function with few and short calls is never compiled.
 //!
-//! **When what interprets goes.** It is dropped when code is behind the cell, unless that may be evicted (`cell/evict.rs`): then it serves the calls
-//! before the code that is made again.
+//! **When the interpreter is dropped.** It is dropped when code is behind the cell, unless the code may be evicted (`cell/evict.rs`): then it serves the
+//! calls until the code is made again.
 //!
 //! The thread is in a safe region meanwhile, as when it compiles: collections continue.
 //!

@@ -2,14 +2,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `counting.rs` | limits of counters, and what is wanted behind them |
-//! | `upgrade.rs` | functions that are to get better code, and who makes it |
-//! | `interpreter.rs` | what serves calls while there is no code |
+//! | `counting.rs` | limits of counters, and the actions at them |
+//! | `upgrade.rs` | requests for better code, and their receivers |
+//! | `interpreter.rs` | the interface of interpreters |
 //! | `interpret.rs` | the interpreter tier: functions that are interpreted until their code is ready |
 //! | `profile.rs` | counts that the first tier collects |
 //! | `tiers.rs` | the second tier: functions that are compiled again when they are called often |
 //!
-//! The first three are below cells, which keep such things; `interpret.rs` and `tiers.rs` are above, because compiled code calls them with the
+//! The first three are below cells, which contain their types; `interpret.rs` and `tiers.rs` are above, because compiled code calls them with the
 //! address of a cell's data.
 
 pub(crate) mod counting;

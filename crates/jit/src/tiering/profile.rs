@@ -1,4 +1,4 @@
-//! The cells in which code of a first tier counts what it does.
+//! The cells in which code of a first tier counts branches and calls.
 //!
 //! ```text
 //!   branch          │ times, times true << 32 │
@@ -8,12 +8,12 @@
 //! The compiling caller gives each branch and call a site, which is the number of its first cell (`brolga_ir::hints`); code counts in the cells
 //! that it is linked to ([`Linkage::cells`](crate::Linkage)), and its unit keeps them. The compile of the second tier reads them.
 //!
-//! A call that is made with more than `KINDS` different tuples has the first of them in its lines, and a sum of their counts that is
-//! less than the number of calls: that is how one sees that there are others.
+//! A call with more than `KINDS` different tuples has the first of them in its lines; the sum of their counts is
+//! less than the number of calls, which shows that there are others.
 //!
 //! **Orderings.** All accesses are relaxed; those of code are plain moves. A cell is one word, so a value that is read was written,
 //! by an unknown thread at an unknown time: counts may be lost, and the tags of a line may be those of two threads' calls. The user of a profile
-//! must be right for any content of it. That all sites of code lie in the cells is checked when it is linked.
+//! must be correct for any content of it. Linking checks that all sites of the code lie in the cells.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|

@@ -9,21 +9,22 @@
 //! does not count. One store directs the cell to it and does not disturb running threads: the next call reaches it, and a
 //! function of tier 1 calls itself through its cell.
 //!
-//! **Loops** that continue for long would stay in tier 1 until they return. So a loop may have a function that continues at its head
-//! ([`LoopEntry`](super::counting::LoopEntry); `opt::osr` makes both), and at its head the check whether to leave for it:
+//! **Loops** that run for long would stay in tier 1 until they end. So a loop may have a continuation, a function that begins at its head
+//! ([`LoopEntry`](super::counting::LoopEntry); `opt::osr` makes both), and at its head a check whether to leave for it:
 //!
 //! ```text
-//!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its cell], return what it gives
+//!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is ready ──► leave: call [its cell], return its result
 //!          └─ continues                      └──────── not yet: queue it once, count on
 //! ```
 //!
-//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a check has
-//! answered yes, and from then on it leads to the same code until the cell is dropped. The unit of the loop owns the cell, so
-//! it is there for as long as a thread can be at the head.
+//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a positive
+//! check, and from then on it leads to the same code until the cell is dropped. The unit of the loop owns the cell, so
+//! it lives as long as a thread can be at the head.
 //!
-//! `brolga_hot` and `brolga_loop` are called where unrooted objects are live. So they only hand an upgrade over: no safepoint, no
-//! foreign code ([`Upgrades::enqueue`]). If the hand-over needs such code, that runs at the thread's next safepoint. A function whose optimisation fails keeps its code, and is not tried again, unless its source
-//! says that the reason may pass ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or iterations, as the last time.
+//! `brolga_hot` and `brolga_loop` are called where unrooted objects are live. So they only enqueue an upgrade: no safepoint, no
+//! foreign code ([`Upgrades::enqueue`]). If the hand-over needs foreign code, that runs at the thread's next safepoint. A function whose optimisation
+//! fails keeps its code, and is not tried again, unless its source says that the reason may pass
+//! ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or iterations, as the last time.
 //!
 //! Counters and limits: `counting.rs`; the hand-over: `upgrade.rs`.
 //!

@@ -1,8 +1,8 @@
 //! Upgrades: requests to compile a function, or to recompile it in a higher tier.
 //!
-//! They are handed to the embedder's [`Upgrades`], or wait in the queue of the engine until a call of
-//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). The function's cell defines the upgrade; it is seen from here by
-//! [`Upgradable`] alone: the engine holds the queue, and is below cells.
+//! They go to the embedder's [`Upgrades`], or wait in the queue of the engine until a call of
+//! [`Jit::upgrade_hot`](crate::Jit::upgrade_hot). The function's cell defines the upgrade; this file only uses
+//! [`Upgradable`]: the engine holds the queue, and is below cells.
 //!
 //! **Locks**: the queue's, under which nothing is called.
 //!

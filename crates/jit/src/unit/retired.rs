@@ -1,4 +1,4 @@
-//! How much of the code in memory is retired: nothing leads to it, and it is freed when the threads have left it that may run it.
+//! How much of the code in memory is retired: nothing leads to it, and it is freed when all threads that may run it have left.
 //!
 //! ```text
 //!   cell ──► unit (functions, code)                 another target, or the end: the cell's handle waits for threads     `cell/record.rs`
@@ -6,9 +6,9 @@
 //!                      └ no handle is left ───────► its methods wait for threads, and keep its code                       the run time's `methods.rs`
 //! ```
 //!
-//! Others may hold a unit as well: the session, callers that are linked to it, Rust. So it counts when all its holders are such as wait.
+//! Others may hold a unit as well: the session, callers that are linked to it, Rust. So a unit counts if all its holders are waiting ones.
 //!
-//! Cost: a look at all that waits. Nothing is counted when code is retired, so that costs no more.
+//! Cost: a walk over everything that waits. Retiring itself counts nothing, and costs no more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -74,7 +74,7 @@ pub(crate) struct Program {
     pub(crate) compiled: Mutex<Vec<String>>,
 }
 
-/// One function of a program. It is compiled once, whoever asks.
+/// One function of a program. It is compiled once, for any number of requests.
 struct One {
     program: Weak<Program>,
     name: String,

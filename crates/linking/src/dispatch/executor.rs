@@ -1,7 +1,7 @@
 //! Tasks on an executor of the embedder.
 //!
-//! The executor gets jobs, one for each task; a job runs the most urgent task that is there then, which may be another one,
-//! or none when a waiting thread has run it. A job that is dropped drops a task, which fails what it was responsible for.
+//! The executor gets jobs, one for each task; a job runs the most urgent task at that time, which may be another one,
+//! or none when a waiting thread has run it. Dropping a job drops a task, which fails the task's responsibilities.
 //!
 //! ```text
 //!   dispatch ──► lanes ◄── job ── executor's thread      as many jobs have been handed out, and not begun,
@@ -9,12 +9,12 @@
 //!                  └────── thread that waits
 //! ```
 //!
-//! The executor may have one thread, and that one may wait, in the middle of a task or of something else: no job is begun meanwhile. So a
-//! waiting thread looks for tasks whenever there are new ones, and when others come to be needed (`parked.rs`). It takes those that
-//! bring nearer what it waits for. That of a task this is not known does not mean that it does not: when an executor says how
-//! many threads it has ([`OnExecutor::with_threads`]), and all of them wait so, the last one takes whatever there is.
+//! The executor may have one thread, and that one may wait, in the middle of a task or outside one: no job is begun meanwhile. So a
+//! waiting thread looks for tasks whenever there are new ones, and when others become needed (`parked.rs`). It takes those that its
+//! wait is known to need. It may need others, too: when an executor says how many threads it has ([`OnExecutor::with_threads`]), and
+//! all of them wait so, the last one takes any task.
 //!
-//! Invariant: a task is taken out of its lane by the thread that runs it and never put back, so its job is not lost. One lock holds the lanes
+//! Invariant: the thread that runs a task takes it out of its lane and never puts it back, so its job is not lost. One lock guards the lanes
 //! and the counts; no other is taken under it.
 
 use std::collections::VecDeque;
@@ -156,7 +156,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));
         while !latch.is_done() {
             let task = if on_top {
-                // The session knows which tasks are needed, under its own lock.
+                // The session computes the needed tasks, under its own lock.
                 let needed = latch.needed();
                 let task = lock(&self.shared.backlog).pop_for(&needed);
                 task.or_else(|| all_wait().then(|| self.shared.pop()).flatten())

@@ -7,16 +7,16 @@
 //! | [`Seeded`] | the thread that waits, in an order that the seed decides | runs tasks; an error when none is left |
 //! | [`OnExecutor`] | the embedder's executor | runs tasks |
 //!
-//! Running tasks on top of a waiting *task* may bury what the upper task waits for below it; that is why the pool does not.
-//! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
-//! it but in a cycle; then those of which it is unknown whom they are for; and whatever there is when all threads wait so.
+//! A task that runs on top of a waiting *task* may wait for the one below it; the pool therefore does not nest them.
+//! Dispatchers without spare threads first run the tasks that the waiting task needs (`machine/waits.rs`), which wait for
+//! it only in a cycle; then those with an unknown purpose; and any task when all threads wait so.
 //!
-//! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many wait to be run, the same part of several is done
-//! together, which finds the processor's caches with what that part needs (`rest.rs`).
+//! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many are queued, the same part of several is done
+//! together, while the processor's caches hold the code of that part (`rest.rs`).
 //!
-//! The session knows the work of each thread: tasks say for whom they are done ([`Doing`] hands that on to
+//! The session knows the work of each thread: each task has a purpose ([`Doing`] passes it on to
 //! other threads), so a thread that would wait for itself gets an error.
-//! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves no thread waiting.
+//! A task that is dropped instead of run fails its responsibilities: an executor that dies leaves no thread waiting.
 
 mod executor;
 mod parked;
@@ -152,7 +152,7 @@ pub trait Latch {
     fn park(&self);
     /// Calls the waker when it is, or at once. The last one that was given counts.
     fn on_open(&self, waker: Waker);
-    /// Which tasks bring that nearer, as far as anybody knows.
+    /// The tasks that are known to be needed for that.
     fn needed(&self) -> Needed {
         Needed::default()
     }
@@ -228,7 +228,7 @@ impl Task {
 /// The message of a panic, if it has one.
 pub(crate) type Message = Option<Arc<str>>;
 
-/// The tasks that this thread runs, one inside the other, and who is to be told the message of a panic that ends one.
+/// The tasks that this thread runs, one inside the other, and the receivers of the message of a panic that ends one.
 #[derive(Default)]
 struct Fences {
     depth: usize,
@@ -274,7 +274,7 @@ pub(crate) fn tell_if_caught() {
     }
 }
 
-/// Runs the work of a task, and tells who waits for it the message of its panic.
+/// Runs the work of a task; if it panics, passes the message to its waiters.
 fn run_fenced(work: impl FnOnce()) {
     let before = FENCES.with(|fences| {
         let mut fences = fences.borrow_mut();
@@ -285,7 +285,7 @@ fn run_fenced(work: impl FnOnce()) {
     let told = FENCES.with(|fences| {
         let mut fences = fences.borrow_mut();
         fences.depth -= 1;
-        // Those of an outer task, which unwinds meanwhile, stay.
+        // The receivers of an outer task, which unwinds meanwhile, stay.
         let kept = before.min(fences.told.len());
         fences.told.split_off(kept)
     });

@@ -1,15 +1,15 @@
-//! Threads that wait and have found nothing to run, until there is something to look for again.
+//! Waiting threads without a task to run, until a change makes them look again.
 //!
 //! ```text
 //!   waiter                                    the changing thread
 //!     count itself in                           the change: a task is queued, a lookup waits for more, the latch is open
-//!     over? a task to run? ── no ──► sleep      rouse: set the mark of everyone who is counted in, and wake them
+//!     over? a task to run? ── no ──► sleep      rouse: set the mark of every waiter that is counted in, and wake it
 //!     roused: take the mark back, look again
 //! ```
 //!
-//! An unneeded task may come to be needed without anything being queued: so parked threads are told of changes of waits, too.
+//! A queued task may become needed without another being queued, so changes of waits rouse parked threads, too.
 //!
-//! Liveness: a change before a waiter is counted in is seen when it looks; a later one sets its mark, with which it does not sleep.
+//! Liveness: a waiter sees a change from before it is counted in when it looks; a later one sets its mark, and with its mark set it does not sleep.
 //! Marks and list have a lock each; no other is taken under them.
 
 use std::sync::Arc;

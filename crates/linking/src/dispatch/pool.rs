@@ -1,8 +1,8 @@
 //! Threads that run tasks.
 //!
 //! A task that waits parks its thread, and a spare thread runs what is queued until it continues; so one worker is enough for
-//! any nesting of tasks and lookups, and a task never runs on top of another that it may have to wait for. There are as
-//! many threads running as the pool's size; besides those, as many as tasks are waiting.
+//! any nesting of tasks and lookups, and a task does not run on top of another that it may have to wait for, unless the system
+//! gives no thread (`wait_alone`). There are as many threads running as the pool's size; besides those, as many as tasks are waiting.
 //!
 //! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait; those that make tasks do
 //! when there are more than the limit, so a producer is never far ahead of the workers.
@@ -262,7 +262,7 @@ impl Shared {
                 self.queue.run(task);
             }
         } else {
-            // It may have been woken in the place of one who would have a permit.
+            // It may have been woken instead of a thread that would have a permit.
             self.queue.rouse();
             std::thread::yield_now();
         }
@@ -279,7 +279,7 @@ impl Shared {
                 threads.running -= 1;
                 drop(threads);
                 SharedPermit::here().give_back();
-                // It may have been woken for a task, which is somebody else's now.
+                // It may have been woken for a task, which another thread must take now.
                 return self.queue.rouse();
             }
         }

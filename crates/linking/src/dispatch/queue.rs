@@ -6,7 +6,7 @@
 //!   pusher                              sleeper
 //!     put the task into the queue         count itself           Q2
 //!     fence                       Q1      fence                  Q2
-//!     anybody asleep?             Q3      look again: a task? ──► take it
+//!     a thread asleep?            Q3      look again: a task? ──► take it
 //!     if so: lock, notify                 lock is held from counting to sleeping
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! | Q1 | pusher: fence between task and look | SeqCst | Q2 | pusher sees no sleeper, sleeper no task: the task lies there |
 //! | Q2 | sleeper: fence between counting itself and looking again | SeqCst | Q1, Q7 | the same, from the other side |
 //! | Q3 | count of sleepers | Relaxed | | the fences order it |
-//! | Q4 | outstanding: count up | Relaxed | | a waiter for zero has counted, or learnt of the task from one who has |
+//! | Q4 | outstanding: count up | Relaxed | | a waiter for zero has counted, or has learnt of the task from a thread that has |
 //! | Q5 | outstanding: count down | AcqRel | Q6 | a drained session misses what its tasks did |
 //! | Q6 | outstanding: read | Acquire | Q5 | the same, from the other side |
 //! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q2 | a drainer sleeps after the last task |

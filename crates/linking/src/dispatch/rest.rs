@@ -13,8 +13,8 @@
 //! | what must not suffer | because |
 //! |---|---|
 //! | urgent tasks | a batch has one priority, and what is more urgent comes between its parts |
-//! | who waits for one function | no batch is begun unless another task of the priority is queued; it is filled up to [`max_tasks`] or [`MAX_WEIGHT`] |
-//! | idle workers | any thread that finds no task takes rests of others; no rest is left while somebody sleeps |
+//! | a thread that waits for one function | no batch is begun unless another task of the priority is queued; it is filled up to [`max_tasks`] or [`MAX_WEIGHT`] |
+//! | idle workers | any thread that finds no task takes rests of others; no rest is left while a thread sleeps |
 //! | threads that wait in the middle of a task | the rests of a thread belong to all |
 //!
 //! The count's row (Q10) stands in the table of `queue.rs`, whose fences order it.
@@ -27,7 +27,7 @@ use super::Task;
 use crate::flags::Priority;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
-/// How many tasks are begun before the first continues. Somebody waits for the most urgent ones.
+/// How many tasks are begun before the first continues. Threads wait for the most urgent ones.
 const fn max_tasks(priority: Priority) -> usize {
     match priority {
         Priority::Blocking => 8,
@@ -110,7 +110,7 @@ impl Rests {
         self.take(&mut batches, at).map_or(Next::Nothing, Next::Rest)
     }
 
-    /// A rest of that priority, whoever has left it.
+    /// A rest of that priority, of any worker.
     pub(crate) fn steal(&self, priority: Priority) -> Option<Task> {
         let mut batches = lock(&self.batches);
         let at = batches.iter().position(|batch| batch.priority == priority)?;

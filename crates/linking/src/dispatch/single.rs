@@ -50,7 +50,7 @@ impl InPlace {
         task
     }
 
-    /// A task, of whatever thread, to run on top of one that waits.
+    /// A task, of any thread, to run on top of a waiting one.
     fn next_for(&self, needed: &Needed) -> Option<Task> {
         let me = current().id();
         let mut busy = lock(&self.busy);
@@ -89,7 +89,7 @@ impl Dispatcher for InPlace {
             task.run();
         }
         lock(&self.busy).retain(|(thread, _)| *thread != me);
-        // Those that wait may be all that are at work now.
+        // Now the waiting threads may be the only ones at work.
         self.parked.rouse();
     }
 

@@ -1,14 +1,14 @@
-//! Definitions, and what comes into force in the same step.
+//! Definitions, and the other changes of the same step.
 //!
-//! A replacement of functions behind slots has several parts: new bodies, which of the slots that stay belong to another tracker
-//! now, whose tracker removes what is defined on behalf of others, and which hidden symbols have gone out of use. In steps of their own they
-//! would be seen by halves, and a later one could be refused when the first is in force.
+//! A replacement of functions behind slots has several parts: new bodies, remaining slots that move to another tracker, definitions on behalf of
+//! others that move to their owners' trackers, and hidden symbols that are out of use. As separate steps they would be visible half done, and a
+//! later one could be refused after the first took effect.
 //!
 //! | part | when | if it is not there |
 //! |---|---|---|
-//! | what lies beside symbols that are gone loses its name ([`RemoveOrphans`]) | before, whether the rest is refused or not: no lookup finds it | left out, and so is what is being materialized |
+//! | what lies beside removed symbols loses its name ([`RemoveOrphans`]) | before, even if the rest is refused: no lookup finds it | left out, and so is what is being materialized |
 //! | definitions | all or none | |
-//! | what has gone out of use loses its name | with them | left out, and so is what is being materialized |
+//! | what is out of use loses its name | with them | left out, and so is what is being materialized |
 //! | symbols that stay get the tracker of the definitions | with them | left out |
 //! | symbols get the tracker of what they lie beside | with them | left out |
 //! | symbols that stay, or have something beside them, use no version any more that has lost its name | with them | |

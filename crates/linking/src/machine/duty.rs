@@ -3,10 +3,10 @@
 //! ```text
 //!   work ──► (claim · delegate · hand back · attach)* ──► resolve ──► emit ──► done
 //!                              ├──────────────────── fail ─────────────────► done
-//!                              └────────────────── complete ───────────────► done, or told that what it was made from has moved
+//!                              └────────────────── complete ───────────────► done; an error if a version it is linked to has lost its name
 //! ```
 //!
-//! A unit that was removed meanwhile is gone: every event about it is answered with [`Error::Removed`]. Emission is in `emit.rs`.
+//! Every event about a unit that was removed meanwhile is answered with [`Error::Removed`]. Emission is in `emit.rs`.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;

@@ -1,13 +1,13 @@
 //! Dylibs: links, generators, trackers, initialisers.
 //!
-//! **Closed dylibs.** A dylib that was closed leaves its name, for messages (`places.rs`). Link orders that
-//! have its id are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
+//! **Closed dylibs.** A closed dylib leaves its name, for messages (`places.rs`). Link orders ignore its
+//! id, and drop it when something is appended to them. Nothing walks over closed dylibs.
 //!
 //! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so cycles end.
 //!
 //! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
 //! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
-//! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that were opened and that nothing open reaches any
+//! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the opened dylibs that nothing open reaches any
 //! more, dependants first; their initialisers are due again when they are deinitialised. A unit that was removed or replaced takes its
 //! record with it. One that failed keeps it, so each opening says why until then: no initialiser is passed over in silence. If it can be made again
 //! ([`Emit::again`](super::Emit::again)), each opening does so: what it needs may have been redefined.
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! A busy dylib belongs to a thread. A plan ends before dylibs that another thread is busy with, so nothing is planned whose dependences have
-//! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). Who waits for whom is known
-//! to `waits.rs`: an opening that would close a cycle is refused. Dylibs that the thread itself is busy
-//! with are passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
+//! not run; the opening thread waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). `waits.rs` keeps
+//! the waits between threads: an opening that would close a cycle is refused. Dylibs that the thread itself is busy
+//! with are skipped: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, even
 //! if it has no initialisers.
 
 use std::sync::Arc;
@@ -289,7 +289,7 @@ pub enum Plan<P: Parts> {
     /// Another thread is busy with what comes next, and the thread waits for that, as far as the tables know, until one of the two says more: by
     /// [`Initialized`], or by planning again.
     Wait,
-    /// The same, but that thread waits for this one, through whatever others. No initialiser stands for a dylib that is being deinitialised.
+    /// The same, but that thread waits for this one, through any others. No initialiser stands for a dylib that is being deinitialised.
     Never(Option<Label>),
     /// Nothing.
     Done,
@@ -508,7 +508,7 @@ impl<P: Parts> Machine<P> {
         Ok((pre, post))
     }
 
-    /// Lookups that wait for `generator` are told this.
+    /// The error of lookups that wait for `generator`.
     pub(super) fn drop_requests(&mut self, generator: GeneratorId, result: &Result<(), Error>) {
         let requests = self.requests.iter().filter(|(_, request)| request.generator == generator);
         let requests: Vec<_> = requests.map(|(id, _)| id).collect();

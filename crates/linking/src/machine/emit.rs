@@ -1,9 +1,9 @@
-//! Emission: the memory of a unit is final, and it needs these.
+//! Emission: the memory of a unit is final, and its dependences are known.
 //!
-//! An emission that is refused is a failure of the unit, in the same step: no state is left in which lookups wait forever.
+//! A refused emission fails the unit in the same step, so no lookup waits forever.
 //!
 //! Dependences name symbols, and may name the version that was linked against: when another version has taken its name
-//! since, the code refers to memory that may go away, and the emission is refused.
+//! since, the code refers to memory that may be freed, and the emission is refused.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -28,7 +28,7 @@ pub struct Emit<P: Parts> {
     /// Disjoint groups of its symbols.
     pub groups: Vec<Group<P>>,
     /// The source that makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
-    /// initialisers, whatever the reason, at the next opening.
+    /// initialisers, for any reason, at the next opening.
     pub again: Option<Source<P>>,
 }
 

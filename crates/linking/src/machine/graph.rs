@@ -8,9 +8,9 @@
 //!   └───────────────┘       └───────────────┘        └───────────┘
 //! ```
 //!
-//! **Invariant.** A waiting node hangs below exactly one node, its witness, which is not emitted: the one piece of evidence
-//! that is needed to know that it is not ready. (ORC keeps all such leaves with every waiting node; the sum of those sets
-//! is quadratic, and how large they grow depends on the order of emissions.)
+//! **Invariant.** A waiting node hangs below exactly one node that is not emitted, its witness: one is enough to
+//! know that the waiting node is not ready. (ORC keeps all such leaves with every waiting node; the sum of those sets
+//! is quadratic, and their size depends on the order of emissions.)
 //!
 //! **Emission** of `n` turns a root into an inner node: it settles. Settling takes an edge of `n`:
 //!
@@ -24,8 +24,8 @@
 //!
 //! **Failure** of a node goes along reversed edges; it reaches exactly the waiting nodes that transitively need it.
 //!
-//! **Ports.** Edges lead to ports, one for each symbol, which belong to a node and may be handed to another while it is
-//! not emitted: a responsibility can be split with the right dependants following each part.
+//! **Ports.** Edges lead to ports, one for each symbol, which belong to a node and may move to another while it is
+//! not emitted: when a responsibility is split, the right dependants follow each part.
 //!
 //! **Cost.** An edge becomes current at most once and is dropped once; a node is contracted at most once. Asking for a
 //! root, linking and cutting are logarithmic ([`super::forest`]). So all emissions together take O((nodes + edges) · log

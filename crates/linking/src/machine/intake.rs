@@ -1,8 +1,8 @@
 //! Input of events: names, which the tables hold from then on, and identifiers, which may be of another session.
 //!
-//! Held are the symbols of entries, of lookups under way, of questions to generators, and the aliasees of sources. Each event that brings some holds all of them
-//! first, or is refused, so no table is left with a name that is gone. The tables let go in the effects of a step ([`Effects::released`](super::Effects::released)):
-//! behind what the step publishes, so a name goes after its address was taken back.
+//! The tables hold the symbols of entries, of lookups under way, of requests to generators, and the aliasees of sources. Each event that brings
+//! symbols holds all of them first, or is refused, so no table has a name that is gone. The tables release names in the effects of a step
+//! ([`Effects::released`](super::Effects::released)), after what the step publishes, so a name goes after its address was taken back.
 
 use super::{Machine, Parts, Source};
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl<P: Parts> Machine<P> {
         links.into_iter().try_for_each(|link| self.check_session("dylib", link.dylib.session))
     }
 
-    /// Holds the names of all of these; says which are to be let go of with [`Machine::release`].
+    /// Holds the names of all the symbols; returns those to release with [`Machine::release`].
     ///
     /// # Errors
     /// The name of one is gone; then none is held.

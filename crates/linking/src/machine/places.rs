@@ -1,11 +1,11 @@
-//! The table of dylibs: places that are let again.
+//! The table of dylibs, with places that are reused.
 //!
 //! ```text
 //!   DylibId = (place, generation, session) ──► Open(dylib) ── close ──► Closed(name) ── 64 others closed ──► the next generation
 //! ```
 //!
-//! An id that outlived its dylib leads to a closed one, whoever has the place by then; an id of another session leads nowhere. The names of the dylibs that
-//! were closed last are kept for messages. Cost: one indexed load and two comparisons.
+//! An id that outlives its dylib leads to a closed one, even when another dylib has the place; an id of another session leads nowhere. The names of the
+//! dylibs that were closed last are kept for messages. Cost: one indexed load and two comparisons.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

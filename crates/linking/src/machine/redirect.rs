@@ -1,13 +1,13 @@
-//! Redirectable symbols: calls go through a slot, and the slot can be led elsewhere.
+//! Redirectable symbols: calls go through a slot, and the slot's target can change.
 //!
 //! ```text
-//!   caller ──► stub (the symbol's address, for ever) ──► slot ──► armed: asks the session   ◄─┐ the target lost
+//!   caller ──► stub (the symbol's fixed address) ──────► slot ──► armed: calls the session  ◄─┐ the target lost
 //!                                                          └────► bound: the target's code  ──┘ its name
 //! ```
 //!
-//! A slot is only ever led to a ready symbol. It is not a user of its target: when the target is removed or replaced, the
+//! The target of a slot is always ready. The slot is not a user of its target: when the target is removed or replaced, the
 //! slot is armed again, so its next call finds the new definition or reports that there is none. A lazy re-export is a
-//! redirectable symbol with an aliasee: binding it is looking the aliasee up and redirecting.
+//! redirectable symbol with an aliasee: binding looks the aliasee up and redirects the slot.
 
 use super::{Dependence, Event, Machine, Parts, Read, SlotRecord, SlotStore, State, Version, push_swept};
 use crate::error::Error;

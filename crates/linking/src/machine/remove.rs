@@ -1,4 +1,4 @@
-//! Out of the tables: trackers, names, dylibs, the session.
+//! Removal of trackers, names, dylibs and the session from the tables.
 //!
 //! Removed symbols lose their names at once. Those that are not ready yet fail, with everything that waits for them; ready code
 //! that others use is treated by policy:
@@ -6,13 +6,13 @@
 //! | policy | ready code that uses what is removed |
 //! |---|---|
 //! | deny | the removal does not take place; the error names the users |
-//! | cascade | is removed too, and what uses that, and so on |
+//! | cascade | is removed too, with its own users, transitively |
 //! | tombstone | stays, and is listed in the effects: the host makes references to the removed code trap. Aliases go, too |
 //! | keep | stays, and what it uses stays with it until nothing that has a name reaches it |
 //!
 //! Slots are not users: a slot that leads to something removed is armed again, and its next call asks the session.
 //!
-//! Cost: the entries removed and their users. Keeping asks, whenever something goes, whether a named unit still reaches the
+//! Cost: the entries removed and their users. Keeping checks, at each removal, whether a named unit still reaches the
 //! kept ones: the size of the kept group each time.
 
 use std::collections::BTreeSet;
@@ -36,8 +36,8 @@ pub enum Dependants {
     /// It is removed too.
     Cascade,
     /// It stays, and the removed code goes: a call of it raises an error. The host leads the references there
-    /// ([`Host::mark_removed`](crate::Host::mark_removed)), and is told whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there for good: what
-    /// is defined later under a name that was removed is found by those who are linked later.
+    /// ([`Host::mark_removed`](crate::Host::mark_removed)), and learns whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there
+    /// permanently: only code that is linked later finds a later definition under a removed name.
     Tombstone,
     /// It stays, and what it uses with it.
     Keep,

@@ -1,7 +1,7 @@
-//! Starting units, and what becomes of them: addresses, readiness, failure.
+//! Starting units, and their results: addresses, readiness, failure.
 //!
-//! These are the only places that change a symbol's [`State`] forward. Each wakes the lookups that wait for the new state;
-//! a lookup is answered when its last symbol has come far enough, or at once when one fails.
+//! Only this file advances a symbol's [`State`]. Each advance wakes the lookups that wait for the new state;
+//! a lookup is answered when its last symbol has reached the wanted state, or at once when one fails.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl<P: Parts> Machine<P> {
             Source::Alias(from, aliasee) => {
                 let flags = self.entries.get(version).map(|entry| entry.flags).unwrap_or_default();
                 self.begin(unit_id);
-                // A failure of the other that passes is none of the alias for ever.
+                // A passing failure of the other symbol is not a permanent one of the alias.
                 let again = Some(Source::Alias(from, aliasee));
                 if let Some(unit) = self.units.get_mut(unit_id) {
                     unit.again = again;

@@ -5,7 +5,7 @@
 //!   end:     stop ──► is something under way, that does not wait for this thread? ──► wait, ask again
 //! ```
 //!
-//! Asking and stopping are steps: what is undertaken is refused, or waited for. Nested undertakings are counted.
+//! Undertaking and stopping are steps: an undertaking is refused, or waited for. Nested undertakings are counted.
 
 use std::thread::ThreadId;
 

@@ -1,4 +1,4 @@
-//! Dylibs that were closed: others find what they found without them, and nothing but a name is kept of them.
+//! Closed dylibs: others find what they would find without them, and only their names are kept.
 
 use std::sync::{Arc, Mutex};
 
@@ -39,7 +39,7 @@ fn a_closed_dylib_is_as_if_it_were_in_no_order() {
     session.check().expect("invariants");
 }
 
-/// Keeps what it is asked.
+/// Keeps its requests.
 #[derive(Default)]
 struct Silent(Arc<Mutex<Vec<Request<Words>>>>);
 

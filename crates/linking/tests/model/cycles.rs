@@ -144,7 +144,7 @@ fn a_cycle_that_others_close_ends_the_wait() {
     }
 }
 
-/// The session is not told that the answer of a lookup with a continuation ends what somebody waits for.
+/// The session does not know that the answer of a lookup with a continuation ends a wait.
 #[test]
 fn a_duty_that_a_continuation_fulfils_ends_a_wait() {
     for (name, dispatcher) in dispatchers() {

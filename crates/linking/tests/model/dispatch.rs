@@ -140,7 +140,7 @@ fn a_task_does_not_run_on_top_of_what_it_waits_for() {
     let waits = |symbol: Symbol, other: Symbol, started: Option<Symbol>| {
         let main = main.clone();
         unit([(symbol, E)], move |duty: Responsibility<Words>| {
-            // Queued first, so that it is found first by whoever looks for something to do.
+            // Queued first, so that a thread that looks for work finds it first.
             let other_lookup = started.map(|started| main.lookup([started]));
             duty.lookup([other], Until::Ready).expect("in force").wait().expect("ready");
             duty.resolve([(symbol, 1)]).expect("resolved").emit([]).expect("emitted");

@@ -11,7 +11,7 @@ use brolga_linking::{
     SymbolFlags, Unit, Until, absolute, required, unit,
 };
 
-/// Longer than anything here takes: who has not answered by then never will.
+/// Longer than anything here takes: what has no answer by then never gets one.
 const NEVER: Duration = Duration::from_secs(20);
 
 /// The result of `work`, which must come to an end.
@@ -205,7 +205,7 @@ fn the_continuation_of_a_lookup_belongs_to_it() {
     session.check().expect("invariants");
 }
 
-/// Keeps what it is asked for.
+/// Keeps its requests.
 struct Keeps(Arc<Mutex<Vec<Request<Words>>>>);
 
 impl Generator<Words> for Keeps {

@@ -1,4 +1,4 @@
-//! Names that come and go: what nothing uses any more gives its memory back, and its symbol names nothing.
+//! Names that come and go: an unused name gives its memory back, and its symbol names nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

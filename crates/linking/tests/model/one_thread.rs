@@ -12,7 +12,7 @@ use brolga_linking::{
     Token, Tokens, Until, required, unit,
 };
 
-/// Longer than anything here takes: who has not answered by then never will.
+/// Longer than anything here takes: what has no answer by then never gets one.
 const NEVER: Duration = Duration::from_secs(20);
 
 type Job = Box<dyn FnOnce() + Send>;

@@ -1,8 +1,8 @@
 //! Random schedules against a naive model that shares no code with the machine.
 //!
-//! The model keeps every version of every symbol that there ever was, and answers "is it ready?" by walking everything
-//! that the version needs, "who fails?" by asking that of everybody, "who is kept?" by walking from every name. After each
-//! event, the lookups answered, what they were told, the symbols published and the code given back must be the same, and
+//! The model keeps every version of every symbol that there ever was. It decides readiness by a walk over everything that
+//! a version needs, failure by that walk for every version, and what is kept by a walk from every name. After each
+//! event, the lookups answered, their answers, the symbols published and the code given back must be the same, and
 //! the machine's own invariants must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ struct Un {
 
 struct Qu {
     wants: Vec<usize>,
-    /// Those that have come far enough; what becomes of them later is no concern of the lookup.
+    /// Those that have reached the wanted state; the lookup ignores their later changes.
     had: BTreeSet<usize>,
     until: Until,
     key: QueryId<Plain>,
@@ -132,7 +132,7 @@ impl Model {
         }
     }
 
-    /// These fail or go; emitted ones that reach them fail; lookups that wait for any of them fail.
+    /// The seeds fail or go; emitted versions that reach them fail; lookups that wait for any of them fail.
     fn fail(&mut self, seeds: &[usize], to: At) {
         let hit: BTreeSet<usize> = seeds.iter().copied().collect();
         let dragged: Vec<usize> = (0..self.vers.len())

@@ -335,7 +335,7 @@ fn c21_c23_a_failure_reaches_what_waits_for_it_with_its_cause() {
     let (foos, bars, bazs) = (main.lookup([foo]), main.lookup([bar]), main.lookup([baz]));
     take(&kept[0]).resolve([(foo, 1)]).expect("resolved").emit([main.label(bar).into()]).expect("emitted");
     take(&kept[1]).fail("no register left");
-    // Emitted and waiting: fails with it, and says through whom.
+    // Emitted and waiting: fails with it, and the chain names the symbols between.
     let failed = failure(foos.wait());
     let chain: Vec<String> = failed.chain().map(ToString::to_string).collect();
     assert_eq!(

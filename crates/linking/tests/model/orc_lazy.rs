@@ -203,7 +203,7 @@ fn a_failed_initialiser_is_reported_until_it_is_replaced() {
     assert_eq!(again, 1);
 }
 
-/// Errors of those who embed the session.
+/// An error of an embedder of the session.
 fn not_today() -> Foreign {
     Foreign::from(Box::<dyn std::error::Error + Send + Sync>::from("not today"))
 }

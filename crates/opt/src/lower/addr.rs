@@ -1,4 +1,4 @@
-//! Addresses of places in memory, with what is known of alignment and of writers.
+//! Addresses of places in memory, with facts about alignment and writers.
 
 use brolga_ir::Value;
 use brolga_ir::op::Region;
@@ -14,11 +14,11 @@ pub(super) struct Addr {
     pub(super) align: u32,
     /// Which memory it is.
     pub(super) region: Region,
-    /// Who may write it.
+    /// Its possible writers.
     pub(super) owner: Owner,
 }
 
-/// Who may write a place in memory.
+/// The possible writers of a place in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
     /// This code alone, while it makes the value.

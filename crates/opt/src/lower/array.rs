@@ -511,7 +511,7 @@ impl Lowering<'_> {
         self.make_array(ty, &start, &[length])
     }
 
-    /// Allocates an array of these sizes. Throws `ArgumentError`, as the run time does, if a size is negative or their product
+    /// Allocates an array of the given sizes. Throws `ArgumentError`, as the run time does, if a size is negative or their product
     /// overflows.
     pub(super) fn new_array_of(&mut self, ty: Type, elem: Type, sizes: &[Value]) -> Step<Value> {
         let Some((&first, rest)) = sizes.split_first() else { return Err(self.bad_operands()) };
@@ -602,7 +602,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `setfield!(array, :ref, x)` and `:size`; false if operand 1 is not a constant that names one of these.
+    /// `setfield!(array, :ref, x)` and `:size`; false if operand 1 is not a constant that names one of the two fields.
     pub(super) fn set_array_field(&mut self, val: &Val) -> Step<bool> {
         let (Some((elem, dims)), &[array]) = (self.types.array_parts(val.ty), &val.leaves[..]) else {
             return Ok(false);

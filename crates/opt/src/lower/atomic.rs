@@ -1,4 +1,4 @@
-//! Atomic access to what a `Ptr` points at, and to fields of objects that hold such values.
+//! Atomic access to the target of a `Ptr`, and to fields of objects that hold such values.
 //!
 //! Values of one register only: integers and addresses as they are, floats as their bits. `:not_atomic` is a plain access.
 //!

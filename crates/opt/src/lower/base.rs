@@ -1,7 +1,7 @@
 //! Functions of Base without a body in text: throwing known exceptions, and printing.
 //!
-//! An exception is an object. Where the run time has an entry point that makes the exception of what it gets, that is called
-//! instead, if nothing else needs the object: a function that only throws makes no objects then.
+//! An exception is an object. If nothing else needs the object, and the run time has an entry point that makes the exception from its operands,
+//! that is called instead: then a function that only throws makes no objects.
 //!
 //! ```text
 //! invoke Base.error("no")              call ThrowError("no")

@@ -7,7 +7,7 @@
 //!
 //! | value | its object |
 //! |---|---|
-//! | what travels as a reference | that reference |
+//! | a value that is passed as a reference | that reference |
 //! | a ghost | the permanent instance of its type; of `Type{T}` the type object |
 //! | a constant in one register | a permanent box |
 //! | `Bool` | one of two permanent boxes |
@@ -16,11 +16,11 @@
 //! | a union of pointer-free types | that of the member, chosen by the selector |
 //!
 //! **Tests.** An object is of a concrete type if its tag says so; a singleton, `nothing` above all, is compared by its address.
-//! Every other question is answered by the run time. The known type of the object decides which members of a union
-//! are asked for.
+//! The run time answers every other test. The known type of the object decides which members of a union
+//! are tested for.
 //!
 //! A boxed value never changes, so reading it back is a load of immutable memory. A value that is unboxed and boxed again is
-//! another object, which no program can tell.
+//! another object, which no program can observe.
 
 use super::addr::Addr;
 use super::value::{Leaves, Val};

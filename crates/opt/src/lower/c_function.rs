@@ -5,12 +5,12 @@
 //!   ==>  %1 = $(Expr(:cfunction, ptr, "cmp(Ptr{Int64}, Ptr{Int64})", i32, svec(ptr, ptr), :(:ccall)))::ptr
 //! ```
 //!
-//! The code at that address is made by the code generator (`codegen/src/callback.rs`): it has the C convention, and calls the method that
+//! The code generator makes the code at that address (`codegen/src/callback.rs`): it has the C convention, and calls the method that
 //! the types of the arguments choose. Each argument and the result is in one register, of one type on both sides.
 //!
-//! **Exceptions** do not go through frames of C. One that leaves the function is kept in the thread, C gets zeros, and functions that it
-//! calls until then give zeros at once; where C has come back the exception continues. For that, calls of C in a program with such
-//! functions are followed by a question, `brolga_carried_exception`.
+//! **Exceptions** do not pass through frames of C. One that leaves the function is kept in the thread, C gets zeros, and further
+//! callbacks give zeros at once; when C has returned the exception continues. For that, calls of C in a program with such
+//! functions are followed by a check, `brolga_carried_exception`.
 //!
 //! Refused: values that are not in one register (structs), objects, methods whose parameters are wider than the types of C.
 

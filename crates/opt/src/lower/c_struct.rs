@@ -1,7 +1,7 @@
 //! Structs that pass to and from C by value, as the host's C compiler passes them.
 //!
 //! ```text
-//!   struct ── its numbers ──► parts ──► registers, if there are enough ── else ──► memory
+//!   struct ── its scalars ──► parts ──► registers, if there are enough ── else ──► memory
 //!   parts: x86-64  each 8 bytes: a float register if only floats lie there, else an integer register; more than 16 bytes: memory
 //!          aarch64 up to four floats of one kind: a float register each; up to 16 bytes: integer registers; else an address
 //! ```
@@ -11,12 +11,12 @@
 //! | a parameter `i64` or `f64` | in the next register: a part |
 //! | a parameter `Tuple{Int64, …}`, the operand being an address | in memory: so many words from there, copied (x86-64) |
 //! | a result `Tuple{Int64, Float64}` | in as many registers |
-//! | a first parameter `ptr` that the program does not have | where the result is to lie (x86-64) |
+//! | a first parameter `ptr` that the program does not have | the address for the result (x86-64) |
 //!
 //! The value goes through a stack slot, whose accesses later passes forward.
 //!
 //! Refused: structs that hold references or unions, that are aligned to more than 8 bytes in memory, and on aarch64 those that
-//! run out of registers or come back in memory; all structs on other processors.
+//! run out of registers or are returned in memory; all structs on other processors.
 
 use super::addr::Addr;
 use super::value::{Leaves, Val};
@@ -31,7 +31,7 @@ const IN_REGISTERS: u32 = 16;
 /// A part of a struct: where it lies, and the register it passes in.
 pub(super) type Part = (u32, LowType);
 
-/// How a struct comes back.
+/// How a struct is returned.
 pub(super) enum Back {
     Registers(Vec<Part>),
     /// In memory of the caller.
@@ -73,7 +73,7 @@ impl Registers {
         }
     }
 
-    /// Takes the registers for all of these parts, if they are there.
+    /// Takes the registers for all parts, if there are enough.
     fn take_all(&mut self, parts: &[Part]) -> bool {
         let floats = parts.iter().filter(|(_, low)| low.is_float()).count() as u32;
         let ints = parts.len() as u32 - floats;
@@ -175,7 +175,7 @@ impl Lowering<'_> {
         self.types.tuple(&numbers).map_err(|_| self.bad_operands())
     }
 
-    /// How a struct comes back; `None` for what is none.
+    /// How a struct is returned; `None` for other types.
     pub(super) fn c_struct_back(&mut self, ty: Type) -> Step<Option<Back>> {
         if !self.is_c_struct(ty) {
             return Ok(None);

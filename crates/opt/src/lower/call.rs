@@ -1,13 +1,12 @@
 //! Calls of compiled code and of C.
 //!
-//! A call passes what the callee's own declaration says, not what the call happens to have: arguments are converted to the
-//! declared types, then flattened as `brolga_ir::abi` rules. A result in memory form is written by the callee to a stack slot
-//! of the caller, whose address goes first.
+//! The callee's declaration determines the form of arguments, not the types at the call: arguments are converted to the
+//! declared types, then flattened by `brolga_ir::abi`. The callee writes a result in memory form to a stack slot
+//! of the caller, whose address is the first argument.
 //!
-//! **C.** Scalars pass as themselves, a struct with a single scalar inside as that scalar. Integers below 32 bits are widened
-//! by their sign or by zeros, which is what every C convention here expects at the least. Larger structs are refused by name:
-//! how they travel is a matter of each platform. Values behind the declared arguments only stay rooted, which means
-//! nothing while nothing is on the heap.
+//! **C.** Scalars are passed as themselves, a struct with a single scalar inside as that scalar. Integers below 32 bits are sign-
+//! or zero-extended, the least that every C convention here expects. Larger structs: `c_struct.rs`; unsupported ones are refused by name.
+//! Tracked objects among the arguments and the values behind the declared arguments are operands as well, and stay rooted during the call.
 
 use super::base::BaseCall;
 use super::c_struct::{Back, Registers};

@@ -1,4 +1,4 @@
-//! Calls that are decided while the program runs.
+//! Dynamic calls.
 //!
 //! ```text
 //! (f)(x, 1)::Any              %1 = call_args(brolga_apply, f, x, boxed 1)
@@ -15,7 +15,7 @@
 //!     return box f(Int64, String…)(x, rest)
 //! ```
 //!
-//! Its caller has seen that the objects are of the declared types, and keeps them alive.
+//! Its caller has checked that the objects are of the declared types, and keeps them alive.
 
 use super::addr::Addr;
 use super::error::{At, LowerError, LowerErrors, Refusal};

@@ -1,4 +1,4 @@
-//! An element of a `Memory` as lowering sees it: the values that lead to it and the form in which it lies there.
+//! An element of a `Memory` in lowering: the values that lead to it and its form in memory.
 
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{Type, Value};

@@ -1,20 +1,20 @@
-//! Reads at the entry of a function with loops, which prove to the loop passes what its parameters are.
+//! Reads at the entry of a function with loops, which prove to the loop passes that its parameters are arrays.
 //!
 //! ```text
 //! f(a::Vector{Int64}, m::Sparse)          _1 = a, _2 and _3 = the vectors in m
 //!
-//!    load(_1; size)                       _1 is an array: what is in its header may be loaded anywhere
+//!    load(_1; size)                       _1 is an array: its header may be loaded anywhere
 //!    %n = eq_int(_2, null)
 //!    %d = ifelse(%n, _1, _2)              the loads from the header of _2 use %d, which is an array, too,
 //!    load(%d; size)                       whether the field has a value or not
 //! ```
 //!
-//! A vector in an immutable struct may be undefined, and each read of the field asks. So nothing shows in front of a loop that the vector is
-//! there, and its header would be read again behind the question in each iteration. Where that is reached, the field has a value and `%d` is it;
-//! in front of the loop `%d` is an array in any case, if only another one.
+//! A vector in an immutable struct may be undefined, and each read of the field tests for that. So nothing before a loop proves that the vector
+//! is defined, and each iteration would load its header again after the test. Behind the test, the field has a value and `%d` is that value;
+//! before the loop `%d` is an array in any case, perhaps the other one.
 //!
-//! **E1.** Only addresses of loads from headers are replaced: these run where the reference is not null, because they would fail else.
-//! **E2.** The values that are read here are not used by anyone.
+//! **E1.** Only addresses of loads from headers are replaced: these loads run where the reference is not null, because they would fail otherwise.
+//! **E2.** The values that are read here have no uses.
 //!
 //! Not done: fields of mutable objects, references to `Memory`, functions without an array parameter beside the struct.
 

@@ -1,7 +1,7 @@
 //! Errors of lowering, with their places.
 //!
-//! A function is refused as a whole, with every reason that was found, so that its author sees all of them at once. A value
-//! that depends on a refused one is not mentioned again.
+//! A function is refused as a whole, with all reasons at once. A value
+//! that depends on a refused one is not reported again.
 
 use brolga_ir::Inst;
 use brolga_ir::func::Place;

@@ -10,12 +10,12 @@
 //! │   pop_exception %1               brolga_pop_exception(depth)
 //! ```
 //!
-//! In low IR too every instruction of the region that may throw has an edge to the handler that is not written down. So a value
-//! that the handler uses is known before the `enter`, or went through memory: each φᶜ has its own slots, one for each of
-//! its leaves, and a ϒ writes those of every φᶜ that names it. References have slots that the collector knows.
+//! In low IR too, every instruction of the region that may throw has an implicit edge to the handler. So a value
+//! that the handler uses is computed before the `enter`, or goes through memory: each φᶜ has its own slots, one for each of
+//! its leaves, and a ϒ writes those of every φᶜ that names it. References have slots that are registered with the collector.
 //!
-//! A φᶜ that control reaches past no ϒ, or past one of `#undef`, has no value in particular; the program tests that by a φᶜ of
-//! a truth value before it uses the first. References are null then, so that nothing is kept alive that could not be used.
+//! A φᶜ that control reaches past no ϒ, or past one of `#undef`, has an arbitrary value; the program tests that by a φᶜ of
+//! a `Bool` before it uses the first. References are null then, so that they keep no unused object alive.
 
 use super::addr::Addr;
 use super::value::{Leaves, Val};

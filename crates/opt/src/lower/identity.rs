@@ -11,7 +11,7 @@
 //! | unions | the same member, and that member equal |
 //! | symbols, mutable objects | the same object |
 //! | other objects | the run time compares |
-//! | an object and a value that is none | the object is of that type, and holds an equal value |
+//! | an object and a value in registers | the object is of that type, and holds an equal value |
 //!
 //! Beyond `MAX_COMPARED` leaves the run time compares, too.
 
@@ -62,7 +62,7 @@ impl Lowering<'_> {
         self.same(a, b, &mut budget)
     }
 
-    /// Whether two objects, known to be of these types, are the same. A null is the same as a null only.
+    /// Whether two objects, known to be of the given types, are the same. A null is the same as a null only.
     fn same_objects(&mut self, a: Value, b: Value, types: [Type; 2]) -> Value {
         if a == b {
             return self.truth(true);

@@ -1,4 +1,4 @@
-//! Values in memory: slots, values in memory form, and what a `Ptr` points at.
+//! Values in memory: slots, values in memory form, and targets of `Ptr`.
 //!
 //! ```text
 //!  base ──┐
@@ -11,11 +11,11 @@
 //! |---|---|---|
 //! | *own*: written by this code only, and never after the value is made | is used in place | is 0 or 1 |
 //! | inside an object, which may die or change | is copied out | is 0 or 1 |
-//! | what a `Ptr` points at | is copied out, byte by byte | is the lowest bit of its byte |
+//! | the target of a `Ptr` | is copied out, byte by byte | is the lowest bit of its byte |
 //!
-//! In an object a field is stored as its `FieldRepr` says: `load_stored` and `store_stored` know that a pointer may be null,
-//! and that a pointer field of an immutable type holds a box. A value that is held by an object because it has too many
-//! leaves is copied word by word between the object and the memory that it lies in.
+//! In an object a field is stored as its `FieldRepr` says: `load_stored` and `store_stored` handle pointers that may be null,
+//! and pointer fields of immutable types, which hold boxes. A value that is in an object because it has too many
+//! leaves is copied word by word between the object and its memory.
 //!
 //! The last payload word of a union may be shorter than a register. It is then read and written in pieces, so that no byte
 //! beside it is touched.

@@ -1,4 +1,4 @@
-//! φs of objects that are numbers on some ways: a number gets its box where somebody asks for the object.
+//! φs of objects that are numbers on some paths: a number is boxed at uses of the object.
 //!
 //! ```text
 //! p: %1 :: Float64                          p: object = (none)  bits = %1             kind = 1
@@ -8,22 +8,22 @@
 //!    g(%3)                                     kind == 0 ? object : box of the bits
 //! ```
 //!
-//! This is what a dynamic operator leaves behind once `union-split` has tested for the usual types: the ways of these make numbers, the
-//! way of the call an object, and the next operator asks for the type again. So a sum that a loop carries, a condition, and a value between two operators have no box
-//! as long as the types are the usual ones; any other value goes through the same code as the object that it is.
+//! A dynamic operator leaves such φs once `union-split` has tested for the usual types: the paths of these make numbers, the
+//! path of the call an object, and the next operator tests the type again. So a sum that a loop carries, a condition, and a value between two operators
+//! have no box as long as the types are the usual ones; any other value goes through the same code as an object.
 //!
-//! **Web.** φs that are operands of each other have one form, so values pass from one to the other by moves. Its *members* are the types of the numbers among the operands, at most
-//! [`MAX_MEMBERS`].
+//! **Web.** φs that are operands of each other have one form, so values pass from one to the other by moves. Its *members* are the types of the numbers
+//! among the operands, at most [`MAX_MEMBERS`].
 //!
-//! **Invariants.** A value of a member's type has its kind, whether it came as a number or as a box; so the kind alone answers for members, and what has the kind 0 is
-//! none of them. The object is always one that may be read: where there is none, it is a permanent box that stands for "none", because low passes move reads of tags in front of tests.
-//! A value with a kind may keep the box that it came in.
+//! **Invariants.** A value of a member's type has its kind, whether it was a number or a box; so the kind alone decides tests for members, and a value
+//! of kind 0 is not of a member's type. The object may always be read: without one, it is a permanent box that stands for "none", because low passes
+//! move reads of tags in front of tests. A value with a kind may keep its original box.
 //!
-//! **Which.** Webs that have a number among their operands and a type test among their uses. Not: φs that more calls want than tests ask for, or several other statements, or one in a loop that the φ
-//! is outside of, because each would make a box. Not: webs with an operand that may be undefined on its way and had to be read (a φ of another web); such a
-//! value may only be moved.
+//! **Which.** Webs with a number among their operands and a type test among their uses. Not: φs with more uses by calls than by tests, or by several
+//! other statements, or by one in a loop that the φ is outside of, because each would make a box. Not: webs with an operand that may be undefined and
+//! had to be read (a φ of another web); such a value may only be moved.
 //!
-//! Cost: a visit to each instruction, where some φ has such operands. Not done: structs; `===`; the kind in the result of a call.
+//! Cost: a visit to each instruction, if some φ has such operands. Not done: structs; `===`; the kind in the result of a call.
 
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Step};
@@ -385,7 +385,7 @@ impl Lowering<'_> {
         self.convert(Val::scalar(known, mixed.object), ty).map(Some)
     }
 
-    /// The value as the member that it has to be, or `TypeError` in the name of who asks; `None` if the type is no member.
+    /// The value as the member that it has to be, or a `TypeError` in the name of `asks`; `None` if the type is no member.
     pub(super) fn mixed_asserted(
         &mut self,
         asks: &str,

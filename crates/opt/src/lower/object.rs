@@ -11,8 +11,8 @@
 //! Fields that never change (`const` ones, and those of boxed immutable values) are in the region `immutable`, others in
 //! `field`.
 //!
-//! The statement must be plain for this: the exact type of the object, a constant field, the memory order that the field
-//! has. Anything else is a call of the builtin itself, which knows all of Julia's rules and exceptions.
+//! The statement must be plain for this: the exact type of the object, a constant field, the memory order of the
+//! field. Anything else is a call of the builtin itself, which implements all of Julia's rules and exceptions.
 
 use super::addr::Addr;
 use super::places::{Change, Place, PlaceKind};

@@ -1,15 +1,15 @@
-//! Values that passes know nothing of, and values that are computed although they are unused.
+//! Values that are opaque to passes, and values that are computed although they are unused.
 //!
 //! ```text
 //! %1 = blackbox(x)              store(slot, x)      %1 = atomic_load(slot)
 //! donotdelete(y)                atomic_store(slot, y)
 //! ```
 //!
-//! No pass knows what an atomic load gives, because another thread may have written it, or drops an atomic store, because
-//! another may read it. The slots are one's own, so the former costs a store and a load of the stack; the latter may cost a fence.
+//! Passes assume nothing about the value of an atomic load, because another thread may have written it, and keep an atomic store, because
+//! another may read it. The slots are private, so the former costs a store and a load of the stack; the latter may cost a fence.
 //!
-//! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so no pass knows
-//! what they refer to.
+//! Not done: references to objects pass unchanged. Passes on high IR treat both as calls that may do anything, so their objects are
+//! opaque as well.
 
 use super::addr::Addr;
 use super::value::{Leaves, Val};

@@ -1,20 +1,20 @@
 //! Places that can be read and changed: fields of mutable objects, elements of memories, global variables.
 //!
-//! Julia has the same changes for all of them, and they are said once here; how a place is found is the business of its family.
+//! Julia has the same changes for all of them, which are implemented once here; each family finds its own places.
 //!
 //! | change | gives | writes |
 //! |---|---|---|
 //! | set | the new value | always |
 //! | swap | the old value | always |
-//! | modify | `Pair(old, f(old, x))` | what `f` returned |
+//! | modify | `Pair(old, f(old, x))` | the result of `f` |
 //! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
-//! | set once | whether it wrote | if nothing was there |
+//! | set once | whether it wrote | if the place was empty |
 //!
 //! A stored value is tested to be of the place's type, unless that is known: a `TypeError` if it is not.
 //!
 //! **Atomic fields** are read and set in one access if they hold a reference, and changed in any way if they hold a primitive
-//! value of at most 64 bits. Everything else that is atomic is done by the run time, reading included, so that all agree on
-//! the lock.
+//! value of at most 64 bits. The run time does all other atomic operations, reads included, so that all use
+//! its lock.
 
 use super::addr::Addr;
 use super::element::Element;
@@ -27,7 +27,7 @@ use brolga_ir::op::Region;
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{Const, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 
-/// Who throws a `TypeError` where a row claims too much.
+/// The function in the `TypeError` of an asserted type.
 pub(super) const TYPEASSERT: &str = "typeassert";
 
 /// A place, which holds a value of type `ty` or nothing.
@@ -346,7 +346,7 @@ impl Lowering<'_> {
         self.convert(val.clone(), to)
     }
 
-    /// Throws `TypeError` in the name of who asks unless the value is of the type, as `is` says.
+    /// Throws `TypeError` in the name of `asks` unless the value is of the type, which `is` tells.
     pub(super) fn throw_unless_type(&mut self, asks: &str, is: Value, val: &Val, ty: Type) -> Step<()> {
         let bad = match self.out.as_bits(is) {
             Some(1) => return Ok(()),

@@ -11,8 +11,8 @@
 //! | division | a branch to a cold throw for a divisor of zero (signed: and for typemin ÷ -1), then the plain division |
 //! | `have_fma` | false: the interpreter answers the same, and `fma_float` is exact everywhere |
 //!
-//! So a division that is left in low IR never fails. The result of each operation is that of `brolga_ir::scalar`; shifts by too much,
-//! conversions out of range and `srem_int` by -1 have a value there, and low IR keeps it.
+//! So a division in low IR never fails. The result of each operation is that of `brolga_ir::scalar`, which defines shifts by too much,
+//! conversions out of range and `srem_int` by -1.
 
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};

@@ -5,9 +5,9 @@
 //! function f(x::Vector{T}) where {T}                                               ==>  call_args(brolga_static_parameter, where, 1, x)
 //! ```
 //!
-//! A parameter with a value is a constant. An open one is what the arguments make of it, which the run time finds out from their
-//! types: exactly what dispatch found out to choose the method, so it is the same whoever calls. Passes that copy a body to a call with exact
-//! types put the values in (`passes/inline/copy.rs`).
+//! A parameter with a value is a constant. The arguments determine an open one, and the run time computes it from their
+//! types, as dispatch did to choose the method, so it is the same for all callers. Passes that copy a body to a call with exact
+//! types insert the values (`passes/inline/copy.rs`).
 
 use super::value::Val;
 use super::{Lowering, Step};

@@ -5,10 +5,10 @@
 //! jl_array_to_string(a)          n = length(a); s = gc_string(n); memcopy(s + 8, a.data, n); array_del_end(a, n)
 //! ```
 //!
-//! Every string that Julia makes from parts passes through these: digits are written into a vector, which becomes a string. A call by name takes boxes and looks the name up,
-//! which costs more than the copy.
+//! Julia makes every string from parts by these calls: digits are written into a vector, which becomes a string. A call by name takes boxes and looks the
+//! name up, which costs more than the copy.
 //!
-//! Invariant: addresses are taken behind the allocation, and nothing between them and the copy is a safepoint.
+//! Invariant: addresses are taken after the allocation, and nothing between them and the copy is a safepoint.
 
 use super::addr::Addr;
 use super::array::LENGTH;

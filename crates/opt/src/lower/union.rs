@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A union's payload is the member's memory image cut into words, so packing is shifting each leaf to its offset, and
-//! unpacking is shifting it back. Both are arithmetic only: unpacking a member that is not there gives bits without
-//! meaning, and never a fault.
+//! unpacking is shifting it back. Both are arithmetic only: unpacking another member gives meaningless bits, and never a
+//! fault.
 //!
 //! From one union to another the payload stays and the selector is translated, because selectors count the members of
 //! their own union.

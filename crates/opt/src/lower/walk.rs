@@ -3,7 +3,7 @@
 //! ```text
 //! high block                     low blocks
 //!   φs                             head   φ of each leaf; values in memory form are copied out; safepoint
-//!   statements                     head, then as many as checks split off
+//!   statements                     head, then a block for each check
 //!   terminator                     tail
 //! ```
 //!
@@ -93,7 +93,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The notes about loops for low passes go to the heads of these loops.
+    /// Moves the notes about loops for low passes to the heads of their loops.
     fn loop_notes(&mut self, cfg: &Cfg, rpo: &Rpo) {
         let src = self.src;
         let note = |inst: Inst| match src.op(inst) {
@@ -139,7 +139,7 @@ impl Lowering<'_> {
                 break;
             }
             let done = match op {
-                // Those at the head were lowered before.
+                // The φs at the head were lowered before.
                 Op::Phi if at_head => continue,
                 Op::Phi => {
                     Err(self.report(Refusal::Malformed { what: "a φ stands behind other statements" }))

@@ -7,15 +7,15 @@
 //! %4 = load(%3; offset = -4)                     %4 = load(%3; offset = 0)
 //! ```
 //!
-//! Arrays count from one and memory from zero, so that each access has a one added to its index and taken away from its address. The
-//! processor adds a constant for nothing, and where the index comes from what was loaded before, the sum is part of a chain that everything
-//! waits for. `strength-reduce` does it for counters of loops; this does it for every index.
+//! Arrays count from one and memory from zero, so each access has a one added to its index and subtracted from its address. An
+//! address with a constant displacement costs nothing, and where the index depends on a load, the sum lengthens the critical
+//! path. `strength-reduce` does it for counters of loops; this pass does it for every index.
 //!
 //! All of it is modulo 2⁶⁴, so no fact about ranges is needed. Only untracked addresses, and elements of arrays, which `gc_loaded` ties to their
 //! object: the tie is made again.
 //!
-//! Cost: at most [`MAX_STEPS`] sums and products behind each access. Breaks the uses. Not done: two indices in one address; what does not fit the 32 bits
-//! of an access.
+//! Cost: at most [`MAX_STEPS`] sums and products behind each access. Breaks the uses. Not done: two indices in one address; constants that do not fit
+//! the 32 bits of an access.
 
 use crate::alias::linear;
 use crate::facts::Fact;

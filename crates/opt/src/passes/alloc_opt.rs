@@ -5,20 +5,20 @@
 //! b: %2 = getfield(%1, :x)                          b: s'' = add_int(s', i)
 //!    %3 = add_int(%2, i)                    ==>
 //!    setfield!(%1, :x, %3)
-//! e: %4 = getfield(%1, :x)                          e: …                                   %4 is what arrives
+//! e: %4 = getfield(%1, :x)                          e: …                                   %4 is the value of s here
 //! ```
 //!
 //! Words. A *node* is a `%new` of a mutable struct, or a φ of objects of one such type; a π or copy of a node is the node by
 //! another name. Nodes that flow into each other through φ form a *group*, which is taken apart as a whole or not at all. A
 //! *variable* is a field of a node.
 //!
-//! **Which.** Every use of every name of the group reads or writes a known field with a value that fits, asks whether one is
-//! defined, keeps the object alive, or is a φ of the group. Anything else lets the object out: it is returned, stored, passed,
+//! **Which.** Every use of every name of the group reads or writes a known field with a value that fits, tests whether one is
+//! defined, keeps the object alive, or is a φ of the group. Any other use is an escape: the object is returned, stored, passed,
 //! put into a tuple, compared. Where a φ takes a node, the node must not be used afterwards under its own name, so that each
-//! object has one name at a time (invariant I1); liveness answers that.
+//! object has one name at a time (invariant I1); liveness shows that.
 //!
 //! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If the object is not read here,
-//! and the call returns, its result is not used and all that it changes are such objects, then the call is removed with them:
+//! and the call returns, its result is unused and it changes only such objects, then the call is removed with them:
 //!
 //! ```text
 //! %1 = new(Counter, 0);  %2 = invoke bump!(%1, x)      ==>   nothing
@@ -32,13 +32,13 @@
 //! **Handlers.** Values that a handler sees came through no edge that carries values. Objects made or used in a block that can be
 //! reached from a handler stay.
 //!
-//! Phases of an iteration: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block keeps what its variables hold; a read
-//! that finds nothing reads a φ at the head of its block; the edges of all φ are found by `ssa_repair`. A value that is an
-//! object itself may be free when the object that held it is gone, which is what further iterations are for.
+//! Phases of an iteration: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block tracks the values of its variables; a read
+//! without one reads a φ at the head of its block; `ssa_repair` finds the edges of all φ. An object in a field
+//! may become removable when the object that held it is gone, hence the iterations.
 //!
 //! Cost: linear in instructions for each of `MAX_ITERATIONS` iterations, plus, for each variable that is read, the blocks between its
 //! writes and its reads; `MAX_FIELDS` and `MAX_VARIABLES` bound these. Needs the graph; breaks the uses. Not done: arrays and
-//! `Memory` that are read; objects that get out on some paths only; a φ with something beside objects (`Union{Nothing, T}`).
+//! `Memory` that are read; objects that escape on some paths only; a φ of objects and other values (`Union{Nothing, T}`).
 
 mod defined;
 mod memories;

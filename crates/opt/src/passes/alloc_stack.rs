@@ -7,29 +7,29 @@
 //! %3 = foreigncall read(%2) roots %1            %3 = foreigncall read(%2) roots %1
 //! ```
 //!
-//! `alloc-opt` takes objects apart whose uses it knows. Of the rest, this handles those that are not seen outside: objects whose address is taken, that are passed to
-//! C or to functions that do not keep them, whose fields are found by a number, and those that meet others in a φ.
+//! `alloc-opt` takes objects apart if it handles all their uses. This pass handles other objects that do not escape: objects whose address is taken,
+//! that are passed to C or to functions that do not keep them, whose fields are found by a number, and those that meet others in a φ.
 //!
 //! Words. The *names* of an object are the result of its `alloc` and everything that casts, address arithmetic, φ and `ifelse` make of it.
 //!
-//! **Stays.** A name may be read and written through, compared, asked for its type, preserved, given to C, and given to a function
-//! whose [summary](crate::summary) says that it neither keeps nor returns it and throws nothing, since an exception might hold it. An object that
-//! C keeps is kept alive by the program, or its address is worth nothing; the object on the stack is there as long as `gc_preserve` can hold.
-//! A name that is stored, returned, thrown or passed otherwise lets the object out.
+//! **Stays.** A name may be read and written through, compared, tested for its type, preserved, given to C, and given to a function
+//! whose [summary](crate::summary) says that it neither keeps nor returns it and throws nothing, since an exception might hold it. The program
+//! keeps an object alive that C keeps, or its address is invalid; the object on the stack lives as long as `gc_preserve` can hold it.
+//! A name that is stored, returned, thrown or passed otherwise is an escape.
 //!
-//! **Iterations of a loop.** One place serves all objects of an `alloc`. That is right if no name of the one before is needed when the next is made,
-//! which liveness answers. Only a φ can carry a name there: everything else is dominated by the `alloc`. A value that a handler needs is needed throughout
+//! **Iterations of a loop.** One place serves all objects of an `alloc`. That is correct if no name of the one before is needed when the next is made,
+//! which liveness shows. Only a φ can carry a name there: everything else is dominated by the `alloc`. A value that a handler needs is needed throughout
 //! its region, so no φ among the names may be needed at the head of one.
 //!
-//! **References** in the object are roots, for the collector cannot come by the object: root placement sees to that, or makes the object on the heap
-//! after all. Stores into it need no barrier; its tag says so. They are roots for as long as the frame is there, so what they refer to would
+//! **References** in the object are roots, because the collector does not find the object: root placement makes them roots, or moves the object to the
+//! heap again. Stores into it need no barrier; its tag says so. The references are roots for as long as the frame exists, so their targets would
 //! outlive the object: a list whose first cell lay here could never be freed. So an object with references is moved only if it is needed at all
-//! safepoints that may follow, and its names are of no other object, whose need would be taken for its own; safepoints on the way to a throw do not
+//! safepoints that may follow, and its names are of no other object, whose need would count as its own; safepoints on the way to a throw do not
 //! count.
 //!
-//! Runs late: until then an object on the heap is as good for other passes, and copies of a loop's body get their own places. Cost: the names
-//! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that get
-//! out on error paths only.
+//! Runs late: until then other passes handle an object on the heap as well, and copies of a loop's body get their own places. Cost: the names
+//! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that
+//! escape on error paths only.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -137,7 +137,7 @@ enum Does {
     Nothing,
     /// The result is a name as well.
     Name,
-    /// Somebody may have it.
+    /// Other code may have it.
     Escape,
 }
 
@@ -160,9 +160,9 @@ fn use_of(func: &Func, one: Use) -> Does {
             let count = data.params.len() + usize::from(data.name.is_none());
             let gives_pointer = func.results(one.inst).any(|v| is_pointer(func, v));
             match func.args(one.inst).get(n) {
-                // Behind the arguments stands what is kept alive.
+                // The operands behind the arguments are only kept alive.
                 _ if n >= count => Does::Nothing,
-                // An object that is an argument itself may be kept by who knows how.
+                // C may keep an object that is an argument itself.
                 Some(&given) if func.ty(given) != Type::PTR => Does::Escape,
                 _ if gives_pointer => Does::Name,
                 _ => Does::Nothing,

@@ -8,8 +8,8 @@
 //! memoryrefget(r, o, true)             ==>  memoryrefget(r, o, false)  r = memoryrefnew(m, i, true), which has thrown if it must
 //! ```
 //!
-//! `--check-bounds=yes` and `no` hold for the operands of builtins as well, whatever the program says there. A check that was
-//! made before on the same operands is not this pass's business: `cse` shares it.
+//! `--check-bounds=yes` and `no` override the operands of builtins as well. `cse` shares a check that was made before on the
+//! same operands.
 //!
 //! Cost: one visit to each instruction. Required: `--check-bounds` must hold at every level of optimisation. Breaks the uses.
 //! Not done: indices that are known to lie in a range.

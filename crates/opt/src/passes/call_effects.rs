@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The summaries come from the module ([`summary`](crate::summary)); a callee without one may do anything. Callees that are the
-//! same method for the same types become one, so that their calls compare equal. Neither changes what the function means or
-//! how it prints, so no fuel is spent. A caller that relies on a summary depends on the callee's body as if it had copied it, which the report
-//! says.
+//! same method for the same types become one, so that their calls compare equal. Neither changes the meaning or the text of the
+//! function, so no fuel is spent. A caller that relies on a summary depends on the callee's body as if it had copied it, and the report
+//! lists it.
 //!
 //! Cost: one look-up for each callee and a visit to each instruction. Breaks nothing.
 

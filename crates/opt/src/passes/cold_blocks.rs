@@ -5,11 +5,11 @@
 //! 2: …                             ==>        2        behind them, marked cold
 //! ```
 //!
-//! Which blocks these are says `likely.rs`. Of two ways that are both taken, code generation lets the likelier one follow
-//! without a jump; it reads the branch weights by itself.
+//! `likely.rs` defines these blocks. Of two edges that are both taken, code generation makes the likelier one fall
+//! through; it reads the branch weights by itself.
 //!
-//! It runs last: passes that look for cold blocks ask for the ways that lead there. A mark is a hint, and changes nothing that can
-//! be seen but the time.
+//! It runs last: passes that look for cold blocks use the edges that lead there. A mark is a hint, and changes nothing
+//! but the time.
 //!
 //! Cost: two walks over the blocks.
 

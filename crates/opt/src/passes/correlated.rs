@@ -7,19 +7,19 @@
 //! 4: eq_int(i, n) no: i' = i + 1                   sdiv_int(i, 8)                         is lshr_int(i, 3)
 //! ```
 //!
-//! | at | asks | and makes of it |
+//! | at | if | becomes |
 //! |---|---|---|
-//! | a comparison of integers | is it always true, always false | the constant |
-//! | a branch on a condition, and `ifelse` | did a branch on the way test the same condition | the constant |
-//! | a conjunction of comparisons | did a branch on the way test one of them | the other |
-//! | `ifelse(c, x, y)` of integers | is `x` equal to `y` where `c` is false, or where it is true | `x`; `y` |
-//! | a checked operation | do the operands keep it from wrapping | the unchecked one; the flag is false |
-//! | a division by 2ⁿ, its remainder | is the dividend negative | a shift; an `and` |
+//! | a comparison of integers | it is always true, or always false | the constant |
+//! | a branch on a condition, and `ifelse` | a dominating branch tested the same condition | the constant |
+//! | a conjunction of comparisons | a dominating branch tested one of them | the other |
+//! | `ifelse(c, x, y)` of integers | `x` equals `y` where `c` is false; where it is true | `x`; `y` |
+//! | a checked operation | the operands keep it from wrapping | the unchecked one; the flag is false |
+//! | a division by 2ⁿ, its remainder | the dividend is not negative | a shift; an `and` |
 //!
-//! Proofs are in `correlated/prover.rs`, what branches tell in `correlated/tested.rs`, ranges in `crate::ranges`. Undecided conditions stay as they are.
+//! Proofs are in `correlated/prover.rs`, facts from branches in `correlated/tested.rs`, ranges in `crate::ranges`. Undecided conditions stay.
 //!
-//! Cost: a bounded number of goals for each question, and [`GOALS_PER_INST`] for each instruction of the function in all. Needs the
-//! dominator tree; breaks the uses. Not done: a value that was tested to be a constant is not replaced by it; floats.
+//! Cost: a bounded number of goals for each query, and [`GOALS_PER_INST`] for each instruction of the function in all. Needs the
+//! dominator tree; breaks the uses. Not done: replacing a value that was tested to be a constant by it; floats.
 
 mod prover;
 mod tested;

@@ -5,8 +5,8 @@
 //!      goto 3 if not %1           with `cpu.fma`   ==>
 //! ```
 //!
-//! Which processor is meant is an option ([`CpuFeatures`](crate::CpuFeatures)) and not the machine that compiles: an image has one version for each
-//! of several. Without the option nothing is answered here, and lowering says no, as the interpreter does.
+//! An option gives the target processor ([`CpuFeatures`](crate::CpuFeatures)), which need not be the machine that compiles: an image may have a version
+//! for each of several. Without the option this pass answers nothing, and lowering says no, as the interpreter does.
 //!
 //! Cost: one look at each instruction. Breaks the uses. Not done: features besides this one, which no intrinsic asks for.
 

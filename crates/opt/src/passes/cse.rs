@@ -9,11 +9,11 @@
 //!
 //! Two instructions are equal if operation, operands and result types are, operands of commutative operations in either
 //! order. The second takes the results of the first if that dominates it and `effects(inst).may_be_shared()`: it depends on
-//! nothing but operands and has no effect. It may throw: the first has then thrown already. So a bounds check that was made on the
-//! way is not made again.
+//! nothing but operands and has no effect. It may throw: the first has then thrown already. So a dominating bounds check is not
+//! repeated.
 //!
-//! The walk goes down the dominator tree with a hash table of what dominates the place; leaving a block takes out what it put
-//! in. Operands are replaced on the way, so chains of equal instructions collapse in one pass.
+//! The walk goes down the dominator tree with a hash table of the instructions that dominate the place; leaving a block removes its
+//! entries. Operands are replaced on the way, so chains of equal instructions collapse in one pass.
 //!
 //! Cost: one look-up for each instruction. Needs the dominator tree; breaks the uses. Not done: memory that was not written
 //! in between and φ (`gvn`); values that are equal for algebraic reasons.

@@ -9,19 +9,20 @@
 //!                                               %5 = lt_float(%4, %6)::i8
 //! ```
 //!
-//! No target of ours computes with 16 bits, and code generation widens and rounds on its own where it meets such an operation. Written out before the
-//! passes that share and hoist, a value is widened once however often it is used, and in front of a loop if it does not change there.
+//! No supported target computes with 16 bits, so code generation widens and rounds at each such operation. Expanded before the
+//! passes that share and hoist, a value is widened once for all its uses, and in front of a loop if it is invariant.
 //!
 //! | operations | because |
 //! |---|---|
 //! | sum, difference, product, quotient, root, strict or `_fast` | 24 digits are twice 11 and two more, so that rounding twice is rounding once |
-//! | `ceil`, `floor`, `trunc`, `rint` | what comes out is a `Float16` |
+//! | `ceil`, `floor`, `trunc`, `rint` | the result is a `Float16` |
 //! | minimum, maximum, comparisons | widening keeps the order, and NaNs NaNs |
 //!
-//! Each operation rounds, also where a wide value is at hand: programs have the same results with and without hardware. Operations that only move bits (signs, `fpiseq`), `fma` and `muladd`
-//! stay with code generation.
+//! Each operation rounds, even if the wide value is available: programs have the same results with and without hardware. Operations that only move bits
+//! (signs, `fpiseq`), `fma` and `muladd` are left to code generation.
 //!
-//! Cost: one look at each instruction. Breaks the uses. Not done: targets with such hardware; parts of a chain that need no rounding because they are exact.
+//! Cost: one visit to each instruction. Breaks the uses. Not done: targets with such hardware; parts of a chain that need no rounding because they are
+//! exact.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A division takes as long as ten products or more, and code generation makes one for each of the two. The quotient has to
-//! dominate the remainder: it has then been computed, so the divisor is not zero and the sum is exact modulo the width.
-//! Division by a power of two is shifts, and left alone.
+//! dominate the remainder: it has then been computed, so the divisor is not zero and the difference is exact modulo the width.
+//! Division by a power of two becomes shifts, and is left alone.
 //!
-//! Cost: one look at each instruction, one look-up for each division. Breaks the uses. Not done: quotients behind the remainder; remainders of
+//! Cost: one visit to each instruction, one look-up for each division. Breaks the uses. Not done: quotients behind the remainder; remainders of
 //! two divisions by constants.
 
 use crate::facts::Fact;

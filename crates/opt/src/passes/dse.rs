@@ -15,15 +15,16 @@
 //!
 //! | fact | holds for a place | lost at |
 //! |---|---|---|
-//! | *overwritten* | stored to on every way before anything reads it | what may read it; for all but own objects also what may throw or not end, since memory is then seen from outside; the instruction that makes a part of its address |
-//! | *ends* | every way leaves the function, and no own object but those listed is read before | ways back in a loop |
+//! | *overwritten* | stored to on every path before anything reads it | an instruction that may read it; for all but own objects also one that may throw or not end, since memory is then visible outside; the instruction that makes a part of its address |
+//! | *ends* | every path leaves the function, and only the listed own objects are read before | back edges of a loop |
 //!
 //! A store is dead if its place is overwritten, or if it is in an own object that is not read before the function ends. A
-//! handler may read anything that is in force when something throws, so in a function with handlers all that may throw ends both
-//! facts: also what does not by itself, but asks whether the thread is to stop, or calls what may find no stack, or nothing there any more. Stores to what never changes afterwards are left alone: its loads are not told apart from constants.
+//! handler may read any memory when something throws, so in a function with handlers every instruction that may throw ends both
+//! facts: also a poll, and a call that may find no stack, or a removed callee. Stores to memory that never changes
+//! afterwards are left alone: its loads are not distinguished from constants.
 //!
-//! Cost: one visit to each instruction with at most [`MAX_PLACES`] places at hand. Breaks the uses. Not done: places around loops;
-//! stores of what is there already; parts of a store.
+//! Cost: one visit to each instruction with at most [`MAX_PLACES`] places. Breaks the uses. Not done: places around loops;
+//! stores of the present value; parts of a store.
 
 use crate::alias::{Aliases, Location, Root};
 use crate::facts::Fact;

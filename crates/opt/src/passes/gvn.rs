@@ -8,25 +8,25 @@
 //! ```
 //!
 //! Instructions are numbered as in `cse`: the second of two equal ones takes the results of the first if that dominates it
-//! and the effects allow it. Here φ of one block are compared too, and so is memory: a load takes what is known to be at its
-//! place, from stores and from other loads.
+//! and the effects allow it. Here φ of one block are compared too, and so is memory: a load becomes the value that stores and
+//! other loads prove for its place.
 //!
 //! Words. A *place* is a root, an index, a displacement, a size and regions ([`Location`](crate::alias::Location)). A block *knows*
 //! a place at its end if the last instruction in it that may touch the place is a load or a store of exactly that place and type. It
-//! *loses* the place if it is another, and is *open* if there is none: then its ways in decide.
+//! *loses* the place if it is another, and is *open* if there is none: then its incoming edges decide.
 //!
 //! The header of an array that is written only where the array is made is known at once (`gvn/settled.rs`).
-//! Phases for each other load, in `gvn/memory.rs`: look back in its own block; else collect the open blocks before it; find which of them
-//! get a value on every way in; if the block of the load itself does on all ways but one, a load at the end of that one
-//! makes up for it; merge what arrives, with φ where it differs. The blocks are walked down the dominator tree in reverse
-//! postorder among siblings, so what comes from before is replaced already; only what comes around a loop is not.
+//! Phases for each other load, in `gvn/memory.rs`: look back in its own block; otherwise collect the open blocks before it; find which of
+//! them get a value on every edge in; if the block of the load itself does on all edges but one, a load at the end of that edge
+//! provides the value; merge the incoming values, with φ where they differ. The blocks are walked down the dominator tree in reverse
+//! postorder among siblings, so values from before are already replaced; only those around a loop are not.
 //!
-//! A load is put on a way in only if the block always executes the load once entered from there, and if the way does not
-//! close a loop: then it is executed as often as before or less. A way that leaves a branch gets its own block.
+//! A load is put on an edge only if the block always executes the load once entered from there, and if the edge does not
+//! close a loop: then it is executed at most as often as before. An edge of a branch gets its own block.
 //!
-//! Cost: one look-up for each instruction; for each load at most [`memory::MAX_WAYS`] ways in and [`memory::MAX_ACCESSES`] accesses.
-//! Needs the dominator tree; breaks the graph only where a way in got a block. Not done: addresses that change at a φ (what
-//! was loaded for `i + 1` in the last iteration); values of another type or size; congruence of φ around loops.
+//! Cost: one look-up for each instruction; for each load at most [`memory::MAX_WAYS`] edges and [`memory::MAX_ACCESSES`] accesses.
+//! Needs the dominator tree; breaks the graph only where an edge got a block. Not done: addresses that change at a φ (the
+//! value loaded for `i + 1` in the last iteration); values of another type or size; congruence of φ around loops.
 
 mod access;
 mod memory;

@@ -7,7 +7,7 @@
 //! j: %3 = φ (a => %1, b => %2)                (all of j)
 //! ```
 //!
-//! A branch that depends on data is taken wrongly as often as the data is random, and each time costs as much as fifteen to
+//! A branch on random data is often mispredicted, and each time costs as much as fifteen to
 //! twenty sums; the processor's conditional move costs one. So a side may have a few operations of one cycle each,
 //! [`MAX_COST`] on both sides together, and at most [`MAX_CHOSEN`] values may be chosen.
 //!
@@ -15,7 +15,7 @@
 //! |---|---|
 //! | a side that loads, divides, may throw or computes with floats | it costs more than the branch, or must not happen |
 //! | φ of 128 bits, and of floats but for the lesser or the greater of two that are compared | the processor has no conditional move for them; Cranelift would branch |
-//! | φ of pointers to objects | the choice would be another root |
+//! | φ of pointers to objects | the result of `ifelse` would be another root |
 //! | a side that is cold | the branch is predicted |
 //! | a value that may be undefined | it may be passed on, but `ifelse` computes with it |
 //!

@@ -12,8 +12,8 @@
 //!
 //! | step | condition |
 //! |---|---|
-//! | a latch that only computes joins the block with the test in front of it | what it computes may be computed in vain |
-//! | a test of the counter for equality, made before the step, looks at the value after it | the step is made in front of the test |
+//! | a latch that only computes joins the block with the test in front of it | its instructions may be executed without need |
+//! | a test of the counter for equality, made before the step, tests the value after it | the step is made in front of the test |
 //! | counters that differ by a constant in every iteration are one counter and sums | `indvars/shift.rs` |
 //! | a test for order, made before the step, gets a counter that is one step behind; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
 //! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
@@ -21,10 +21,10 @@
 //! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
 //! number of iterations is; if the loop is left when the counter is equal to a bound; or if it counts by one up or down to a bound
 //! that the start is known not to be beyond, because it then meets the bound exactly. With a bound at the end of the range of the type
-//! the last two may never be left, and then nothing behind them is executed either.
+//! the last two may never end, and then nothing after them is executed either.
 //!
-//! Cost: the φ of heads, the blocks of loops of at most [`MAX_BLOCKS`] blocks. Breaks the graph. Not done: making counters
-//! wider; taking the place of a counter that only serves the test.
+//! Cost: the φ of heads, the blocks of loops of at most [`MAX_BLOCKS`] blocks. Breaks the graph. Not done: widening of
+//! counters; replacing a counter that only serves the test.
 
 mod shift;
 

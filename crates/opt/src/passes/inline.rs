@@ -5,29 +5,29 @@
 //! ```
 //!
 //! **Which.** An `invoke` whose method has a body in the module, if that body costs at most the threshold of Julia's model
-//! (`inline/cost.rs`; a fifth of it where the call is hardly ever reached by the branch weights), has no handlers of its own, and takes exactly what the call gives. A body that costs too much may be cheap for the
-//! constants of a call (`inline/specialise.rs`). A host's functions are functions
+//! (`inline/cost.rs`; a fifth of it where the call is rarely reached by the branch weights), has no handlers of its own, and takes exactly the operands of
+//! the call. A body that costs too much may be cheap for the constants of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
-//! **Hints** ([`Inlining`]), first what the call says, then what the function says that it calls:
+//! **Hints** ([`Inlining`]), first that of the call, then that of its callee:
 //!
 //! | hint | body |
 //! |---|---|
-//! | `noinline` | stays where it is: it is not copied, and not specialised for constants |
-//! | `inline` | comes in whatever it costs and however rarely the call is reached; all other rules here hold for it |
+//! | `noinline` | is not copied, and not specialised for constants |
+//! | `inline` | is copied at any cost and however rarely the call is reached; all other rules here hold for it |
 //!
-//! **How far.** Calls that come in with a body are looked at again in the next iteration, `MAX_DEPTH` iterations deep. A function is never
-//! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. The growth
-//! in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
+//! **How far.** Calls in a copied body are visited in the next iteration, `MAX_DEPTH` iterations deep. A function is never
+//! inlined into itself or into its own copy: each call keeps the chain of functions that it came through. The total growth
+//! is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
 //!
-//! Bodies are taken as the module has them. Optimising a module callees first ([`bottom_up`](crate::callgraph)) gives
-//! optimised bodies, and each is then small and looked at once.
+//! Bodies are those in the module. Optimising a module callees first ([`bottom_up`](crate::callgraph)) gives
+//! optimised bodies, and each is then small and visited once.
 //!
-//! Phases of an iteration. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep
+//! Phases of an iteration. 1 copy bodies, last call of a block first, so that the instructions behind a call move once. 2 one sweep
 //! for the results of calls and for φ that name a block whose end has moved.
 //!
-//! Cost: linear in what is added plus the function, for each iteration. Breaks every fact. Not done: cold places inside of what has just
-//! come in.
+//! Cost: linear in the added code plus the function, for each iteration. Breaks every fact. Not done: cold blocks inside a body that has just
+//! been copied.
 
 pub(crate) mod copy;
 pub(super) mod cost;
@@ -67,7 +67,7 @@ const MAX_DEPTH: usize = 12;
 /// A function may become this many times as large: compile time grows with it, and caches are finite.
 const MAX_GROWTH: usize = 8;
 
-/// Small functions may grow to this many instructions whatever their size was.
+/// Small functions may grow to this many instructions from any size.
 const FREE_GROWTH: usize = 2000;
 
 /// A call, and the function whose body brought it in.
@@ -253,7 +253,7 @@ impl Inliner {
     }
 }
 
-/// The inlining hint of a call: the call knows better than the callee.
+/// The inlining hint of a call, which overrides the callee's.
 pub(super) fn asked(func: &Func, call: Inst, callee: &Func) -> Option<Inlining> {
     func.call_inlining(call).or(callee.inlining)
 }

@@ -6,13 +6,13 @@
 //! %4 = (%3 === %3)               true for every use of %4
 //! ```
 //!
-//! Blocks are visited in reverse postorder, so operands are simplified before what uses them; only a φ of a loop is met before
-//! its operands, and for its sake there is a second iteration if they changed. Every rule is tried on an
+//! Blocks are visited in reverse postorder, so operands are simplified before their uses; only a φ of a loop is visited before
+//! its operands, so there is a second iteration if they changed. Every rule is tried on an
 //! instruction again after one has applied, at most `MAX_STEPS` times.
 //!
 //! Nothing is inserted, so the function never grows. An operand that loses its last use stays, for `dce`.
 //!
-//! Cost: a look at every instruction and its operands, at most twice. Needs the order of blocks; breaks the uses.
+//! Cost: at most two visits to every instruction and its operands. Needs the order of blocks; breaks the uses.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};

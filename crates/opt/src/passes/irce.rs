@@ -9,9 +9,9 @@
 //! l: goto h if slt_int(%n, n) …           t: the check fails
 //! ```
 //!
-//! A check is a branch out of the loop by a comparison of the counter plus a constant with a value that does not change.
+//! A check is a branch out of the loop by a comparison of the counter plus a constant with an invariant value.
 //! Nothing is hoisted: a check that would fail fails in the same iteration as before, after the same effects, because the iterations from
-//! the first one that might fail belong to the rest. The head of `loop_copy` says why the order is kept.
+//! the first one that might fail belong to the rest. The header of `loop_copy` explains why the order is kept.
 //!
 //! | check passes while | holds in the main loop because |
 //! |---|---|
@@ -22,12 +22,12 @@
 //!
 //! Checks with one `len` and one `t` are tested together: the first iteration by the least and the greatest `a`, all others by the greatest.
 //!
-//! The value `s` is constant or is tested before the main loop. With `len` the bound itself and a start that
-//! is known, checks hold in every iteration: then no copy is made and they are removed where they stand.
+//! The value `s` is constant or is tested before the main loop. With `len` the bound itself and a known
+//! start, checks hold in every iteration: then no copy is made and they are removed in place.
 //!
 //! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, [`COPIED_FOR_CHECK`] more for each check, at most
-//! [`MAX_GROWTH`] in a function. Breaks
-//! the graph. Not done: counters that go down or are narrower than 64 bits; checks of `i·c + a`; checks that are invariant (`unswitch`).
+//! [`MAX_GROWTH`] in a function. Breaks the graph. Not done: counters that go down or are narrower than 64 bits; checks of `i·c + a`; invariant
+//! checks (`unswitch`).
 
 use crate::counted::{Counted, Recurrence, Relation, Signed, Tested, is_invariant, related, signed, way_out};
 use crate::facts::Fact;
@@ -238,7 +238,7 @@ fn distance(func: &Func, from: Value, to: Value, fixed: impl Fn(Value) -> bool) 
 }
 
 impl Check {
-    /// Whether the check holds in every iteration, whatever the length of the loop.
+    /// Whether the check holds in every iteration, for any length of the loop.
     fn always_holds(&self, func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
         if !self.terms.is_empty() {
             return false;

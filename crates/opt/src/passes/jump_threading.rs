@@ -4,17 +4,17 @@
 //! 1: branch c, 2, 3                                    1: branch c, 2, 5'
 //! 2: %1 = slt_int(x, y); goto 3'                       2: %1 = slt_int(x, y); goto 3'
 //! 3': %2 = φ (1 => false, 2 => %1)             ==>     3': branch %1, 4, 5
-//!     branch %2, 4, 5                                  5': (what 3' computes, for the way from 1); goto 5
+//!     branch %2, 4, 5                                  5': (a copy of 3', for the edge from 1); goto 5
 //! ```
 //!
-//! The outcome is known on a way if the condition is a constant there: a φ gets one, or it is computed in the block from constants and
-//! such φ; or if a branch on the way tested the same condition. The ways that lead to one target share one copy of
-//! the block, which ends in a jump to it. The values of the block exist twice then, and `ssa_repair` mends the uses.
+//! The outcome is known on an edge if the condition is a constant there: a φ gets one, or it is computed in the block from constants and
+//! such φ; or if a branch on the path tested the same condition. The edges that lead to one target share one copy of
+//! the block, which ends in a jump to it. The values of the block then have two definitions, and `ssa_repair` repairs the uses.
 //!
-//! Not threaded: through heads of loops, where a way around the test is another loop; through blocks with what must not be
-//! copied (calls, fences, what belongs to the task) or with too much of it; from `enter`. A block takes part in one rewrite of a run at most.
+//! Not threaded: through heads of loops, where a path around the test is another loop; through blocks with instructions that must not be
+//! copied (calls, fences, operations on the task) or with too many; from `enter`. A block takes part in one rewrite of a run at most.
 //!
-//! Cost: one look at each block with a branch and each of its ways; what is copied is bounded for a block and for the function.
+//! Cost: one visit to each block with a branch and each of its edges; the copied code is bounded for a block and for the function.
 //! Breaks every fact. Not done: conditions that follow from another one; loads with a known value.
 
 use crate::facts::Fact;

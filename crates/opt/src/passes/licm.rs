@@ -12,25 +12,25 @@
 //! | condition | because |
 //! |---|---|
 //! | its operands are made outside of the loop | |
-//! | nothing in the loop writes memory that it may read (`alias`), and nothing is a fence | it would read something else |
-//! | it is no atomic load | a loop may wait for another thread to write there |
-//! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no iteration, and a branch may guard an address |
+//! | nothing in the loop writes memory that it may read (`alias`), and nothing is a fence | it would read another value |
+//! | it is not an atomic load | a loop may wait for another thread to write there |
+//! | it may be executed speculatively (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no iteration, and a branch may guard an address |
 //! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
 //!
-//! A block is certain if the first iteration always gets there: it lies on the straight line that starts at the head, with nothing
-//! in front of it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
+//! A block is certain if the first iteration always reaches it: it lies on the straight line that starts at the head, with nothing
+//! before it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
 //!
-//! A tracked value is a proven `Array` if it was allocated as one, or where something that is executed before the preheader's end loads from its header,
-//! and a proven `Memory` where something loads its length. Then the words that every such object has are there: the address, the `Memory` and the first
-//! dimension of the one, the length and the address of the other. So these leave a loop even if they stand behind a check.
+//! A tracked value is a proven `Array` if it was allocated as one, or where an instruction that is executed before the preheader's end loads from its
+//! header, and a proven `Memory` where one loads its length. Then the words of every such object may be loaded: the address, the `Memory` and the first
+//! dimension of an array, the length and the address of a memory. So their loads leave a loop even from behind a check.
 //!
-//! Blocks are visited in reverse postorder, so an instruction finds its operands where they went, and chains move at once.
+//! Blocks are visited in reverse postorder, so operands have moved before an instruction is visited, and chains move at once.
 //!
 //! Cost: the effects of each instruction in a loop, and a walk up the nest for each that moves. At most [`MAX_HOISTED`]
-//! values are moved out of one loop: each occupies a register through all of it, and a loop that has used up the registers
-//! loads from the stack what it would have computed. A load is compared with at most [`MAX_WRITERS`] instructions of a loop that write memory of its kind.
+//! values are moved out of one loop: each occupies a register through all of it, and a loop without free registers
+//! reloads spilled values instead of computing them. A load is compared with at most [`MAX_WRITERS`] instructions of a loop that write memory of its kind.
 //!
-//! Breaks the uses. Not done: what may throw; stores; loads from addresses that are known to be valid for another reason.
+//! Breaks the uses. Not done: instructions that may throw; stores; loads from addresses that are known to be valid for another reason.
 
 use crate::alias::Aliases;
 use crate::facts::Fact;

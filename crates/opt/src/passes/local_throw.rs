@@ -13,30 +13,30 @@
 //!    … %5 …                                           … %9 …
 //! ```
 //!
-//! Such pairs come together by inlining: what was thrown three calls down is an object that is made, read, and not seen again, and is removed by
-//! `sroa` and `alloc-opt`.
+//! Inlining brings such pairs together: an exception that was thrown three calls down is an object that is made, read, and then unused, and `sroa`
+//! and `alloc-opt` remove it.
 //!
-//! **What is kept.** An exception is on the exception stack from its throw to its `pop_exception`, where a call could find it (`rethrow`). So all that
-//! the handler does up to there has to be computation: it neither calls nor throws nor writes. It is copied to the throw,
-//! with what was thrown in place of `the_exception`. An assertion on its type must be known to hold. A trace is taken of what leaves compiled code
-//! only, so none is lost. Exceptions of checks and of calls continue as before, and so does the `enter`.
+//! **Semantics.** An exception is on the exception stack from its throw to its `pop_exception`, where a call could find it (`rethrow`). So the
+//! handler up to there has to be pure computation: it neither calls nor throws nor writes. It is copied to the throw,
+//! with the thrown value instead of `the_exception`. An assertion on its type must be known to hold. Traces are only taken of exceptions that
+//! leave compiled code, so none is lost. Exceptions of checks and of calls stay unchanged, and so does the `enter`.
 //!
-//! **Handlers that choose.** The way through a handler is followed up to its `pop_exception`, where the type of what was thrown decides each branch:
+//! **Handlers that choose.** The path through a handler is followed up to its `pop_exception`, where the type of the thrown value decides each branch:
 //!
 //! ```text
 //! 5: %3 = the_exception(); %4 = isa(%3, Lost); goto 7 if not %4          of a thrown Failed: 5, 7
 //! 6: … pop_exception(%1)                                                   of a thrown Lost:   5, 6
-//! 7: %6 = isa(%3, Failed); … pop_exception(%1)                             of a thrown Any:    it continues as before
+//! 7: %6 = isa(%3, Failed); … pop_exception(%1)                             of a thrown Any:    unchanged
 //! ```
 //!
-//! **Other exceptions.** A `pop_exception` also ends what came onto the stack since its `enter`: the exceptions of regions inside this one of which the
-//! handling has not ended. A jump would leave them there, so no throw behind such a handler and in front of its `pop_exception` becomes one.
+//! **Other exceptions.** A `pop_exception` also removes the other exceptions since its `enter`: those of regions inside this one whose
+//! handling has not ended. A jump would leave them on the stack, so no throw after such a handler and before its `pop_exception` becomes one.
 //!
-//! **φᶜ.** It would read the value that the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
-//! and if no ϒ of it stands in a region inside this one (I2), from which an exception would bring it on a way that is no edge.
+//! **φᶜ.** It would read the value of the last ϒ: an ordinary variable if every path from the `enter` to the throw passes a ϒ (I1),
+//! and if no ϒ of it stands in a region inside this one (I2), from which an exception would carry its value along an implicit edge.
 //!
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
-//! throws by functions of Base; regions in which nothing is left that throws.
+//! throws by functions of Base; regions in which nothing throws any more.
 
 use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;

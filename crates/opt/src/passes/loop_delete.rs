@@ -11,9 +11,9 @@
 //! | condition | because |
 //! |---|---|
 //! | nothing in it has an effect, throws or may not end; safepoints do not count | it leaves no observable trace |
-//! | there is one edge out, and its block is reached by every iteration | what comes behind is known |
-//! | nothing that it computes is used behind it | `indvars` has replaced what it can |
-//! | it ends | a loop that never ends keeps what is behind it from happening |
+//! | there is one edge out, and its block is reached by every iteration | the successor is known |
+//! | none of its values is used after it | `indvars` has replaced such uses where it can |
+//! | it ends | the code after an endless loop is not executed |
 //!
 //! A loop ends if its number of iterations is known, or if its latch counts by one and tests for equality or for "less" ("greater" where it counts
 //! down): all values are passed at the latest when the counter has wrapped. "At most" never fails if the bound is the largest

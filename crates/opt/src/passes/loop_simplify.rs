@@ -10,12 +10,12 @@
 //!                          l ──┘      l, the latch: the only block that leads back to h
 //! ```
 //!
-//! The preheader holds the values that later passes compute before a loop; values that change from one iteration to the next come
+//! The preheader holds the values that later passes compute before a loop; values that change from one iteration to the next pass
 //! through the latch. A new block takes over the edges of several blocks, and each φ of the head is divided: the new
 //! block gets a φ of those edges, if they bring different values.
 //!
-//! Cost: the edges into loop heads and their φ. Breaks the graph. Not done: blocks of their own behind the edges that
-//! leave a loop; cycles with several ways in, which are no loops.
+//! Cost: the edges into loop heads and their φ. Breaks the graph. Not done: dedicated exit blocks; irreducible
+//! cycles, which are not loops.
 
 use crate::facts::Fact;
 use crate::heads::head_phis;

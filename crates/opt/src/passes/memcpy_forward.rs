@@ -13,20 +13,20 @@
 //! mem_copy(q, s, 16)                              memset(q, 0, 16)
 //! ```
 //!
-//! A walk over the blocks holds what is known about memory: copies, fills and stores, each with the bytes it wrote. An entry goes when something may write
-//! these bytes or, of a copy, those that it read. A block starts with what its only way in knows at its end.
+//! A walk over the blocks tracks the contents of memory: copies, fills and stores, each with the bytes it wrote. An entry is dropped when an instruction
+//! may write these bytes or, for a copy, those that it read. A block starts with the entries at the end of its only predecessor.
 //!
-//! | what reads `s` | becomes | if |
+//! | reader of `s` | becomes | if |
 //! |---|---|---|
 //! | a load of copied bytes | a load of the source | all accesses to the source are of one kind of memory, which the load then names |
-//! | a copy of copied bytes | a copy of the source | what is copied to and the source do not overlap; onto the source itself, nothing |
-//! | a load, a copy of filled bytes | a constant; a fill | it is no pointer |
+//! | a copy of copied bytes | a copy of the source | destination and source do not overlap; onto the source itself, nothing |
+//! | a load, a copy of filled bytes | a constant; a fill | it is not a pointer |
 //! | a copy of stored bytes | the stores | they are at most [`MAX_STORES`], fill it without a gap, and `s` stays in the function |
 //!
-//! Nothing is removed but copies of bytes onto themselves: whether anybody still reads `s` is for `dse` to say.
+//! Only copies of bytes onto themselves are removed: `dse` decides whether `s` still has readers.
 //!
-//! Cost: nothing in a function without copies and fills; else one sweep, and for each access at most [`MAX_KNOWN`] entries. Breaks the uses. Not done: ways that
-//! come together; sizes that are not constant; slots that could take each other's place.
+//! Cost: nothing in a function without copies and fills; otherwise one sweep, and for each access at most [`MAX_KNOWN`] entries. Breaks the uses. Not
+//! done: joins of paths; sizes that are not constant; slots that could share memory.
 
 use crate::alias::{Alias, Aliases, Location, Root};
 use crate::facts::Fact;

@@ -7,10 +7,10 @@
 //! %2 = add_float_fast(%1, z)                              ==>     %2 = fma_float(x, y, z)
 //! ```
 //!
-//! Only if the processor has the operation ([`CpuFeatures::fma`](crate::CpuFeatures::fma)): without it a routine would compute it, slower than the two. `muladd_float` leaves
-//! open whether the product is rounded, and `_fast` operations allow any algebra; strict sums and products stay as they are.
+//! Only if the processor has the operation ([`CpuFeatures::fma`](crate::CpuFeatures::fma)): without it a routine would compute it, slower than the two.
+//! `muladd_float` leaves open whether the product is rounded, and `_fast` operations allow any algebra; strict sums and products are unchanged.
 //!
-//! Runs after the passes on lanes, which know the product and the sum. Cost: one look at each instruction. Breaks the uses. Not done: vectors; differences;
+//! Runs after the passes on lanes, which handle products and sums. Cost: one visit to each instruction. Breaks the uses. Not done: vectors; differences;
 //! floats of 16 bits.
 
 use crate::facts::Fact;

@@ -7,15 +7,15 @@
 //!    %4 = typeassert(%3, Float64)
 //! ```
 //!
-//! This is what a call that `union-split` has split leaves behind: the methods that are known return plain numbers, the call that is
-//! left for other methods an object, and the φ of both would box every number to have it unboxed by the assertion.
+//! A call that `union-split` has split leaves such φ: the known methods return plain numbers, the remaining call
+//! for other methods an object, and the φ of both would box every number only for the assertion to unbox it.
 //!
-//! **Which.** The φ and its assertion stand in one block, with nothing between them that another place could notice, so that the assertion is
-//! made exactly when the block is entered. Some value is of the type anyway. Values that are not are asserted at the end of the
-//! block that they come from, which has to lead nowhere else, and there are at most `MAX_TESTS` of them.
+//! **Which.** The φ and its assertion stand in one block, with nothing observable between them, so that the assertion is
+//! made exactly when the block is entered. At least one value is of the type already. Other values are asserted at the end of
+//! their predecessor, which must have no other successor, and there are at most `MAX_TESTS` of them.
 //!
-//! **Cycles.** An assertion that was put at the end of a block may be one of a φ of that block, and is looked at in turn. A φ that is
-//! narrowed once is known by its type, and what flows back into a cycle is the narrowed φ, so each pair of a φ and a type is met
+//! **Cycles.** An assertion at the end of a block may be one of a φ of that block, and is visited in turn. A narrowed φ
+//! is recognised by its type, and the value that flows back into a cycle is the narrowed φ, so each pair of a φ and a type is visited
 //! once.
 //!
 //! The old φ keeps its other uses, and is removed by the next `dce` if it has none.

@@ -9,28 +9,28 @@
 //!                                         s: safepoint()                goto o
 //! ```
 //!
-//! A poll is a load, a test and a branch in every iteration: in the smallest loops, as much as everything else. Its purpose
-//! is that a thread stops soon after a request.
+//! A poll is a load, a test and a branch in every iteration: in the smallest loops, as much as everything else. It makes
+//! a thread stop soon after a request.
 //!
 //! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
-//! counts as [`CALL`] and has its own polls if it loops or recurs. Loops in a row add up, so the time between two polls of a
-//! function is at most that of its text, each loop in it taken at its bound. No bound is given for C functions.
+//! counts as [`CALL`] and has its own polls if it loops or recurs. Loops in sequence add up, so the time between two polls of a
+//! function is at most that of its text, each loop in it taken at its bound. C functions have no bound.
 //!
 //! | loop | polls |
 //! |---|---|
 //! | at most so many iterations, known, that all work is within the bound | none |
 //! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up, or may | once for K iterations, in `s` |
 //! | each iteration calls this function itself, which polls where it starts | none |
-//! | any other | as it was |
+//! | any other | unchanged |
 //!
-//! In the second case an iteration continues without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
+//! In the second case an iteration continues without entering `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
 //! holds as well, whichever of them wrapped. So the order and number of iterations stay. If the test is that the counter differs from a bound,
-//! `end` is the bound, and with a counter that starts above it every iteration goes through `s`: slow, and right. Where K iterations would go beyond
-//! all numbers, `lim` is the least number and every iteration goes through `s`, so that a counter that wraps is polled. A step that is not known is looked at in front of
-//! the loop: where it goes down, or so far up that K steps might not be counted, `lim` is the least number, and every iteration goes through `s`, too.
+//! `end` is the bound, and with a counter that starts above it every iteration goes through `s`: slow, and correct. If K iterations would exceed
+//! the range, `lim` is the least number and every iteration goes through `s`, so that a counter that wraps is polled. An unknown step is tested
+//! before the loop: if it goes down, or so far up that K steps might leave the range, `lim` is the least number, and every iteration goes through `s`, too.
 //!
-//! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Loops behind a split (`irce`,
-//! `unroll`) are recognised by their two ways in and left alone: few iterations are left for them.
+//! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Remainder loops of a split (`irce`,
+//! `unroll`) are recognised by their two edges in and left alone: they have few iterations.
 //!
 //! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
 //! inner loop of few but unknown iterations into the outer one.

@@ -9,7 +9,7 @@
 //! %4 = add_int(%2, %3)                      ==>    %4 = add_int(%3, 10)
 //! ```
 //!
-//! A *chain* is a tree of operations of one *family* whose inner results are used once, all in one loop. Its *leaves* are what goes in:
+//! A *chain* is a tree of operations of one *family* whose inner results are used once, all in one loop. Its *leaves* are its operands:
 //!
 //! | family | operations | leaves that cancel |
 //! |---|---|---|
@@ -19,12 +19,12 @@
 //! | bits | `and_int`, `or_int`, `xor_int` | the second `x`; of `xor_int` both |
 //!
 //! All of them may be computed in any order, integers because they are taken modulo 2ⁿ and floats because `_fast` says so; strict floats have no
-//! family. A leaf has a *level*: the depth of the innermost loop around the chain in which it is made, and above the others of that loop
-//! the value that the chain itself carries from iteration to iteration, so that an iteration waits for one operation only. Leaves are joined from the lowest level on. Constants
-//! become one, which comes last in 64-bit sums and products, where an access takes it up, and first among what does not change elsewhere.
+//! family. A leaf has a *level*: the depth of the innermost loop around the chain in which it is made; the value that the chain itself carries from
+//! iteration to iteration is above the others of that loop, so that an iteration waits for one operation only. Leaves are joined from the lowest level on.
+//! Constants become one, which comes last in 64-bit sums and products, where an access absorbs it, and elsewhere first among the invariant leaves.
 //!
-//! A chain is made again only if constants or leaves went away or the sum of the levels of its operations falls, so chains in order are unchanged.
-//! It has no more operations than before and stands where its last one stood, so nothing is computed that was not.
+//! A chain is rebuilt only if constants or leaves cancel or the sum of the levels of its operations falls, so ordered chains are unchanged.
+//! It has no more operations than before and stands in the place of its last one, so nothing is computed speculatively.
 //!
 //! Cost: one sweep for the uses, then each operation is in one chain, of at most [`MAX_LEAVES`] leaves. Breaks the uses. Not done: common factors; addresses,
 //! which `strength-reduce` takes apart; equal partial sums of two chains.

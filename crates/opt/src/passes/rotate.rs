@@ -12,22 +12,22 @@
 //!                                └──> e <────┘
 //! ```
 //!
-//! An iteration then takes one jump instead of two, and what stands in `n` is executed whenever the preheader is, so that later
-//! passes may move it there.
+//! An iteration then takes one jump instead of two, and the instructions of `n` are executed whenever the preheader is, so that later
+//! passes may move them there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
-//! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has
-//! at most [`MAX_COPIED`] instructions, none of them with a fixed place (what a `gc_preserve_begin` begins, ends once), and at most
+//! been rotated, or ends in a test anyway; nor the block in front of it, if the exit of the head only throws), and the head has
+//! at most [`MAX_COPIED`] instructions, none of them with a fixed place (a region of `gc_preserve_begin` ends once), and at most
 //! [`MAX_HEIGHT`] levels of loops are inside. Values
-//! of the head exist twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
-//! copied; it moves to the new head, through which every further iteration comes: between a body and its test it would keep
-//! Cranelift from joining what is computed in the one with its use in the other.
+//! of the head have two definitions afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
+//! copied; it moves to the new head, through which every further iteration passes: between a body and its test it would keep
+//! Cranelift from combining values of the body with their uses in the test.
 //!
-//! Before that, loads that an iteration makes for the next one go to the iteration that uses them (`rotate/carried_loads.rs`). The latch of such a
-//! loop is left with the step of a counter as a rule; then the loop is unchanged, and `indvars` puts the step in front of the test.
+//! Before that, loads that an iteration makes for the next one move to the iteration that uses them (`rotate/carried_loads.rs`). The latch of such a
+//! loop usually keeps only the step of a counter; then the loop is unchanged, and `indvars` puts the step in front of the test.
 //!
-//! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
-//! a jump to a head is no head that is rotated itself.
+//! All loops are rotated with one analysis of the graph. That is possible because nothing is copied twice: a block that ends in
+//! a jump to a head is not a head that is rotated itself.
 //!
 //! Cost: the copied instructions, and the repair. Breaks the graph. Not done: heads without an exit; taking the better of
 //! several exits.

@@ -8,16 +8,16 @@
 //! 5: (never entered) %1 becomes 7 …                varies         "anything"
 //! ```
 //!
-//! Values and edges are taken to be unseen until shown otherwise, so a value in a loop is a constant if the loop cannot make it
-//! another, and a branch that such a constant decides keeps what lies behind it unseen (Wegman and Zadeck, "Constant
+//! Values and edges are assumed unseen until shown otherwise, so a value in a loop is a constant if the loop cannot change
+//! it, and a branch that such a constant decides keeps its dead side unseen (Wegman and Zadeck, "Constant
 //! propagation with conditional branches", 1991). A value only moves down, at most twice, so this ends.
 //!
 //! A constant may be of any kind that can be interned, types and tuples too: φ, copies and choices pass it on; pure intrinsics of
 //! bits are computed by the reference semantics. An edge that a φ lacks brings nothing: the value is then not used.
 //!
-//! Uses of constant values become the constants; `simplify-cfg` folds the branches, and `dce` drops what is left over.
+//! Uses of constant values become the constants; `simplify-cfg` folds the branches, and `dce` drops unused instructions.
 //!
-//! Cost: each instruction is looked at once for each block that leads to it newly and twice for each operand. Needs the uses and
+//! Cost: each instruction is visited once for each newly seen edge into its block and twice for each operand. Needs the uses and
 //! breaks them. Not done: ranges (`correlated`); memory; tuples that are made of constants.
 
 use crate::facts::Fact;

@@ -7,15 +7,15 @@
 //! l: $(Expr(:loopinfo, julia.simdloop))           l: $(Expr(:loopinfo, julia.simdloop))
 //! ```
 //!
-//! The mark says that the author does not mind the order in which a *reduction* puts values together: the chain of one operation, `+`
-//! or `*` of floats, from a φ of the head back to it, whose parts the loop uses for nothing else. Nothing else becomes fast, so that
-//! what an iteration computes is unchanged (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
-//! too and `x + 0.0` is `x` for -0.0, which is more than another order. `vectorize` and `reassociate` make use of it.
+//! The mark permits any order of the operations of a *reduction*: the chain of one operation, `+`
+//! or `*` of floats, from a φ of the head back to it, whose parts have no other use in the loop. Nothing else becomes fast, so that
+//! the other values of an iteration are unchanged (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
+//! too and `x + 0.0` is `x` for -0.0, which is more than another order. `vectorize` and `reassociate` use the permission.
 //!
-//! The mark stands in a block of the loop that it is for, the innermost one there. The note `julia.ivdep`, which promises
-//! that iterations do not depend on each other through memory, is not needed: `vectorize` asks.
+//! The mark stands in a block of its loop, the innermost one there. The note `julia.ivdep`, which promises
+//! that iterations do not depend on each other through memory, is not needed: `vectorize` tests for that.
 //!
-//! Cost: one look at each instruction; the φ of marked loops and the chains behind them, each of at most [`MAX_CHAIN`] operations.
+//! Cost: one visit to each instruction; the φ of marked loops and their chains, each of at most [`MAX_CHAIN`] operations.
 
 use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};

@@ -8,13 +8,14 @@
 //! 3: …                                 3: …
 //! ```
 //!
-//! Instructions in front of a branch are computed each time, and the parts of a message or of the arguments of a throw are needed in
-//! none of them. An instruction moves down if one way out of its block throws or is *cold*, nothing else leads
-//! there, and all its uses lie behind it. Loads move if nothing behind them in the block may write what they read. Instructions are visited from the end of
-//! the block, so that what they are computed from follows.
+//! Instructions in front of a branch are executed each time, and the parts of a message or of the arguments of a throw are rarely
+//! needed. An instruction moves down if one successor of its block throws or is *cold*, has no other predecessor,
+//! and dominates all uses. Loads move if nothing after them in the block may write their memory. Instructions are visited from the end of
+//! the block, so that their operands follow.
 //!
-//! **Objects** move into any way that alone needs them, cold or not, with the stores that fill them: until it is passed on no other code sees an object.
-//! They do not move over barriers of memory and handlers, nor into a block with a `write_barrier`, which a collection must not separate from its store.
+//! **Objects** move into the only successor that needs them, cold or not, with the stores that fill them: until it is passed on no other code sees an
+//! object. They do not move over barriers of memory and handlers, nor into a block with a `write_barrier`, which a collection must not separate from its
+//! store.
 //!
 //! ```text
 //! 1: %1 = alloc(Failed)                1: goto 2 if c, else 3
@@ -23,8 +24,8 @@
 //! 2: throw(%1)                            throw(%1)
 //! ```
 //!
-//! Cost: one look at the end of each block that ends in a branch, and the uses of its instructions. Breaks the uses. Not done: ways that
-//! are seldom taken but not cold; several cold ways that need the same. Sums that need no memory are placed by code generation.
+//! Cost: one visit to the end of each block that ends in a branch, and the uses of its instructions. Breaks the uses. Not done: successors that
+//! are rarely entered but not cold; several cold successors that need the same value. Code generation places sums that need no memory.
 
 use crate::alias::Aliases;
 use crate::facts::Fact;

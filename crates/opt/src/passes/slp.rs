@@ -10,20 +10,20 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `tree` | which scalars become which vectors, whether they may, and what is gained |
+//! | `tree` | the scalars of each vector, their legality, and the gain |
 //! | `emit` | the vectors |
 //!
-//! **Where it starts.** At stores to neighbours, and at φ of a loop's head whose next values are computed from neighbours: several
-//! sums that run side by side. From there operands are followed for as long as all lanes do the same; what does not match is put
-//! together lane by lane, which costs.
+//! **Seeds.** Stores to neighbours, and φ of a loop's head whose next values are computed from neighbours: several
+//! sums side by side. From there operands are followed as long as all lanes have the same operation; other operands are
+//! gathered lane by lane, at a cost.
 //!
-//! **Why the result is the same.** Each lane computes what its scalar did, with the same operands. An access moves to the place
-//! of the last one of its vector; nothing between may touch its bytes in a way that matters. A scalar that something else uses is taken out of
-//! its lane behind the vector; if that is too late, there is no vector.
+//! **Correctness.** Each lane computes the same as its scalar, with the same operands. An access moves to the place
+//! of the last one of its vector; nothing between may conflict with its bytes. A scalar with other uses is extracted from
+//! its lane after the vector; if that is too late, there is no vector.
 //!
-//! Cost: at most [`MAX_SEEDS`] starts in a block, with at most `tree::MAX_NODES` vectors each, and [`MAX_TREES`] in all; blocks of
-//! more than [`MAX_BLOCK`] instructions are left alone. Breaks the uses. Not done: lanes of 8 and 16 bits, comparisons and choices, reductions of lanes into one value, shuffles of loads,
-//! trees through several blocks.
+//! Cost: at most [`MAX_SEEDS`] seeds in a block, with at most `tree::MAX_NODES` vectors each, and [`MAX_TREES`] in all; blocks of
+//! more than [`MAX_BLOCK`] instructions are left alone. Breaks the uses. Not done: lanes of 8 and 16 bits, comparisons and choices, reductions of lanes
+//! into one value, shuffles of loads, trees through several blocks.
 
 mod emit;
 mod tree;

@@ -5,18 +5,18 @@
 //! %2 = getfield(%1, 2)    ==>  b            %4 = getfield(%3, 1)        ==>  %4 = φ (#2 => a, #4 => c)
 //! ```
 //!
-//! The objects are what `tuple`, `%new` of an immutable type, `%splatnew` and constants make. A φ is taken apart if its
-//! type is a concrete immutable and everything that flows into it is such an object or another φ of this kind; only fields that are
-//! read get their own φ. The objects themselves lose their uses and are removed by the next `dce`.
+//! The objects are results of `tuple`, `%new` of an immutable type, `%splatnew` and constants. A φ is taken apart if its
+//! type is a concrete immutable and all its operands are such objects or other φ of this kind; only fields that are
+//! read get their own φ. The objects themselves lose their uses, and the next `dce` removes them.
 //!
-//! Phases. 1 find the φ that can be taken apart (a worklist: start with all candidates, remove what breaks the rule).
-//! 2 visit all `getfield` in reverse postorder and find their value; a field of a φ is made when it is first asked for.
-//! 3 give the new φ their operands, which may ask for more fields of other φ. 4 one sweep of replacements.
+//! Phases. 1 find the φ that can be taken apart (a worklist: start with all candidates, remove those that break the rule).
+//! 2 visit all `getfield` in reverse postorder and find their value; a field of a φ is made at its first use.
+//! 3 give the new φ their operands, which may need more fields of other φ. 4 one sweep of replacements.
 //!
-//! Small unions (`Union{Nothing, Tuple{…}}`) stay as they are: which member it is has to be known first. So does an object
+//! Small unions (`Union{Nothing, Tuple{…}}`) are unchanged: their member has to be known first. So is an object
 //! with a missing or ill-typed field, whose `getfield` or `%new` throws.
 //!
-//! Cost: linear in instructions, uses, and the edges of the φ that are made; `MAX_FIELDS` bounds the last. Needs the order of blocks;
+//! Cost: linear in instructions, uses, and the edges of the new φ; `MAX_FIELDS` bounds the last. Needs the order of blocks;
 //! breaks the uses. Not done: mutable objects that do not escape.
 
 use crate::facts::Fact;
@@ -256,7 +256,7 @@ fn splittable_phis(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
     }
     // Most functions have no such φ, so the uses are not a fact that the pass needs.
     let uses = Uses::compute(func);
-    // The operand of a φ has to be an object, whatever the φ is used for; a removed φ removes those that it flows into.
+    // The operand of a φ has to be an object, for all uses of the φ; a removed φ removes those that it flows into.
     let mut work = candidates;
     while let Some(phi) = work.pop() {
         if !phis.contains(phi) {

@@ -20,13 +20,13 @@
 //! | 0, 1, 2, 4 or 8 times an integer counter, or a counter that is an address | base and terms, summed before the loop, plus the multiple |
 //! | any other | a counter of its own, if no more than [`MAX_COUNTERS`] are needed |
 //!
-//! Nothing changes if nothing is saved: the address is a base plus a multiple already. Every sum is the old one in another order, so
+//! An address that is already a base plus a multiple is unchanged. Every sum is the old one in another order, so
 //! no fact about ranges is needed. Only untracked bases are moved: a sum with a tracked one is a derived pointer, which would have to be
-//! kept alive through the loop. An element of an array is an untracked address that `gc_loaded` ties to its object; the tie is made again at each
-//! access, and with it the object lives as long as the addresses made of it are used.
+//! kept alive through the loop. An element of an array is an untracked address that `gc_loaded` ties to its object; each access repeats the tie,
+//! which keeps the object alive as long as addresses derived from it are used.
 //!
 //! Cost: at most [`MAX_PARTS`](crate::address::MAX_PARTS) parts for each access in innermost loops. Breaks the uses. Not done: addresses in outer loops; counters
-//! narrower than 64 bits; products that are no addresses.
+//! narrower than 64 bits; products other than addresses.
 
 use crate::address::{Addresses, Sum, plus, times};
 use crate::counted::{Recurrence, Shape};

@@ -17,15 +17,16 @@
 //! e: return n
 //! ```
 //!
-//! Only those of `s` and `p` exist that some call needs. An instruction between the call and the return
-//! that does not need its result may only be what `effects` allow to be moved in front of it. `lower` puts a safepoint at the head of the loop, as it does for every loop.
+//! `s` and `p` exist only if some call needs them. An instruction between the call and the return
+//! that does not need the call's result must be one that `effects` allow to move in front of it. `lower` puts a safepoint at the head of the loop, as
+//! for every loop.
 //!
-//! A call in the range of a handler or of a `gc_preserve` has something left to do, so functions with these stay as they are;
-//! so do those that collect arguments. A call with the hint `noinline` stays one; the same hint of the function is about copies of its
-//! body, and a jump copies nothing. A recursion without end still ends in `StackOverflowError` (`depth`).
+//! A call in the range of a handler or of a `gc_preserve` is not a tail call, so functions with these are unchanged;
+//! so are those that collect arguments. A call with the hint `noinline` stays a call; the same hint of the function is about copies of its
+//! body, and a jump copies nothing. An infinite recursion still ends in `StackOverflowError` (`depth`).
 //!
-//! Phases. 1 find the calls (reads). 2 put a block that counts, and φ for what changes, in front of the old entry. 3 turn calls into
-//! jumps. 4 let what returns give `s + p·r`.
+//! Phases. 1 find the calls (reads). 2 put a block that counts, and φ for the variant values, in front of the old entry. 3 turn calls into
+//! jumps. 4 make returns give `s + p·r`.
 //!
 //! Cost: linear; a block is scanned back to its last call. Breaks every fact. Not done: calls whose result is taken apart or
 //! put into an object first; accumulators over `and_int` and the like.

@@ -4,19 +4,19 @@
 //! f: … invoke f …      ==>      f: … (… (… invoke f …) …) …
 //! ```
 //!
-//! The pass keeps the body from before its start and replaces the recursive calls by it, level by level: all calls of
-//! one level before the next, while the depth is at most [`InlineLimits::recursion_depth`] and what is added at most
+//! The pass keeps the original body and replaces the recursive calls by it, level by level: all calls of
+//! one level before the next, while the depth is at most [`InlineLimits::recursion_depth`] and the added code at most
 //! [`InlineLimits::recursion_growth`]. A body with one call grows by one copy a level, one with two calls doubles, so the
-//! second limit is what ends the latter. A function whose body costs more than
+//! second limit ends the latter. A function whose body costs more than
 //! [`InlineLimits::recursion_threshold`] is unchanged: the call is then a small part of it.
 //!
-//! Functions that call each other are recursive in themselves once `inline` has put one into the other; it never puts a function
-//! into itself. Refused is what `inline` refuses (handlers above all), `noinline` of a call and of the function included. `inline` asks
-//! for nothing here: it is about the next level, and how many make one is a matter of size.
+//! Functions that call each other become self-recursive once `inline` has put one into the other; it never puts a function
+//! into itself. The pass refuses the functions that `inline` refuses (handlers above all), with `noinline` of a call or of the function. The hint `inline`
+//! has no effect here: it concerns the next level, and the number of levels depends on size.
 //!
 //! The copies have no safepoint at their entries. A bounded number of levels is between two of them, and loops keep theirs.
 //!
-//! Cost: linear in what is added, which is bounded. Breaks every fact. Not done: weighing by how often a branch is taken.
+//! Cost: linear in the added code, which is bounded. Breaks every fact. Not done: weighing by branch weights.
 
 use crate::callgraph::SelfCallees;
 use crate::facts::Fact;

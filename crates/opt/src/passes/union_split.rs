@@ -8,31 +8,31 @@
 //!                                                 …
 //! ```
 //!
-//! **Which methods.** Those of the module whose parameters, the function object among them, have something in common with the operands'
-//! types. A callee that is only known to be a `Function`, or nothing at all, may be any closure or function with a method that fits, so
-//! its type is tested as those of the arguments are. If there is one method and it
-//! takes everything that the operands can be, the call becomes an `invoke`. If there are at most [`InlineLimits::max_methods`],
-//! they are tried one after the other, the more specific first, and what none of them takes is called as before. The last test
-//! is left out where the tests before it leave only what the last method takes.
+//! **Which methods.** Those of the module whose parameters, the function object among them, intersect the operands'
+//! types. A callee that is only known to be a `Function`, or of unknown type, may be any closure or function with a method that fits, so
+//! its type is tested like those of the arguments. If there is one method and it
+//! accepts all values of the operands' types, the call becomes an `invoke`. If there are at most [`InlineLimits::max_methods`],
+//! they are tried one after the other, the more specific first, and other operands reach the original call. The last test
+//! is left out where the earlier tests leave only operands that the last method accepts.
 //!
-//! **Which types.** A call that may reach more methods than that has a *hint* perhaps: types with which it was made so far
-//! (`brolga_ir::hints`). Then these are tested for, the most frequent first, each leads to its method, and all others continue to the
-//! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
-//! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), where they have methods for these and nothing more frequent was seen. The form in which the results are
-//! carried is decided by `lower/mixed.rs`.
+//! **Which types.** A call that may reach more methods may have a *hint*: types with which it was made so far
+//! (`brolga_ir::hints`). Then these are tested for, the most frequent first, each leads to its method, and all others reach the
+//! original call. A test is for types without subtypes, so the method found for them is the one that the call would reach.
+//! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), if they have methods for these and no hint has a more frequent
+//! type. `lower/mixed.rs` decides the form of the results.
 //!
-//! An inlining hint of the call holds for all calls that it becomes.
+//! An inlining hint of the call applies to all calls that it becomes.
 //!
 //! **When not.** Two methods that have operands in common, neither being more specific: such a call may be ambiguous. Methods that
-//! collect arguments. Types of which a test would leave more than the method takes.
+//! collect arguments. Types for which a test would pass more values than the method accepts.
 //!
-//! The module is what the program consists of: who adds a method later has to compile the callers again, which the report says.
+//! The module is taken as the whole program: a method that is added later requires compiling the callers again, which the report lists.
 //!
 //! Phases, for each call, the last of a block first: 1 candidates and tests (reads). 2 cut the block behind the call, put tests and
 //! calls between. At the end one sweep for the results and for φ that name a block whose end has moved.
 //!
-//! Cost: a look at all methods for each call (of all functions, if the callee is not known), and `MAX_SPLITS` bounds the growth. Breaks every fact. Not done: tests shared by several
-//! calls; values known by a test further up.
+//! Cost: a walk over all methods for each call (of all functions, if the callee is unknown), and `MAX_SPLITS` bounds the growth. Breaks every fact. Not
+//! done: tests shared by several calls; values known by an earlier test.
 
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;

@@ -6,17 +6,17 @@
 //! ```
 //!
 //! An iteration costs, beside its work, an addition, a comparison, a branch and the poll: as much as the work of many loops.
-//! The rest is the loop as it was; `loop_copy` says why the order stays.
+//! The rest is the original loop; `loop_copy` explains why the order stays.
 //!
-//! Loops without a loop inside are unrolled that count upwards, whose test is the only way out, and that call nothing. How often
+//! The pass unrolls innermost loops that count upwards, whose test is the only exit, and that call nothing. The factor
 //! depends on the size of the body, so that the main loop has at most [`MAX_SIZE`] instructions: iterations follow each other and
-//! reuse registers, but what Cranelift joins of them lives longer. A loop with another way out either has checks left, and is then
-//! the rare rest behind `irce`, or leaves too early for the work before it to pay.
+//! reuse registers, but values that Cranelift shares between them live longer. A loop with another exit either has checks left, and is then
+//! the rare remainder of `irce`, or leaves too early for the work before it to pay.
 //!
 //! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function; the tests before the loop, for each time it is entered. Breaks the graph.
 //!
-//! The author of a loop may say how many iterations there are to be between two tests, or that nothing is to be copied (`loop_note.rs`). A
-//! loop that is hardly ever entered stays, and so does one whose test by its branch weights ends it within two trips.
+//! The author of a loop may choose the factor, or forbid copies (`loop_note.rs`). A
+//! rarely entered loop stays, and so does one whose test by its branch weights ends it within two trips.
 //!
 //! Not done: breaking up the chain of a reduction.
 

@@ -6,14 +6,13 @@
 //! ```
 //!
 //! The tests of the counter go, the counter becomes a constant in each iteration, and with it addresses and conditions. Other
-//! ways out of the loop stay in each iteration. Safepoints go: so little work needs none, and what it calls has its own.
+//! exits stay in each iteration. Safepoints go: so little work needs none, and callees have their own.
 //!
-//! A loop is written out if it has no loop inside and the iterations together have at most [`MAX_SIZE`] instructions. Loops around
-//! it are looked at when the pass runs again: what became straight is then their body. The author of a loop may want it written out
-//! whatever its size, or not at all (`loop_note.rs`).
+//! A loop is written out if it is innermost and the iterations together have at most [`MAX_SIZE`] instructions. Loops around
+//! it are visited when the pass runs again: the straight code is then their body. The author of a loop may want it written out
+//! at any size, or not at all (`loop_note.rs`).
 //!
-//! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function. Breaks the graph. Not done: taking off single iterations of a loop
-//! that stays.
+//! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function. Breaks the graph. Not done: peeling single iterations.
 
 use crate::counted::{Counted, Shape};
 use crate::facts::Fact;

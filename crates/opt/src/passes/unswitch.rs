@@ -7,15 +7,16 @@
 //! ```
 //!
 //! The loop is copied; in each copy the branch is a jump. Branches out of the loop are decided together: if all of them stay inside, a copy without
-//! them runs, else the loop as it was, which is cold if each iteration asks. So the tests of an iteration whether its arrays are there cost nothing, and what stood behind them stands at
-//! the head. Of a conjunction of which one part does not change, the other part is left in the copy: so the test of both indices of a matrix becomes one of
-//! the index that changes. Only loops without a loop inside are looked at: a branch in an outer
+//! them runs, otherwise the original loop, which is cold if each iteration tests. So tests in an iteration that its arrays are defined cost nothing,
+//! and the code behind them moves to the head. Of a conjunction with one invariant part, the other part is left in the copy: so the test of both indices
+//! of a matrix becomes one of the variant index. Only innermost loops are visited: a branch in an outer
 //! loop is taken once for many iterations of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
 //! branch in reverse postorder, which decides most.
 //!
 //! The condition must be defined: where the program branches on it, it is; in front of the loop it was not tested yet.
 //!
-//! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function. Breaks the graph. Not done: disjunctions.
+//! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function.
+//! Breaks the graph. Not done: disjunctions.
 
 use crate::counted::{Shape, is_invariant};
 use crate::facts::Fact;
@@ -165,7 +166,7 @@ impl Choice {
     }
 }
 
-/// Whether none of these branches leaves the loop, at the end of a block in front of it.
+/// Whether none of the branches leaves the loop, computed at the end of a block in front of it.
 fn all_stay(func: &mut Func, types: &Types, loops: &Loops, l: Loop, block: Block, exits: &[Choice]) -> Value {
     let mut all: Option<Value> = None;
     for (n, exit) in exits.iter().enumerate() {

@@ -10,25 +10,26 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `plan` | which instructions become vectors, and why they may |
+//! | `plan` | the instructions that become vectors, and their legality |
 //! | `overlap` | accesses that must not overlap: proofs, and tests before the loop |
 //! | `emit` | the vectors |
 //!
-//! **Which loops.** One block, one way out, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
-//! `irce` and `simplify-cfg` leave them. Every load and store walks over memory one element in each iteration, and what is computed from them exists
-//! lane by lane (`brolga_ir::lanes`). Nothing may throw or call. A trip has as many iterations as the widest elements have lanes; narrower ones
-//! fill the low lanes of their vectors, from loads of fewer bytes, and conversions lead from one width to another. A counter may be a value: in lanes it is its first one and the distances of the iterations.
+//! **Which loops.** One block, one exit, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
+//! `irce` and `simplify-cfg` leave them. Every load and store advances by one element in each iteration, and all operations on their values exist
+//! in lanes (`brolga_ir::lanes`). Nothing may throw or call. A trip has as many iterations as the widest elements have lanes; narrower ones
+//! fill the low lanes of their vectors, from loads of fewer bytes, and conversions lead from one width to another. A counter may be an operand: in lanes
+//! it is its first value plus the distances of the iterations.
 //!
-//! **Why the result is the same.** Lanes compute what iterations compute. Loads and stores keep their order within a trip; between the
+//! **Correctness.** Lanes compute the values of iterations. Loads and stores keep their order within a trip; between the
 //! iterations of a trip, an access of a later iteration moves before one of an earlier iteration only if both are known not to overlap. Where
-//! that is not known, the addresses are compared before the loop, and the loop as it was runs if they may overlap. Sums
-//! and products that run through all iterations (*reductions*) are taken lane by lane and put together behind the loop, which is another
-//! order: integers do not mind, and floats do unless the operation is one of the `_fast` ones.
+//! that is unknown, the addresses are compared before the loop, and the original loop runs if they may overlap. Sums
+//! and products over all iterations (*reductions*) are computed lane by lane and combined after the loop, which is another
+//! order: that is exact for integers, and permitted for floats only by the `_fast` operations.
 //!
-//! The rest of the iterations is the loop as it was; `loop_copy` says why the order stays.
+//! The original loop does the remaining iterations; `loop_copy` explains why the order stays.
 //!
 //! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
-//! done: conditions that are branches, elements that are not neighbours, what is computed from counters alone.
+//! done: conditions that are branches, elements that are not neighbours, values computed from counters alone.
 
 mod emit;
 pub(crate) mod overlap;

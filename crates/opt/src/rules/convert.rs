@@ -26,7 +26,7 @@ fn bitcast(site: &Site<'_>, x: Value) -> Option<Rewrite> {
     }
     // bitcast(A, bitcast(B, x))  →  bitcast(A, x)
     let inner = site.unary_of(x, Bitcast)?;
-    // A cast may look at a `Bool` as a byte, and only its lowest bit comes back.
+    // A cast may read a `Bool` as a byte, and only its lowest bit survives.
     let passes_bool = [site.func.ty(x), site.func.ty(inner), site.ty].contains(&Type::BOOL);
     // Between classes of pointers some casts are refused that are allowed in two steps.
     let pointers = [site.func.ty(x), site.func.ty(inner), site.ty]

@@ -1,4 +1,4 @@
-//! Constant folding: a pure intrinsic whose operands are all constants is what the reference semantics say.
+//! Constant folding: a pure intrinsic of constants becomes its value by the reference semantics.
 //!
 //! Nothing that throws is folded, so `sdiv_int(1, 0)` stays. A NaN is folded only where its bits are defined: the sign and
 //! payload of the NaN that arithmetic gives depend on the processor, and a fold would pick one of them for all.

@@ -1,7 +1,7 @@
-//! Algebra: what one instruction can be replaced by, looking at it and at what makes its operands.
+//! Algebra: replacements of one instruction, from itself and the definitions of its operands.
 //!
 //! A rule changes one instruction and inserts none, so it never makes a function larger. The catalogue, the canonical forms
-//! and the reason why the rules come to an end are in `README.md` beside this file.
+//! and the proof that the rules terminate are in `README.md` beside this file.
 //!
 //! | file | operations |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Rules for what only passes a value on: `ifelse`, φ, π, copies, and the test that a variable is defined.
+//! Rules for instructions that only pass a value on: `ifelse`, φ, π, copies, and the test that a variable is defined.
 
 use super::compare::negation;
 use super::{Rewrite, Site};

@@ -1,6 +1,6 @@
-//! Rules for builtins that ask about types, identity and fields.
+//! Rules for builtins that test types, identity and fields.
 //!
-//! A value's static type is a promise: the value has a type below it. An answer is folded when every such type gives it.
+//! A value's static type is a bound: the value has a type below it. A result is folded if every such type gives it.
 
 use super::{Rewrite, Site};
 use brolga_ir::builtin::Builtin;

@@ -1,11 +1,11 @@
-//! The numbers of [`HeapAbi`] that hold for the default heap.
+//! The numbers of [`HeapAbi`] for the default heap.
 
 use super::class::CELLS;
 use super::layout::{MUTATOR, TAG_BITS, TAG_BYTES, TAG_OLD, TAG_PERMANENT};
 use super::mutator::MutatorLayout;
 use brolga_ir::heap_abi::HeapAbi;
 
-/// The default heap as compiled code knows it.
+/// The default heap's interface to compiled code.
 pub const DEFAULT_ABI: HeapAbi = HeapAbi {
     tag_bytes: TAG_BYTES,
     tag_bits: TAG_BITS,

@@ -8,8 +8,8 @@
 //!                  └────────────► start
 //! ```
 //!
-//! A vector grows into what its `Memory` has left at that end, and into a new one of twice the size when that is used up, so
-//! growing by one element costs constant time on average. Elements that are deleted are cleared: they keep nothing alive, and
+//! A vector grows into the free part of its `Memory` at that end, and into a new one of twice the size when that is full, so
+//! growing by one element takes amortised constant time. Deleted elements are cleared: they keep nothing alive, and
 //! growing finds zeros.
 //!
 //! Indices count from 0 and are linear. Every access is checked against the `Memory` itself, whose length never changes,
@@ -284,7 +284,7 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// A vector with these elements, copied at once.
     ///
     /// # Errors
-    /// There is no memory; the type is none of vectors with elements of these bits.
+    /// There is no memory; the type is not that of a vector with elements of the given bits.
     pub fn vector_of<T: Bits>(&mut self, ty: &TypeRef, elements: &[T]) -> Result<Root<'f, 'h>, ObjectError> {
         let vector = self.array(ty, &[elements.len()])?;
         let array = vector.get(self);

@@ -9,10 +9,10 @@
 //!             budget spent, or no room? collect; then a block from the space; still none after a full one: OutOfMemory
 //! ```
 //!
-//! A full collection that kept dead objects for their finalizers, which have run since, is followed by another one before that.
+//! If a full collection kept dead objects for finalizers that have run since, another one precedes the error.
 //!
-//! **Locks.** The state is taken inside the world's lock, never the other way round, and nothing else is taken inside it but
-//! handles. It is taken once for each block that a thread uses up.
+//! **Locks.** The state's lock is taken inside the world's, never the other way round, and only that of handles is taken inside
+//! it. It is taken once for each block that a thread uses up.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

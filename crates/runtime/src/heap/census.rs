@@ -1,6 +1,6 @@
 //! Which types of the heap are in use, found by a full collection.
 //!
-//! Problem: a program brings a context, and the heap describes the types of the context that the program's code and objects use. When the program is
+//! Problem: a program has a context, and the heap describes the types of the context that the program's code and objects use. After the program is
 //! dropped, its descriptions would stay as long as the heap.
 //!
 //! ```text
@@ -17,23 +17,23 @@
 //! 2. no reference to a description is left but that of the table and those of descriptions of the same context;
 //! 3. no live object has one of its types, and no live object, root or weak reference leads to one of its permanent objects.
 //!
-//! Rules 1 and 2 compare reference counts, and hold against everybody who has an address without a reference if he holds the context for that long.
+//! Rules 1 and 2 compare reference counts. A holder of addresses without references must hold the context for that long:
 //!
-//! | who has addresses of descriptions | why rule 1 or 2 holds |
+//! | holder of addresses of descriptions | why rule 1 or 2 holds |
 //! |---|---|
 //! | compiled code | its unit holds the context (`Code` in `crates/jit/src/engine.rs`), until no thread can run the code |
 //! | tables of methods, by the callee's tag | a method holds the descriptions of its callee, its parameters and its signature |
-//! | profiles | a guess: what it names is looked up by the tag, and code tests for the type that is found |
+//! | profiles | a guess: a type in a profile is looked up by its tag, and code tests for the type that is found |
 //!
-//! Two caches of threads have addresses and hold nothing: lines of dynamic calls, which belong to a world, and answers of `isa`. So what is unused is
-//! taken out of the table in the collection, and freed by the runtime in a later world, when no thread is left in an earlier one
+//! Two caches of threads have addresses and hold nothing: lines of dynamic calls, which belong to a world, and answers of `isa`. So the collection
+//! takes unused descriptions out of the table, and the runtime frees them in a later world, when no thread is left in an earlier one
 //! ([`Runtime::free_unused_types`](crate::Runtime::free_unused_types)). Caches of `isa` are emptied when the number
 //! of sweeps has changed.
 //!
-//! Why counts can be trusted: the world is stopped and the table locked, so no code gets a reference from an object or from the table. A thread outside
-//! of the heap can make one from one that it has, and that one was counted.
+//! Why the counts are valid: the world is stopped and the table locked, so no code gets a reference from an object or from the table. A thread outside
+//! of the heap can clone a reference that it has, and that one was counted.
 //!
-//! Cost: nothing while it is not asked for; in a collection with a census one look into a hash table for each object.
+//! Cost: nothing without a request; in a collection with a census one look-up in a hash table for each object.
 //!
 //! Not done: mmtk's heap keeps all types. A context with a holder keeps all its types.
 

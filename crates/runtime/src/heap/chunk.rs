@@ -6,8 +6,8 @@
 //!   └── blocks 2 to 127 of BLOCK bytes, 16 units each        cells of one class, or units of large objects
 //! ```
 //!
-//! A large object takes so many units in a row, wherever they begin: a block that is not full for each of them would be up to half of what
-//! objects of little more than 16 or 32 KiB take.
+//! A large object takes consecutive units, from any unit on. Whole blocks would waste up to half of the memory of
+//! objects of little more than 16 or 32 KiB.
 //!
 //! The address of an object gives its chunk (by masking) and so the place of its mark bit. An object that is larger than a
 //! chunk has its own chunk, longer than `CHUNK`; it starts in the first blocks, so the same mask holds.

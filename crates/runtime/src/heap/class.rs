@@ -11,7 +11,7 @@
 //! | classes | cell sizes | why |
 //! |---|---|---|
 //! | 0 to 62 | 16, 24, … 512 | most objects have a few words; a step of one word wastes nothing |
-//! | 63 on | what 56, 50, … 2 cells of a block leave, rounded down to 16 | at most an eighth is lost, until one block holds few |
+//! | 63 on | a block divided into 56, 50, … 2 cells, rounded down to 16 | at most an eighth is lost, until one block holds few |
 //!
 //! In a class whose size is a multiple of 16 every object is aligned to 16, which types with 128-bit fields need.
 //! Larger objects take whole units (`chunk.rs`), of which they lose an eighth at most.

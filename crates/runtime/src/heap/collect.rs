@@ -9,7 +9,7 @@
 //! | 5 | verification, if wanted | the same |
 //! | 6 | free unmarked blocks, list those with room | the same; give whole chunks back |
 //!
-//! Cells are not touched in phase 6: mutators find the free ones when they need them.
+//! Phase 6 does not touch cells: mutators find the free ones when they need them.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
-//! Run-time types: what an object's tag names.
+//! Run-time types, which objects' tags name.
 //!
-//! A [`TypeDesc`] tells the collector where the pointers of an object are, and everybody else what the object is. It is made
-//! from the layout of `ir`'s type table and lives as long as its heap, or until no code uses its
+//! A [`TypeDesc`] tells the collector where the pointers of an object are, and other code the object's type. It is made
+//! from the layout of `ir`'s type table and lives as long as its heap, or until nothing uses its
 //! context any more (`census.rs`). It is a permanent object itself, of type `DataType`
 //! (`UnionAll` if it stands for a parametric type without parameters), so that `typeof` is the tag without its bits:
 //!
@@ -72,7 +72,7 @@ pub enum ObjectKind {
     Weak,
     /// A type: a [`TypeDesc`].
     DataType,
-    /// No object has exactly this type, or none that the run time knows.
+    /// No object has exactly this type, or the run time has no layout for it.
     NoInstances,
 }
 

@@ -1,11 +1,11 @@
-//! The fields of a type by name, for accesses whose type is known at run time only.
+//! The fields of a type by name, for accesses whose type is only known at run time.
 //!
 //! ```text
 //!   getfield(x, :name)   tag of x ──► TypeDesc ──► FieldTable ──► name, offset, how it is read
 //! ```
 //!
-//! The names lie beside the type, so a search compares bytes: it takes no lock, interns nothing and allocates nothing. A table is
-//! made when it is first needed; most types never need one.
+//! The names are stored with the type, so a search compares bytes: it takes no lock, interns nothing and allocates nothing. A table is
+//! made at its first use; most types never need one.
 //!
 //! Cost of a search: linear in the fields, which are few.
 

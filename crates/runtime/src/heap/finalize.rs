@@ -1,7 +1,7 @@
 //! Finalizers: what they are, and running them, at the end of a collection.
 //!
-//! A finalizer that calls compiled code is under the limits of the call in which the collection came. When these have ended, the finalizers that still wait stay
-//! ready: they run at the end of the next collection.
+//! A finalizer that calls compiled code is under the limits of the call that triggered the collection. When that call has ended, the remaining finalizers
+//! stay ready: they run at the end of the next collection.
 
 use super::handles::{AtDeath, release};
 use super::heap::Heap;
@@ -71,7 +71,7 @@ impl Heap {
     }
 }
 
-/// Runs the finalizers that visit dead objects; `failed` is told what those throw or panic with. Finalizers that become ready meanwhile
+/// Runs the finalizers that visit dead objects; `failed` gets their exceptions and panics. Finalizers that become ready meanwhile
 /// run as well, in the same loop and not nested. Where a limited call has ended, the others wait for the next collection.
 fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
     struct Back<'a>(&'a Mutator, bool);

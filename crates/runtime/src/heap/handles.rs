@@ -20,8 +20,8 @@
 //! | C1  | store into a cell | Release | C2 | another thread would follow the reference to fields it cannot see yet |
 //! | C2  | load from a cell | Acquire | C1 | as C1, from the other side |
 //!
-//! **Failures.** There is no handler for an exception or a panic of a finalizer, and the program continues. It is counted, and what was
-//! said is kept until it is taken ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
+//! **Failures.** An exception or a panic of a finalizer has no handler, and the program continues. It is counted, and its message
+//! is kept until it is taken ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
 //! most. The message of a closure that panics when the heap is dropped is lost.
 //!
 //! Cost: a collection looks at every handle and finalizer once.
@@ -38,7 +38,7 @@ use super::object::Object;
 
 /// The record kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file reads no more than its kind.
 pub(crate) enum AtDeath {
-    /// The object comes back, with this: the closure that is called with it, which `finalize.rs` knows.
+    /// The object comes back, with the closure that is called with it, which `finalize.rs` defines.
     Visit(Box<dyn Any + Send>),
     /// Called without the object.
     Release(Box<dyn FnOnce() + Send>),

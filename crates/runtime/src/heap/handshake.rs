@@ -1,4 +1,4 @@
-//! The words in which a mutator and the collector agree on who may touch the heap.
+//! The words by which a mutator and the collector exclude each other from the heap.
 //!
 //! Two words per mutator. The mutator writes `running`, the collector `stop`; each side stores its own word and then looks at the other's:
 //!
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Between a store and a load of another word stands a fence on each side ([`Fences`]), so at least one of the two sees the other: a mutator
-//! that enters and a collector that stops it cannot both succeed, and a collector that waits is told. Entering and leaving are frequent, so their
+//! that enters and a collector that stops it cannot both succeed, and a waiting collector is notified. Entering and leaving are frequent, so their
 //! fence is the light one.
 //!
 //! | row | operation | order | pairs with | without it |
@@ -18,7 +18,7 @@
 //! | H1  | try_enter: fence between `running` and `stop` | light | H5 | mutator and collector touch the heap together |
 //! | H2  | try_enter: load `stop` | Acquire | H7 | the mutator would not see what the collector did: cells freed, fields cleared |
 //! | H3  | leave, and try_enter that is refused: clear `running` | Release | H6 | the collector would not see the mutator's last stores |
-//! | H4  | leave: fence between `running` and `stop` | light | H5 | the collector sees the mutator run, waits, and is not told |
+//! | H4  | leave: fence between `running` and `stop` | light | H5 | the collector sees the mutator run, waits, and is not notified |
 //! | H5  | stop: fence between all `stop` words and the first `running` | heavy | H1, H4 | as H1, H4 |
 //! | H6  | is_running: load | Acquire | H3 | as H3, whether the mutator left before the request or after |
 //! | H7  | release: clear `stop` | Release | H2 | as H2, from the other side |
@@ -26,7 +26,7 @@
 //!
 //! **Model.** `RUSTFLAGS="--cfg loom" cargo test -p brolga-runtime --lib handshake --release` tries all interleavings of two
 //! mutators and a collector; it fails if any of H1 to H7 is weakened (`tests/weaken.sh`). Its fences are symmetric. Not modelled: the locks and
-//! conditions of `world.rs`, for which a flag stands that says that the collector was told, and the poll words.
+//! conditions of `world.rs`, which a flag replaces that says that the collector was notified, and the poll words.
 
 use brolga_instances::Fences;
 #[cfg(all(test, loom))]
@@ -51,7 +51,7 @@ impl Handshake {
         Handshake { running: AtomicBool::new(false), stop: AtomicBool::new(false), fences }
     }
 
-    /// The mutator wants to run. If it is refused, the collector may have seen it running and wait for it: it is to be told.
+    /// The mutator tries to run. If it is refused, the collector may have seen it running and wait for it: notify it.
     #[inline]
     pub(crate) fn try_enter(&self) -> bool {
         self.running.store(true, Ordering::Relaxed); // H8
@@ -110,7 +110,7 @@ mod real {
     }
 }
 
-/// The heap is a cell that tells who touches it at the same time, or without having seen what was done before.
+/// The heap is a cell that detects concurrent accesses, and accesses that are not ordered after earlier ones.
 #[cfg(all(test, loom))]
 mod model {
     use super::Handshake;

@@ -1,12 +1,12 @@
-//! Objects of more than a megabyte: each has its own chunk, and the chunks of dead ones wait for the next.
+//! Objects of more than a megabyte: each has its own chunk, and the chunks of dead ones are reused.
 //!
 //! ```text
 //!   take ──► live ──(sweep: not marked)──► spare ──► take       the memory is cleared, no page is faulted in
 //!                                            └──(drop_spare)──► the system
 //! ```
 //!
-//! A program that makes a large table in each of many calls would else fault all of its pages in each time, which costs several
-//! times what clearing does. A spare chunk serves an object if no more than a quarter of it is left over.
+//! Otherwise a program that makes a large table in each of many calls would fault in all of its pages each time, which costs
+//! several times as much as clearing. A spare chunk serves an object if at most a quarter of it is left over.
 //!
 //! Not done: splitting spare chunks, joining them to slabs.
 

@@ -6,10 +6,10 @@
 //!               1/2 · limit of the process's address space (`ulimit -v`))
 //! ```
 //!
-//! Of an address space that is limited, code and its second mapping take an eighth, and libraries and stacks more than they use of memory.
+//! In a limited address space, code and its second mapping take an eighth, and libraries and stacks take more than they use as memory.
 //!
-//! A program that allocates without end gets `OutOfMemoryError` before the system kills its process. A quarter stays for code, stacks and the
-//! host. Heaps of one process do not know of each other.
+//! A program that allocates without bound gets `OutOfMemoryError` before the system kills its process. A quarter stays for code, stacks and the
+//! host. Heaps of one process do not take each other into account.
 //!
 //! Cost: some small files are read for each heap, some tens of microseconds.
 //!
@@ -57,7 +57,7 @@ fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u
             _ => continue,
         };
         let folder = Path::new(root).join(path.trim_start_matches('/'));
-        // A container sees its own group as the root, whatever the path says.
+        // A container sees its own group as the root, with any path.
         let around = folder.ancestors().take_while(|folder| folder.starts_with(root));
         for found in around.filter_map(|folder| read(&folder.join(file))?.trim().parse().ok()) {
             smallest = Some(smallest.map_or(found, |known| known.min(found)));

@@ -1,4 +1,4 @@
-//! Marking: finding everything that roots reach.
+//! Marking: finding everything reachable from roots.
 //!
 //! ```text
 //!   roots ──► stack ──► queue of 16, each prefetched as it comes in ──► mark; push what it refers to ──► stack
@@ -7,10 +7,10 @@
 //!   (large `Memory`s, in slices)
 //! ```
 //!
-//! An object's tag and mark bit are cache misses as a rule; the queue gives them time to arrive. There is no recursion: the
+//! An object's tag and mark bit are usually cache misses; the queue hides their latency. There is no recursion: the
 //! stack is a vector, and a `Memory` of a million elements goes through it in slices.
 //!
-//! A marked object gets the `OLD` bit if generations are on, so that stores into it are noticed from now on.
+//! A marked object gets the `OLD` bit if generations are on, so that the store barrier records later stores into it.
 //!
 //! Cost: a few nanoseconds for each object and pointer; memory for the stack as the graph needs it (a list: one entry).
 //!

@@ -1,4 +1,4 @@
-//! Which memory a heap has: its own cells, or the crate `mmtk`.
+//! The memory of a heap: its own cells, or the crate `mmtk`.
 
 use super::cells::Cells;
 use super::heap::Heap;

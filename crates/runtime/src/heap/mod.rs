@@ -1,7 +1,7 @@
-//! The heap: objects that are found dead by tracing.
+//! The heap: garbage-collected objects, by tracing.
 //!
 //! Non-moving, generational by sticky mark bits, one heap for each runtime. The shape is Julia's own: size classes, and marks that
-//! stay set between full collections. Free cells are not linked: a block's mark bits say where they are, and a mutator takes
+//! stay set between full collections. Free cells are not linked: a block's mark bits show them, and a mutator takes
 //! them in runs, so that compiled code allocates by adding to a cursor.
 //!
 //! ```text
@@ -28,9 +28,9 @@
 //! | `handshake.rs`, `world.rs` | stopping the world |
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
-//! | `handles.rs` | persistent roots, weak handles, what waits for the death of an object |
+//! | `handles.rs` | persistent roots, weak handles, finalizers of dead objects |
 //! | `heap.rs` | the heap, and the boundary behind which its memory lies |
-//! | `memory.rs` | which memory a heap has |
+//! | `memory.rs` | the memory of a heap: cells or `mmtk` |
 //! | `finalize.rs` | finalizers, and running them |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
 //! | `abi.rs` | the offsets and masks that compiled code contains |

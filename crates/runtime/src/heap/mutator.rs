@@ -17,13 +17,13 @@
 //! ```
 //!
 //! **Allocating.** `c = cursor; n = c + cell; if n > limit (unsigned): slow; cursor = n; [c] = tag; object = c + 8`. Between two
-//! safepoints that is all: no other word changes. The memory is what dead objects left: before the next safepoint the tag has to be
-//! there, and in every word of the object what is meant or zero. Clearing cells in advance, a run at a time, would write each of them
-//! twice, and the memory has to come to the cache for that earlier than it is used.
+//! safepoints no other word changes. The memory has the contents of dead objects: before the next safepoint the tag has to be
+//! there, and in every word of the object its value or zero. Clearing cells in advance, a run at a time, would write each of them
+//! twice, and fetch the memory into the cache earlier than its use.
 //!
 //! **M1.** A mutator on the world's list is alive: its thread takes it off the list before it goes.
-//! **M2.** Everything here except the handshake, and whether something waits for the participant, is touched by the owning thread while it runs, and by the collector while
-//! that thread is stopped. The handshake orders the two.
+//! **M2.** Everything here except the handshake, and whether something waits for the participant, is accessed by the owning thread while it runs, and by the
+//! collector while that thread is stopped. The handshake orders the two.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;

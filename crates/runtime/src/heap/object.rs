@@ -12,7 +12,7 @@
 //! | bit | meaning |
 //! |---|---|
 //! | `OLD` | survived a collection and is not in a remembered set: storing a pointer into it takes the slow path |
-//! | `PERMANENT` | is no cell of the heap, holds no pointer into it, and is never freed |
+//! | `PERMANENT` | is not a cell of the heap, holds no pointer into it, and is never freed |
 //!
 //! **O1.** An [`Object`] is held only while what it names cannot be freed: by the collector during a pause, or by the running
 //! mutator that reached it, until its next safepoint. Its tag names a [`TypeDesc`] of the heap, which lives as long.
@@ -42,7 +42,7 @@ use super::layout::{LENGTH, STRING_BYTES, TAG_BITS, TAG_BYTES, TAG_OLD};
 #[repr(transparent)]
 pub(crate) struct Object(NonNull<u8>);
 
-// SAFETY: an address; O1 says who may use it.
+// SAFETY: an address; O1 restricts its use.
 unsafe impl Send for Object {}
 
 impl TypeDesc {
@@ -123,7 +123,7 @@ impl Object {
             return None;
         }
         let length = usize::try_from(self.word_at(LENGTH)).ok()?;
-        // SAFETY: a string has as many bytes as its length says, which are written before anybody knows it and never after.
+        // SAFETY: a string has as many bytes as its length says, which are written before the string is published and never after.
         Some(unsafe { self.bytes(STRING_BYTES, length) })
     }
 
@@ -250,21 +250,21 @@ impl Object {
         unsafe { std::slice::from_raw_parts(self.0.add(offset).as_ptr(), length) }
     }
 
-    /// Fills an object that no other code knows yet.
+    /// Fills an object that no other code can reach yet.
     ///
     /// # Safety
     ///
-    /// The range lies in the object, and only the caller knows the object.
+    /// The range lies in the object, and only the caller can reach the object.
     pub(crate) unsafe fn fill_new(self, offset: usize, bytes: &[u8]) {
         // SAFETY: by the contract; `bytes` borrows no memory of the heap that could overlap a new object.
         unsafe { self.0.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
-    /// Copies bytes of one object into another that no other code knows yet.
+    /// Copies bytes of one object into another that no other code can reach yet.
     ///
     /// # Safety
     ///
-    /// Both ranges lie in their objects, and only the caller knows `self`.
+    /// Both ranges lie in their objects, and only the caller can reach `self`.
     pub(crate) unsafe fn copy_to_new(self, to: usize, source: Object, from: usize, bytes: usize) {
         // SAFETY: by the contract; a new object overlaps no other.
         unsafe { self.0.add(to).copy_from_nonoverlapping(source.0.add(from), bytes) }

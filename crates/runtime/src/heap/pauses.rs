@@ -1,4 +1,4 @@
-//! How long pauses were: counts by length, from which any quantile can be told.
+//! Lengths of pauses: a histogram, which gives any quantile.
 //!
 //! ```text
 //!   bucket   0      1 …    4      5 …    8        9 …           95

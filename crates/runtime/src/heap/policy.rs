@@ -1,4 +1,4 @@
-//! When to collect, and what: pure functions of figures.
+//! When to collect, and which generation: pure functions of statistics.
 //!
 //! ```text
 //!              last collection                            next collection
@@ -15,10 +15,10 @@
 //! - the first, which would be full anyway;
 //! - when live bytes have grown by the growth factor since the last full one, or fill most of the limit;
 //! - in adaptive mode, when the last minor one did not *pay*: it visited more objects for a byte that it freed than the last
-//!   full one. A FIFO list does that, whose dead old cells keep the young alive, and a large array of references that is
-//!   written all over, which is looked at as a whole. Then the next `penalty` collections are full, and the penalty doubles until
-//!   a minor one pays again. A minor one that has visited more than twice what the last full one did is *abandoned* at
-//!   once, and a full one is made instead: so trying costs at most twice as much again.
+//!   full one. Examples: a FIFO list, whose dead old cells keep the young alive, and a large array of references that is
+//!   written everywhere, because it is scanned as a whole. Then the next `penalty` collections are full, and the penalty doubles
+//!   until a minor one pays again. A minor one that has visited more than twice as many objects as the last full one is *abandoned*
+//!   at once for a full one, so an attempt costs at most twice as much again.
 
 use super::options::{Generations, HeapOptions};
 

@@ -4,7 +4,7 @@
 //!   runtime.enter(|scope| { … })        the thread may access the heap; collections wait for its safepoints
 //!      scope.frame(|scope| { … })       roots made inside are dropped at its end
 //!
-//!   Root<'f, 'h>    a rooted reference: valid until its frame ends, whatever is collected
+//!   Root<'f, 'h>    a rooted reference: valid until its frame ends, across collections
 //!   Obj<'a, 'h>     a bare reference: borrowed from the scope, so that it ends before the next safepoint
 //! ```
 //!

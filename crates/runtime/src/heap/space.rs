@@ -1,4 +1,4 @@
-//! The memory of a heap: which of it is free, which holds cells with room, which belongs to large objects.
+//! The memory of a heap: free blocks, blocks of cells with room, and large objects.
 //!
 //! ```text
 //!   Space
@@ -8,14 +8,14 @@
 //!   └── available   for each class: blocks with free cells that no mutator owns, found by the last collection
 //! ```
 //!
-//! A mutator takes a block, hands out its free cells run by run, and forgets it; the next collection finds out what lives in
+//! A mutator takes a block, allocates its free cells run by run, and drops it; the next collection finds the live objects in
 //! it. A block without live objects is free for any class. Everything is under one lock, which is taken once per block.
 //!
 //! Blocks are taken from the low end of a slab and large objects from the high one, so that the gaps between large objects, which may be
-//! shorter than a block, stay where blocks are not looked for first.
+//! shorter than a block, lie where blocks are searched last.
 //!
-//! **Accounting.** `used` counts whole blocks and units that are not free, because that is what memory costs; the limit is on `used`
-//! plus external bytes. `allocated` counts what was handed out since the last collection and triggers the next.
+//! **Accounting.** `used` counts whole blocks and units that are not free, which is the memory taken; the limit is on `used`
+//! plus external bytes. `allocated` counts the bytes allocated since the last collection and triggers the next.
 //!
 //! Cost: a collection looks at each block in use once (64 words of marks). A block is found by looking at 32 words at most in a slab that
 //! has one, a large object in each slab that has any free unit.
@@ -245,7 +245,7 @@ impl Space {
                     // SAFETY: the units were free, so no code uses them.
                     unsafe { unit.fill(bytes, 0) };
                 }
-                // SAFETY: the memory is new; the caller makes it an object before anybody can reach it.
+                // SAFETY: the memory is new; the caller makes it an object before it is reachable.
                 unsafe { Object::from_pointer(unit.object()) }
             }
             _ => self.huge.take(bytes).ok_or(Shortage::System)?,

@@ -1,7 +1,7 @@
 //! A second, naive marking that checks the first.
 //!
-//! It starts from the same roots, walks the objects by their layouts (not by the collector's scan tables), remembers them in a
-//! set (not in mark bits), and checks of each that it lies where a cell can lie, that its tag is that of a type, and that the
+//! It starts from the same roots, walks the objects by their layouts (not by the collector's scan tables), collects them in a
+//! set (not in mark bits), and checks for each that its address is that of a cell, that its tag is that of a type, and that the
 //! collector has marked it. After a full collection the counts have to agree too: nothing unreachable stays.
 //!
 //! Cost: many times that of the collection.

@@ -14,11 +14,11 @@
 //! ```
 //!
 //! A thread that is outside (it runs no compiled code and holds no scope, or is in a blocking call) counts as stopped and
-//! costs the collector a store and a load. Two threads that want to collect at the same time: the second finds
-//! `collecting` set, stands aside, and then need not collect any more.
+//! costs the collector a store and a load. If two threads want to collect at the same time, the second finds
+//! `collecting` set, waits as a stopped thread, and then need not collect.
 //!
 //! No thread misses a wake-up: both conditions are changed and tested under the lock, except that a handshake is left
-//! before the lock is taken, and the collector tests handshakes and goes to wait without giving the lock up in between.
+//! before the lock is taken, and the collector tests handshakes and waits without releasing the lock in between.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
@@ -73,7 +73,7 @@ impl World {
         World { fences, state: Mutex::default(), stopped: Condvar::new(), resumed: Condvar::new() }
     }
 
-    /// Those between mutators and the collector.
+    /// The fences between mutators and the collector.
     pub(crate) fn fences(&self) -> Fences {
         self.fences
     }
@@ -112,7 +112,7 @@ impl World {
         state.members.retain(|member| !member.is(mutator));
     }
 
-    /// The mutator wants to touch the heap; waits while a collection continues.
+    /// The mutator enters the heap; waits while a collection continues.
     #[inline]
     pub(crate) fn enter(&self, mutator: &Mutator) {
         if !mutator.handshake.try_enter() {
@@ -177,7 +177,7 @@ impl World {
         Some(Stopped { world: self, state })
     }
 
-    /// Stops everybody but the mutator that collects, if it is one.
+    /// Stops all mutators except the one that collects, if there is one.
     fn stop_others<'w>(
         &'w self,
         mut state: MutexGuard<'w, State>,
@@ -214,7 +214,7 @@ impl World {
     pub(crate) fn set_always_poll(&self, always: bool) {
         let mut state = self.lock();
         state.always_poll = always;
-        // While a collection continues, its end does it: who asks may be one of those that the collection waits for.
+        // During a collection, its end does it: the collection may be waiting for the calling thread.
         if !state.collecting {
             for member in &state.members {
                 set_collect(member, always);
@@ -227,7 +227,7 @@ impl World {
 /// no mutator enters, is added or removed while `collecting` is set.
 #[cfg(feature = "heap-mmtk")]
 impl World {
-    /// Stops everybody.
+    /// Stops all mutators.
     pub(crate) fn stop_all(&self) {
         drop(self.stop_others(self.lock(), None));
     }
@@ -278,7 +278,7 @@ fn set_collect(member: &Member, raised: bool) {
 impl Stopped<'_> {
     /// All mutators, each of which stands still, or is the one that collects.
     pub(crate) fn mutators(&self) -> impl Iterator<Item = &Mutator> {
-        // SAFETY: everybody on the list but the collector has left its handshake, and cannot enter before it is released.
+        // SAFETY: every mutator on the list but the collecting one has left its handshake, and cannot enter before it is released.
         self.state.members.iter().map(|member| unsafe { member.mutator() })
     }
 }

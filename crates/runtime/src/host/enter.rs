@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   enterN(state, registers…) ── fenced ──► [look for the thread, keep it from running code] ──► look at arguments ──► closure
-//!        └──► value and 0; or nothing and the key of what is left with `later.rs`
+//!        └──► value and 0; or nothing and the key of a settlement in `later.rs`
 //! ```
 
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //!   closure ── Settlement ──► table, under a key ──► compiled code, in a register ──► method ── takes it off ──► object, or exception
 //! ```
 //!
-//! The method runs behind the closure, on the same thread, with a scope: only there objects are made. It does not run where the call is ended in
-//! between, so the table is bounded: the oldest of [`MOST`] settlements that wait goes first.
+//! The method runs after the closure, on the same thread, with a scope: objects are made only there. It does not run if the call is ended in
+//! between, so the table is bounded: of more than [`MOST`] waiting settlements the oldest is dropped.
 //!
 //! Cost: a lock for each result that is an object, and for each error.
 

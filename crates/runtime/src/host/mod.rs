@@ -19,12 +19,12 @@
 //! A result may be in a `Result` whose error has a text: that is thrown as an `ErrorException`. A panic is thrown as well.
 //!
 //! **Views.** Text and slices are views of the program's object, which is not copied. While one is in use, the thread counts as being inside a scope:
-//! no compiled code runs on it and no collection happens, so nothing frees, moves or resizes what is seen. Two slices of one call that overlap, one of
-//! them mutable, are refused. Other threads are not kept away: [`brolga_ir::doors`] says so of all objects that threads share.
+//! no compiled code runs on it and no collection happens, so nothing frees, moves or resizes the object. Two slices of one call that overlap, one of
+//! them mutable, are refused. Other threads are not excluded: [`brolga_ir::doors`] says so of all objects that threads share.
 //!
 //! **Calls back.** A closure without views may call compiled code as if it were called by Rust.
 //!
-//! Cost: 2 to 3 ns for numbers; a look at the thread for views and handles; a table with a lock, a dispatch and the object for results that are
+//! Cost: 2 to 3 ns for numbers; a lookup of the thread for views and handles; a table with a lock, a dispatch and the object for results that are
 //! objects.
 //!
 //! Not done: integers of 128 bits, tuples; more than eight arguments; results that borrow.

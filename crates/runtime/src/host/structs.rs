@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing here trusts an implementation of [`Struct`]: words and bytes are made from the tuple of fields, whose types are known here, and the bytes of a
-//! result are looked at before an object has them.
+//! result are checked before an object has them.
 //!
 //! Cost: an argument is a copy of its words; a result is an object (`later.rs`).
 
@@ -52,7 +52,7 @@ pub trait HostField: Sized {
     #[doc(hidden)]
     fn from_words(words: Self::Words) -> Result<Self, String>;
 
-    /// Writes it to the beginning of these bytes, as programs have it. What does not fit is left out.
+    /// Writes it to the beginning of the bytes, in the layout of programs. Bytes that do not fit are left out.
     #[doc(hidden)]
     fn write(self, bytes: &mut [u8]);
 }

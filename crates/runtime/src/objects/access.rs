@@ -85,7 +85,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         })
     }
 
-    /// A new immutable or mutable struct of these fields, whose types fit; the others are undefined.
+    /// A new immutable or mutable struct with the given fields, whose types fit; the others are undefined.
     pub(crate) fn new_struct(
         &mut self,
         cx: &Arc<Context>,
@@ -108,7 +108,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
-    /// A tuple of these objects, of exactly their types.
+    /// A tuple of the objects, of exactly their types.
     pub fn tuple(&mut self, elements: &[Root<'_, 'h>]) -> Result<Root<'f, 'h>, Raised> {
         let heap = self.heap();
         // The context of the tuple is that of the first element that a program declares.

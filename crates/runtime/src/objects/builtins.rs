@@ -1,6 +1,6 @@
 //! The builtins on objects, apart from those of fields and elements, which have their own files.
 //!
-//! They do what `ir`'s interpreter does, with the same exceptions. An operation that a verified program cannot contain is an
+//! Their semantics and exceptions are those of `ir`'s interpreter. An operation that a verified program cannot contain is an
 //! `ErrorException`.
 //!
 //! Not done: globals by name (compiled code reaches them by address); finalizers and scopes of the program, which the

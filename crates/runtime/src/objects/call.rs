@@ -11,12 +11,12 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! Builtins that do no more than call something else run in a loop here, so that a chain of them uses no stack. Those that
+//! Builtins that only call something else run in a loop here, so that a chain of them uses no stack. Builtins that
 //! change the world change it until the call returns.
 //!
-//! A function of the host leaves the stack of exceptions as it found it, or with the one that it throws; a panic in it is an
-//! `ErrorException`, and so is an `Err` without an exception raised in this call. It is not called with less stack than compiled
-//! code would be.
+//! A function of the host leaves the stack of exceptions unchanged, or with the one that it throws; a panic in it is an
+//! `ErrorException`, and so is an `Err` without an exception raised in this call. It is called with at least as much stack as
+//! compiled code would be.
 
 use std::sync::Arc;
 
@@ -240,7 +240,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The method that a call of these objects goes to in the thread's world.
+    /// The method of a call of the objects in the thread's world.
     fn find_method(&self, objects: &[Object]) -> Result<Option<Arc<Method>>, Ambiguous> {
         self.thread.dispatch().find(self.runtime.heap(), self.thread.isa_cache(), objects)
     }

@@ -1,16 +1,16 @@
-//! Reading a place, writing to it, and putting a value in the place of another that was seen there.
+//! Reading a place, writing to it, and replacing a value that was seen there.
 //!
-//! For an `@atomic` field each of these is one step: compiled code in place, or code here because the types of a
-//! program say little.
+//! For an `@atomic` field each operation is one step: in compiled code where the types are known, or here where
+//! they are not.
 //!
-//! | what an atomic field holds | how |
+//! | content of an atomic field | operation |
 //! |---|---|
 //! | a reference | operations on its word |
 //! | a number of at most 64 bits | likewise, as compiled code does it |
-//! | anything else | under one lock of the runtime; compiled code leaves all of these to us |
+//! | anything else | under one lock of the runtime; compiled code calls this file |
 //!
-//! A thread that waits for the lock does not keep collections waiting, so that its holder may allocate. No function of the program is
-//! called under it: a change that depends on one is tried again when another thread came in between.
+//! A thread that waits for the lock does not delay collections, so its holder may allocate. No function of the program is
+//! called under it: a change that depends on one is retried when another thread has changed the place in between.
 
 use std::sync::TryLockError;
 use std::thread;

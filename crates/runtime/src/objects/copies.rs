@@ -209,7 +209,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         (from, from_address): (Root<'f, 'h>, u64),
         count: usize,
     ) -> Result<(), Raised> {
-        // Addresses lie in the whole `Memory`, whatever part of it an array has.
+        // Addresses may lie in the whole `Memory`, also outside of an array's part.
         let whole =
             |ops: &Self, of: Root<'f, 'h>| Row::of(ops.object(of)).and_then(|row| Row::of(row.memory));
         let Some(to_row) = whole(self, to) else { return Err(self.bad_operand(op, "an Array", to)) };

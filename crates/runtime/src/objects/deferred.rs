@@ -1,14 +1,14 @@
-//! Boxed entries that are compiled when a call first goes to their method.
+//! Boxed entries that are compiled at the first call of their method.
 //!
 //! ```text
 //!   call ── finds the method ──► Deferred ── first call ──► EntrySource::make ──► code, for all further calls
 //! ```
 //!
-//! Most methods of a program are never called by dispatch, so an entry for each of them would cost compile time and memory for nothing.
+//! Most methods of a program are never called by dispatch, so an entry for each of them would waste compile time and memory.
 //!
-//! The source works in a region in which collections continue, and no lock is held: it may wait for whoever compiles what it needs, and run tasks
-//! meanwhile that call the same method. Threads that call first at the same time may all make the entry; the first one is kept. An error is thrown by
-//! the call as `CompileError`, and the next call asks again.
+//! The source runs in a region in which collections continue, without a lock: it may wait for a thread that compiles what it needs, and meanwhile run
+//! tasks that call the same method. Concurrent first calls may all make the entry; the first one is kept. The call throws an error as
+//! `CompileError`, and the next call tries again.
 //!
 //! Cost: one load more than a method with code, in the slow path of a call only; a line of the thread's cache has the address of the code.
 
@@ -33,7 +33,7 @@ pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 
 /// Makes the boxed entry of a method.
 pub trait EntrySource: Send + Sync {
-    /// The entry. Called on a thread that wants to call the method, on several when they come together, and again after an error.
+    /// The entry. Called on a thread that calls the method, on several at once for concurrent calls, and again after an error.
     fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>>;
 
     /// A wrapper for a call of [`EntrySource::make`] on another thread, for which this one waits: it runs its argument, once.

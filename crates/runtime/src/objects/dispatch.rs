@@ -23,7 +23,7 @@
 //! so the code of a line stays as long as the line can hit. This does not hold in a world older than the pin, which
 //! `invoke_in_world` enters; there the stamp is 0 and nothing is cached.
 //!
-//! **Other outcomes.** A hash table keeps the outcomes that do not fit a line: of calls with types as operands or with
+//! **Other outcomes.** A hash table keeps the outcomes that do not fit a line: those of calls with types as operands or with
 //! many operands, of functions of the host, of calls without a method or with ambiguous methods, and of `invoke`s with
 //! a signature.
 

@@ -1,8 +1,8 @@
 //! Elements of arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of Julia before
 //! (`arrayref` …), and the entry points of Julia's run time that make arrays and change their length.
 //!
-//! Both families work on the same objects. Positions count from 1 in the program and from 0 here. An access that was not
-//! to be checked and is out of bounds is refused all the same.
+//! Both families work on the same objects. Positions count from 1 in the program and from 0 here. An access out of bounds is
+//! refused even where the program asks for no check.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::Type;

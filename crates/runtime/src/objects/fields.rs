@@ -1,10 +1,10 @@
-//! Fields by name or number, and what can be done with any place: read, write, swap, modify, replace, set once.
+//! Fields by name or number, and the operations on any place: read, write, swap, modify, replace, set once.
 //!
-//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed; of these
-//! only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
+//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed;
+//! among them only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
 //! one, others none (`ConcurrencyViolationError`).
 //!
-//! How a place is read and changed, in one step where other threads may change it, is in `change.rs`.
+//! `change.rs` reads and changes places, in one step where other threads may change them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const MEMORY_OF_REF: usize = 8;
 /// The message where the parts of an array would not fit each other.
 const TOO_LARGE: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
 
-/// Whether an array of these extents has no more elements than lie in a `Memory` from its data on.
+/// Whether an array of the given extents has no more elements than lie in a `Memory` from its data on.
 fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
     let count = extents.iter().try_fold(1u64, |all, &extent| all.checked_mul(u64::try_from(extent).ok()?));
     let there = memory.and_then(|memory| elements_behind(memory, data)).unwrap_or(0);

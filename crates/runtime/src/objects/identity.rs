@@ -1,13 +1,13 @@
-//! Entry points of Julia's run time about what a value is: its `objectid`, tables by `===`, methods by signature.
+//! Entry points of Julia's run time for identity: `objectid`, tables by `===`, methods by signature.
 //!
 //! | function | here |
 //! |---|---|
-//! | `jl_object_id` | by contents as `brolga_ir::hashing` says; by address for what has an identity |
+//! | `jl_object_id` | by contents as `brolga_ir::hashing` says; by address for objects with an identity |
 //! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as `brolga_ir::eq_table` says |
 //! | `jl_gf_invoke_lookup` | the signature if a method has it, else `nothing` |
 //! | `jl_types_equal`, `jl_get_world_counter` | |
 //!
-//! Where objects move, the hash of one with an identity is that of its type, so tables are slow there.
+//! In a moving heap, the hash of an object with an identity is that of its type, so tables are slow there.
 
 use std::convert::Infallible;
 

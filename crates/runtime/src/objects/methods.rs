@@ -4,37 +4,37 @@
 //!   callee's type ──► methods ── visible in the world, and fit by the arguments ── the one below all others ──► its entry
 //! ```
 //!
-//! **Specificity.** Of two methods that a call fits, the one whose signature, as a tuple type, is a subtype of the other's is the
-//! more specific. Of two with equal signatures the one that came later counts, so a function can be defined again. If none is
-//! below all others, the call is ambiguous: [`Ambiguous`] names two that are in each other's way.
+//! **Specificity.** Of two applicable methods, the one whose signature, as a tuple type, is a subtype of the other's is the
+//! more specific. Of two with equal signatures the later one wins, so a function can be redefined. If none is
+//! below all others, the call is ambiguous: [`Ambiguous`] names two in conflict.
 //!
 //! **Worlds.** A runtime counts its worlds: each change of any table makes the next one. A method is visible from the world that
 //! it was added in up to the last one before its removal. A call runs in the world in which its thread entered compiled code
-//! (`dispatch.rs`), so running code is not changed under itself.
+//! (`dispatch.rs`), so running code keeps the methods that it started with.
 //!
-//! Code that is compiled when it is called first belongs to a program that was there before: its methods are visible since then, also
-//! in worlds that threads are in already. The entries that such a thread holds for these calls stay.
+//! Code that is compiled at its first call belongs to an earlier program: its methods are visible since that program, also
+//! in worlds that threads have already entered. The entries that such a thread holds for these calls stay.
 //!
 //! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
-//! table. Programs do not see each other's methods. Of equal signatures the program's own counts.
+//! table. Programs do not see each other's methods. Of equal signatures the program's own wins.
 //!
-//! **Search.** A table gives out the list of a callee's methods, to which none is added once it is given; the search itself, which
-//! asks for subtypes, runs without a lock. It looks at the methods that the first argument allows (`methods/list.rs`).
+//! **Search.** A table returns the list of a callee's methods, which is immutable from then on; the search itself, which
+//! tests subtypes, runs without a lock. It looks at the methods that the first argument allows (`methods/list.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
 //! | D1  | a change is complete: store the newest world | SeqCst | D2 | a thread enters a world, and does not find its methods |
 //! | D2  | enter a world: load the newest one | SeqCst | D1, R4 of `brolga_instances` | a thread that was not noticed when a method was retired finds it |
-//! | D3  | the last world of a method | Relaxed | – | nothing: who reads it entered a world, which D1 and D2 order |
+//! | D3  | the last world of a method | Relaxed | – | nothing: its reader has entered a world, which D1 and D2 order |
 //! | D4  | a method leaves its table: its mark | Relaxed | – | nothing: lists are made under the table's lock, as marks are |
 //!
-//! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. No thread sees them that enters later;
-//! those that run are waited for, and then code and function are freed (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods)
+//! Dropping the result of [`Runtime::add_methods`](crate::Runtime::add_methods) removes its methods. Threads that enter later do not see
+//! them; when no thread runs them any more, code and function are freed (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods)
 //! adds methods and hides others in one world.
 //!
-//! **Lazy signatures.** A table finds the methods of a callee by the text of its type, so a method can be added without making type objects. The type
-//! objects of its signature are made when a call of that callee first looks at it. A session registers each method of each program; most are never
-//! called by dispatch, and these cost a row and nothing on the heap.
+//! **Lazy signatures.** A table finds the methods of a callee by the text of its type, so a method can be added without making type objects. The first
+//! call of that callee makes the type objects of its signature. A session registers each method of each program; most are never
+//! called by dispatch, and cost a row and nothing on the heap.
 //!
 //! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; the further conditions of the variables are checked
 //! behind them, in searches and of specificity alike (`variables.rs`).
@@ -141,7 +141,7 @@ impl MethodRow {
 /// Where a method comes from, lowest rank first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Origin {
-    /// A library, which gives way to everybody else's methods ([`NewMethods::of_library`]).
+    /// A library; all other methods take precedence ([`NewMethods::of_library`]).
     Library,
     /// The runtime's own table.
     Common,
@@ -214,7 +214,7 @@ pub struct NewMethods {
 }
 
 impl NewMethods {
-    /// Methods of a library: a method of the same signature that is none is called instead of one of these, whichever came first.
+    /// Methods of a library: a method of the same signature outside libraries takes precedence over them, whichever came first.
     #[must_use]
     pub fn of_library() -> NewMethods {
         NewMethods { is_library: true, ..NewMethods::default() }
@@ -417,7 +417,7 @@ pub(crate) fn key(callee: Object) -> u64 {
 }
 
 impl Table {
-    /// An identity that no other table of the process has meanwhile, of whatever runtime: its address.
+    /// An identity that no other table of the process, of any runtime, has meanwhile: its address.
     pub(crate) fn identity(table: &Arc<Table>) -> usize {
         Arc::as_ptr(table).addr()
     }

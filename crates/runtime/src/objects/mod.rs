@@ -1,23 +1,23 @@
 //! Operations of running code on objects beyond allocation: relations, dispatch, the builtins on boxed values.
 //!
-//! Compiled code does inline what it knows the types of. Everything else comes here, with every operand an object. It is
-//! written on [`Scope`](crate::heap::Scope) and its roots, as an embedder would write it; only where addresses come in or go out
-//! is there `unsafe`.
+//! Compiled code does operations on known types inline. All others are here, with every operand an object. They use
+//! [`Scope`](crate::heap::Scope) and its roots, as an embedder would; `unsafe` stands only where addresses come in or
+//! go out.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `place.rs` | typed places inside objects: reading, boxing, storing |
 //! | `relations.rs` | `isa`, `===` |
-//! | `throw.rs` | raising exceptions, and making the objects that they are |
+//! | `throw.rs` | raising exceptions, and making their objects |
 //! | `show.rs` | objects as text |
 //! | `methods.rs` | generic functions: which method a call goes to, and in which worlds |
-//! | `deferred.rs` | boxed entries that are compiled when a call first goes to their method |
-//! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
+//! | `deferred.rs` | boxed entries that are compiled at the first call of their method |
+//! | `dispatch.rs` | dynamic dispatch of a thread: its world, and its inline cache |
 //! | `call.rs` | calls of anything |
 //! | `change.rs` | reading and changing places, in one step where threads share them |
 //! | `quick.rs` | operators on the usual numbers |
-//! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
-//! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those about what a value is |
+//! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | calls without a method, by family |
+//! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those for identity |
 //! | `values.rs` | values of the interpreter as objects, and back |
 
 mod access;

@@ -1,4 +1,4 @@
-//! Names of functions, as calls without a method are decided by them.
+//! Names of functions, which decide calls without a method.
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;

@@ -158,7 +158,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Elements of an array or memory in a row: never more than the `Memory` has, whatever extents the program has set.
+/// Elements of an array or memory in a row: never more than the `Memory` has, for any extents that the program has set.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) memory: Object,

@@ -1,4 +1,4 @@
-//! Operators on the numbers that programs have most of, without looking anything up.
+//! Operators on the most frequent types of numbers, without a lookup.
 //!
 //! ```text
 //! x + y by dispatch, no method takes it     remembered: `+`, by the callee         Int64, Float64: the value is made at once
@@ -6,7 +6,7 @@
 //!                                                                                  others: as every call of an operator
 //! ```
 //!
-//! The semantics of the operators is that of [`brolga_ir::scalar`]; a test holds both against each other for all pairs of types here.
+//! The semantics of the operators is that of [`brolga_ir::scalar`]; a test compares both for all pairs of types here.
 //!
 //! Cost: constant.
 

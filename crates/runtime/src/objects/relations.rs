@@ -1,15 +1,15 @@
 //! `isa` and `===`.
 //!
 //! **isa.** An object is of type `T` if its own type is a subtype of `T`; a type is also of type `Type{itself}`. A small cache
-//! in each thread remembers answers by the two addresses, and forgets them when types were freed.
+//! in each thread keeps answers by the two addresses, and is emptied when types were freed.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | I1 | sweeps: load | Relaxed | – | nothing: who meets a type at an address that was freed has it from whoever made it, and that was after the sweep |
+//! | I1 | sweeps: load | Relaxed | – | nothing: a thread with a type at a reused address has it from the thread that made it, after the sweep |
 //!
 //! **===.** The same exact type, and then: mutable objects by identity, strings by bytes, immutable values by their
-//! fields all the way down, floats by bits. A list of pairs replaces recursion; when it gets long, pairs that were met already
-//! are left out, so that values which share their parts are compared in the time that they take up.
+//! fields recursively, floats by bits. A list of pairs replaces recursion; when it gets long, pairs that were compared before
+//! are skipped, so that comparing values with shared parts takes time linear in their size.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Objects as text: taken apart for [`brolga_ir::show`], which writes them.
 //!
-//! Nothing here allocates in the heap, so no safepoint lies between reading and writing. An exception that has not been made
-//! into an object yet is shown without making it.
+//! Nothing here allocates in the heap, so no safepoint lies between reading and writing. An exception without an object
+//! is shown without making one.
 //!
-//! Texts can be megabytes. A text for running code has no more parts once a limited call of the thread has ended: that code ends at its next poll.
+//! Texts can be megabytes. Once a limited call of the thread has ended, a text for running code gets no further parts: that code ends at its next poll.
 
 use std::sync::Arc;
 

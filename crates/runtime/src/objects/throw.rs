@@ -4,8 +4,8 @@
 //!   routine ── raise ──► the thread's stack of exceptions ── Raised ──► … ──► null ──► compiled code unwinds
 //! ```
 //!
-//! An exception is put on the thread's stack where it is raised. [`Raised`] travels back through Rust and says no
-//! more than that it is there, so nothing has to be rooted on the way.
+//! Raising puts the exception on the thread's stack. [`Raised`] travels back through Rust and only says
+//! that the exception is there, so nothing has to be rooted on the way.
 
 use std::sync::Arc;
 

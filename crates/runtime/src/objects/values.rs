@@ -1,12 +1,12 @@
-//! Values of `ir`'s interpreter as objects, and back: whole graphs, with what they share and with cycles.
+//! Values of `ir`'s interpreter as objects, and back: whole graphs, with sharing and cycles.
 //!
 //! ```text
 //!   Val::Object ── a blank object, once for each ──► filled later ┐
 //!   Val::Struct ── its fields first, then itself ─────────────────┴──► Root
 //! ```
 //!
-//! Every cycle goes through an object with an identity, on either side. So those are made blank when they are first met and filled
-//! when their turn comes; immutable values are made from the inside out. Lists of work replace recursion.
+//! Every cycle goes through an object with an identity, on either side. So objects with an identity are made blank at the first
+//! reference and filled later; immutable values are made bottom-up. Work lists replace recursion.
 //!
 //! Cost: linear in what is reachable, and a root for each value.
 //!

@@ -1,10 +1,10 @@
-//! The variables of methods while the program runs: which calls fit them, and what they are in a call.
+//! The variables of methods while the program runs: which calls fit them, and their values in a call.
 //!
-//! A method with open variables takes a call if the arguments are of its types and its patterns fit as well; `brolga_ir::types` says what that
-//! means, and does it. Compiled code that reads a static parameter hands over its own arguments and the `where` of its method as a
-//! type; what comes out is what dispatch found, because both ask for exact types alone.
+//! A method with open variables accepts a call if the arguments are of its types and its patterns fit as well, which `brolga_ir::types` defines
+//! and decides. Compiled code that reads a static parameter passes its own arguments and the `where` of its method as a
+//! type; the result equals what dispatch found, because both use exact types only.
 //!
-//! Cost: a walk over the types of the arguments where a method is looked up, so once for each line of a thread's table (`dispatch.rs`), and for
+//! Cost: a walk over the types of the arguments for each lookup of a method, so once for each line of a thread's table (`dispatch.rs`), and for
 //! each read of a static parameter in code that was not compiled for exact types.
 //!
 //! Not done: arguments whose types belong to another program fit no variable.
@@ -62,7 +62,7 @@ impl Variables {
         self.cx.types.bind_statics(self.pattern(), &given.collect::<Option<Vec<Type>>>()?)
     }
 
-    /// Whether all arguments of these types fit.
+    /// Whether all arguments of the types fit.
     pub(crate) fn take(&self, heap: &Heap, args: &[TypeRef]) -> bool {
         let given = args.iter().map(|arg| heap.types().type_in(arg, &self.cx));
         let given: Option<Vec<Type>> = given.collect();

@@ -6,20 +6,20 @@
 //!        └── continues with it ──────┘                   ▼
 //! ```
 //!
-//! C hands over no thread, so it is looked for among those of the running operating-system thread. Then everything is as where Rust
-//! calls compiled code: the thread enters the heap, is pinned, and is in the world of the compiled code further out, or in the newest one.
-//! Calls look in the table of the unit that C has the function from, whatever runs further out.
+//! C passes no thread, so the routine looks it up among those of the running operating-system thread. The rest is as in a call of compiled code
+//! from Rust: the thread enters the heap, is pinned, and is in the world of the outer compiled code, or in the newest one.
+//! Calls use the method table of the unit that C has the function from, not that of the outer code.
 //!
-//! **Exceptions** do not leave through frames of C, which do not support that. One that comes out of the function is *carried* (`carried.rs`):
-//! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros
-//! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception continues from there. Code
+//! **Exceptions** do not leave through frames of C, which do not support that. One that leaves the function is *carried* (`carried.rs`):
+//! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and further callbacks before C returns give zeros
+//! without running. When C returns to compiled code, that asks (`brolga_carried_exception`), and the exception continues from there. Code
 //! that does not ask, because its program gives no function to C, loses it to its caller.
 //!
-//! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that would
-//! have to be dropped.
+//! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that
+//! needs a destructor.
 //!
-//! **Aborted**, with a message, is what has no answer: a thread that was never attached, a thread that is inside a scope of Rust, and an
-//! exception on a thread that runs no compiled code further out.
+//! **Aborts**, with a message: a thread that was never attached, a thread that is inside a scope of Rust, and an
+//! exception on a thread without outer compiled code.
 
 use std::io::Write;
 

@@ -1,18 +1,18 @@
 //! The routines that compiled code calls, by name.
 //!
-//! Two lists say what there is: `RuntimeFn` of `ir` (throwing and printing, as low IR names them) and `routines.rs` of
-//! `codegen` (what code generation itself calls). Here is their one implementation as `extern "C"` functions; tests
-//! hold this list against both. A routine of `RuntimeFn` takes the thread in front of what the list says.
+//! Two lists declare them: `RuntimeFn` of `ir` (throwing and printing, as low IR names them) and `routines.rs` of
+//! `codegen` (the calls of code generation itself). Their one implementation is here, as `extern "C"` functions; tests
+//! compare this list with both. A routine of `RuntimeFn` takes the thread before the parameters in the list.
 //!
 //! A throwing routine leaves the exception in the thread and returns; the code that called it continues to
-//! `brolga_unwind`, so that no Rust frame is ever jumped over. Narrow integers are taken in 32 bits and cut here, because
-//! C conventions differ in who extends them.
+//! `brolga_unwind`, so that no jump crosses a Rust frame. Narrow integers are taken in 32 bits and truncated here, because
+//! C conventions differ in whether caller or callee extends them.
 //!
-//! A routine that may collect, throw or call anything is found in the table behind a few instructions that note where compiled
-//! code was left, so that its frames can be walked from there on (`frames.rs`). Arithmetic goes without, and so does the end of a region in which
-//! collections do not wait for the thread: one may be looking at the words.
+//! The table entry of a routine that may collect, throw or call anything begins with a few instructions that record where compiled
+//! code was left, so that its frames can be walked from there (`frames.rs`). Arithmetic does without, and so does the end of a region in which
+//! collections do not wait for the thread: a collection may be reading the words.
 //!
-//! The references in the signatures are promises of generated code: the thread is the running one, symbols and
+//! Generated code guarantees the references in the signatures: the thread is the running one, symbols and
 //! strings are addresses of the runtime's permanent records.
 
 mod callback;
@@ -149,8 +149,8 @@ extern "C" fn brolga_print_ptr(thread: &Thread, address: u64) {
     print(thread, Shown::Str(format!("Ptr @{address:#018x}").as_bytes()));
 }
 
-/// The routine behind a few instructions that note where compiled code was left, which it needs who walks the stack
-/// (`frames.rs`). The thread is the first argument. The registers that change hold nothing at a call.
+/// The routine, after a few instructions that record where compiled code was left, for walks of the stack
+/// (`frames.rs`). The thread is the first argument. The registers that change are free at a call.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 macro_rules! noting_exit {
     ($name:ident) => {{

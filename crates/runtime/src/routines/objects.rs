@@ -4,25 +4,25 @@
 //! |---|---|---|
 //! | `brolga_throw(thread, exception)` | no | an object is thrown |
 //! | `brolga_current_exception(thread)` | yes | the exception that is being handled, as an object |
-//! | `brolga_throw_type_assert(thread, asks, expected, got)` | yes | `TypeError` in the name of who asks |
+//! | `brolga_throw_type_assert(thread, asks, expected, got)` | yes | `TypeError` in the name of `asks` |
 //! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
 //! | `brolga_throw_bounds_in(thread, of, index)` | yes | `BoundsError(of, (index,))` |
 //! | `brolga_throw_error`, `brolga_throw_argument(thread, string)` | yes | `ErrorException`, `ArgumentError` |
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
 //! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; a null is the same as a null only |
-//! | `brolga_print_any(thread, object)` | no | what Julia's `print` writes goes to the output |
+//! | `brolga_print_any(thread, object)` | no | writes to the output as Julia's `print` does |
 //! | `brolga_get_field(thread, object, field)` | yes | `getfield` by a name or number; null when an exception is pending |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
 //! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
-//! | `brolga_apply_builtin(thread, args, n)` | yes | does what the builtin does that the first object is the function of |
+//! | `brolga_apply_builtin(thread, args, n)` | yes | does the builtin whose function is the first object |
 //! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
 //! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end` | yes | adds or removes elements at the end; gives the vector |
 //! | `brolga_refuel(thread)` | yes | `nothing`; null if the call has used up its fuel, and ends |
-//! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception waits for the C function that has come back |
-//! | `brolga_static_parameter(thread, args, n)` | yes | the variable with the number that the second object is, of the `where` that the first is, for the arguments behind |
+//! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception waits for the C function that has returned |
+//! | `brolga_static_parameter(thread, args, n)` | yes | variable number `args[1]` of the `where` type `args[0]`, for the arguments `args[2..]` |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
 //! The last eleven give null when an exception is pending.
@@ -497,7 +497,7 @@ mod tests {
     fn compiled_entries_are_called_and_remembered() {
         let (runtime, cx) = (runtime(), Context::new());
         let f = cx.types.function(cx.names.intern("f"));
-        // SAFETY: `call` fits the entry, and both are there for ever.
+        // SAFETY: `call` fits the entry, and both are never freed.
         let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call, Arc::new(())) };
         let row = MethodRow::new(f, vec![Type::ANY, Type::INT64], "f(Any, Int64)", MethodEntry::Code(entry));
         let methods = runtime.add_methods(&cx, [row]).unwrap();

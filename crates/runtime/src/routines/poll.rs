@@ -1,7 +1,7 @@
-//! The slow side of a safepoint: what compiled code calls when its thread is requested.
+//! The slow path of a safepoint, which compiled code calls when its thread is requested.
 //!
-//! `brolga_safepoint` keeps every register, so that a loop which polls keeps its values where it would without the poll: a
-//! call by the C convention would force everything that is alive, and every float, through memory in the loop, which costs
+//! `brolga_safepoint` preserves every register, so that a poll does not change the register allocation of a loop: a
+//! call by the C convention would spill live values, and every float, in the loop, which costs
 //! a factor of up to seven in one that adds floats. So the call is by Cranelift's `preserve_all`: the callee saves, and
 //! there is no result. There is no argument either, because that would claim a register in the loop; the thread is in
 //! the pinned register.
@@ -22,12 +22,12 @@ use std::arch::naked_asm;
 use super::unwind::brolga_unwind;
 use crate::thread::{Thread, ThreadLayout};
 
-/// Answers who wants the thread: 1 when an exception is pending afterwards.
+/// Answers the requests to the thread: 1 when an exception is pending afterwards.
 pub(crate) extern "C" fn brolga_safepoint_status(thread: &Thread) -> u32 {
     thread.safepoint().into()
 }
 
-/// Answers who wants the thread, and comes back with all registers as they were or continues at the innermost handler.
+/// Answers the requests to the thread, and returns with all registers preserved or continues at the innermost handler.
 ///
 /// # Safety
 ///
@@ -112,7 +112,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
     )
 }
 
-/// Answers who wants the thread, and comes back with all registers as they were or continues at the innermost handler.
+/// Answers the requests to the thread, and returns with all registers preserved or continues at the innermost handler.
 ///
 /// # Safety
 ///

@@ -1,20 +1,20 @@
 //! The jump from a throw to its handler.
 //!
-//! `brolga_unwind(thread)` takes the innermost record out of the thread's list, puts its stack and frame pointer into
-//! the registers and jumps to its landing pad. All frames between are abandoned; they are frames of compiled code only:
+//! `brolga_unwind(thread)` takes the innermost record off the thread's list, loads its stack and frame pointer into
+//! the registers and jumps to its landing pad. It abandons all frames between, which are frames of compiled code only:
 //!
 //! - a routine records an exception and returns before its caller unwinds;
 //! - every entry from Rust links a record of its own, so a jump never crosses a Rust frame.
 //!
-//! **The end of a limited call** (`limits.rs`) passes by all handlers: while its bit of the poll word is set, the record is that of the innermost
-//! entry from Rust, with which the entry record begins.
+//! **The end of a limited call** (`limits.rs`) skips all handlers: while its bit of the poll word is set, the record is that of the innermost
+//! entry from Rust, which is the start of the entry record.
 //!
-//! The landing pad expects nothing in the other registers (Cranelift takes all for clobbered on the exceptional edge of a
+//! The landing pad expects nothing in the other registers (Cranelift treats all as clobbered on the exceptional edge of a
 //! call to a `tail` function), and the pinned register (r15, x21) holds the thread before and after.
 //!
 //! Cost: nine instructions and one indirect jump.
 //!
-//! Not done: processors other than x86-64 and aarch64; Windows; hardware shadow stacks, which this jump would offend.
+//! Not done: processors other than x86-64 and aarch64; Windows; hardware shadow stacks, which reject this jump.
 
 use std::arch::naked_asm;
 use std::mem::offset_of;

@@ -3,11 +3,11 @@
 //! ```text
 //!   Interrupt ── raise ──► bit 0 of the poll word ──► next safepoint: throws `InterruptException`
 //!             ── ask_to_pause ► bit 5         ──► next safepoint: waits for its turn (`guests.rs`)
-//!   Reporter  ── ask ────► bit 2                  ──► next safepoint: lets go of retired code that no frame lies in (`retired.rs`)
+//!   Reporter  ── ask ────► bit 2                  ──► next safepoint: releases retired code that no frame lies in (`retired.rs`)
 //! ```
 //!
-//! Both hold the `Thread` or know whether it is there, and touch atomic words of it alone. The runtime has a `Reporter` for each of its
-//! threads; an embedder makes an [`Interrupt`] on the thread itself and gives it away. Either may outlive the operating-system thread.
+//! Both hold the `Thread` or know whether it exists, and access only its atomic words. The runtime has a `Reporter` for each of its
+//! threads; an embedder makes an [`Interrupt`] on the thread itself and passes it on. Either may outlive the operating-system thread.
 //!
 //! **Orderings.** T2 and T3 are in `thread.rs`.
 //!

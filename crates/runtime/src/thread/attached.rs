@@ -1,4 +1,4 @@
-//! How an operating-system thread finds what it is to a runtime.
+//! How an operating-system thread finds its `Thread` of a runtime.
 //!
 //! ```text
 //!   LAST      (runtime, thread)                 the last call's: one comparison
@@ -22,11 +22,11 @@
 //! main thread, whose end is the end of the process or comes once.
 //!
 //! Cost: one comparison; a walk over the list where runtimes take turns. A runtime that is gone leaves the list of the thread that dropped it at
-//! once, and the lists of other threads when these attach to another runtime. A thread takes 25 KiB for each runtime on its list.
+//! once, and the lists of other threads when they attach to another runtime. A thread takes 25 KiB for each runtime on its list.
 //! A thread that stays is leaked, at most one list for each operating-system thread that calls `exit`.
 //!
-//! Not done: `pthread_exit` jumps over frames of Rust without running destructors, so what a host function between C and compiled code owns
-//! is leaked; a `pthread_exit` in a region that is outside of the heap (`brolga_gc_leave`) leaves frames that a collection may read until
+//! Not done: `pthread_exit` jumps over frames of Rust without running destructors, so values of a host function between C and compiled code
+//! are leaked; a `pthread_exit` in a region that is outside of the heap (`brolga_gc_leave`) leaves frames that a collection may read until
 //! the thread-local values are destroyed.
 
 use std::cell::{Cell, RefCell};
@@ -200,7 +200,7 @@ pub(crate) fn with_attached_to<R>(runtime: *const Runtime, body: impl FnOnce(&Th
     let find = |threads: &[Arc<Thread>]| {
         threads.iter().find(|thread| thread.runtime.as_ptr() == runtime).map(Arc::as_ptr)
     };
-    // Those that are attached just now, and drop what is left of others, have run nothing.
+    // Threads that are just being attached, and drop the remains of others, have run nothing.
     let attached = ATTACHED.try_with(|attached| find(&attached.threads.try_borrow().ok()?));
     let thread = attached.unwrap_or_else(|_| find(STANDING.get()?))?;
     // SAFETY: the thread is on one of the two lists. It leaves `ATTACHED` when its runtime is gone, which cannot be while code of the

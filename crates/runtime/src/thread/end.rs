@@ -6,12 +6,12 @@
 //! ```
 //!
 //! Both run the destructors of thread-local values while the thread counts as running in the heap. The two are told apart by a
-//! walk over the stack with the system's unwinder: the return address that compiled code noted when it was left
+//! walk over the stack with the system's unwinder: the return address that the last exit from compiled code recorded
 //! (`frames.rs`) is on the stack only if the frames stand. Addresses of frames do not decide it, because the destructors
 //! may run deeper on the stack than the frames lay.
 //!
-//! **Invariant.** Frames that are taken to stand do stand, so a collection may read them to the end of the process. Frames that are
-//! taken to be abandoned are not read; if they stand all the same, because C without unwind tables lies between, no thread returns to them.
+//! **Invariant.** Frames that are classified as standing do stand, so a collection may read them to the end of the process. Frames that are
+//! classified as abandoned are not read; if they do stand, because C without unwind tables lies between, no thread returns to them.
 //!
 //! Cost: a walk over the stack, once for each thread that ends in compiled code.
 

@@ -1,4 +1,4 @@
-//! Fuel of a thread: what compiled code may still take (`brolga_ir::fuel`).
+//! Fuel of a thread: the units that compiled code may still take (`brolga_ir::fuel`).
 //!
 //! ```text
 //!   left = fuel, a word that compiled code counts down  +  reserve
@@ -6,7 +6,7 @@
 //!                             └── there is none ──► the limited call ends
 //! ```
 //!
-//! Without a limit the reserve is without end. The words are those of the thread alone.
+//! Without a limit the reserve is infinite. Only the thread itself uses the words.
 
 use brolga_ir::heap_abi::THREAD_FUEL;
 

@@ -1,7 +1,7 @@
 //! The outermost entry of a thread: into the heap, into compiled code, and into the newest world, at once.
 //!
 //! Entries nest, so each restores what it found: [`Thread::enter_heap`], [`Thread::enter`] and [`Thread::enter_world`] are guards that remember it. Most calls
-//! from Rust begin on a thread *at rest*, which is in none of the three. Then there is nothing to remember: the entry is left to constants.
+//! from Rust begin on a thread *at rest*, which is in none of the three. Then there is nothing to remember: leaving the entry stores constants.
 //!
 //! ```text
 //!   at rest: no handler, outside of the heap and of all worlds, no exception       else: the three guards
@@ -12,13 +12,14 @@
 //! ```
 //!
 //! **Invariants.** Without a handler nothing waits for C (`carried.rs`), no region is left by `brolga_gc_leave`, and no scope is in use outside of
-//! the heap. Compiled code that returns has unlinked its frames; one that throws has not, so only the second way out looks for
-//! frames that are left over. A program may leave the heap and return: both ways out come back to it. No code runs between entering and leaving but the call: nothing unwinds out of it, so there is no guard.
+//! the heap. Compiled code that returns has unlinked its frames; code that throws has not, so only the second exit looks for
+//! linked frames. A program may leave the heap and return: both exits enter it again. Only the call runs between entering and leaving, and nothing
+//! unwinds out of it, so there is no guard.
 //!
-//! Between the first test and compiled code nothing is called: what takes a call, such as waiting for a collection, is left to the guards. So few registers have to
-//! be saved.
+//! Between the first test and compiled code nothing is called: the guards do the work that needs a call, such as waiting for a collection. So few registers
+//! have to be saved.
 //!
-//! Cost: about thirty loads and stores, all in lines that belong to the thread but the newest world. The guards take three times as long.
+//! Cost: about thirty loads and stores, all in cache lines of the thread except the newest world. The guards take three times as long.
 
 use std::sync::Arc;
 

@@ -1,29 +1,29 @@
-//! Code that is evicted when memory for code is short, and made again when it is called again.
+//! Eviction of code when memory for code is short; a later call compiles it again.
 //!
 //! ```text
 //!   linking ── no room ──► CodeEvictor::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
 //!                                                                         slot of f(Int64): leads to its stub     (jit/src/cell/evict.rs)
-//!   next call of f ──► stub ──► #body looked up ──► compiled from the form that its program had when it was compiled first
+//!   next call of f ──► stub ──► #body looked up ──► compiled from the same form of its program as the first time
 //! ```
 //!
-//! Only a session with [`Options::code_limit`](crate::Options::code_limit) has an evictor, and only there the code of a lazy function remembers what it
-//! was compiled from. Evicted is the code behind cells. Not evicted: code of eager functions, functions of promised programs and those
-//! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room ends in an error.
+//! Only a session with [`Options::code_limit`](crate::Options::code_limit) has an evictor, and only there the code of a lazy function keeps its
+//! source. The evictor takes code behind cells. It never takes code of eager functions, functions of promised programs and those
+//! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room is an error.
 //!
-//! **Order.** First code that was put at rest when memory was short the last time, and has not been called since; then code that was made, or
-//! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
+//! **Order.** First code that was put at rest at the last shortage and has not been called since; then code that was made, or
+//! called after a rest, longest ago. Each time half of the remaining code is put at rest. So calls of code in use cost nothing, except for one
 //! call by the stub after each shortage.
 //!
-//! **Who finds nothing to evict** has no error to report as long as others are evicting, or making, what there is
-//! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
-//! for it has it. A unit that finds no room all the same fails for its present waiters, and
-//! for no later one; so does all that waits for it (`CodegenUnit::again`).
+//! **Nothing to evict** is no error while other threads are evicting or making code
+//! (`crates/instances/src/room.rs`). Linked code counts as being made until the session leads to it, and then until its waiters
+//! have it. A unit that still finds no room fails for its present waiters only, not for later ones; so do the units
+//! that wait for it (`CodegenUnit::again`).
 //!
-//! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
-//! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is evicted
-//! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
-//! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
-//! evicted or replaced, is not counted (`CodeMemoryStats::retired`).
+//! **Freeing.** Code is freed when no thread runs it. A thread that waits for code to be compiled reports which code its frames
+//! lie in, and delays nothing else. One that runs for long without a call by a stub or a safepoint delays the freeing of code that is evicted
+//! meanwhile; all threads in compiled code delay that of code that dynamic calls may find. So sessions with a pool evict code before
+//! the memory is full: they keep a quarter of the limit free, or waiting for such threads: evicted or replaced code that is out of use
+//! is not counted (`CodeMemoryStats::retired`).
 //!
 //! A function is evicted with all its tiers, except one that other code depends on.
 //!
@@ -118,7 +118,7 @@ fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Ite
 }
 
 impl CodeEvictor {
-    /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were evicted.
+    /// Resets a function to its state before the first call, as far as its code is not needed; the bytes that were evicted.
     fn discard(
         &self,
         shared: &Arc<Shared>,

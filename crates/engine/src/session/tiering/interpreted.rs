@@ -1,17 +1,17 @@
 //! Tier 0: functions that are interpreted while there is no code for them.
 //!
-//! The reference interpreter has a memory and a heap of its own. So only what needs neither can run on it without anybody seeing
-//! the difference: functions that take and give numbers (or tuples and structs of them) and compute with numbers alone, and
-//! what they call of the same kind, as far as their program has the bodies. All else begins in tier 1:
+//! The reference interpreter has a memory and a heap of its own. So only functions that need neither can run on it without an observable
+//! difference: functions that take and give numbers (or tuples and structs of them) and compute with numbers alone, and
+//! their callees of the same kind, as far as their program has the bodies. All others begin in tier 1:
 //!
 //! | refused | because |
 //! |---|---|
 //! | loads, stores, C functions, global variables, `print` | the interpreter's memory is not that of the process |
 //! | values that are objects, types among them | its heap is not that of the process |
-//! | calls of what is replaceable, of the host, or found at run time | code that is called must be seen to be called |
-//! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
+//! | calls of replaceable functions, of the host, or found at run time | such calls must be observable |
+//! | handlers, `muladd` and other operations whose result depends on the machine | compiled code has its own results |
 //!
-//! Code is requested behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
+//! Code is requested after half of the calls that may be interpreted, or after [`WORK`] statements, which a function with a loop reaches sooner
 //! (`crates/jit/src/tiering/interpret.rs`).
 //!
 //! A call that throws, or does not end within [`MAX_STEPS`] statements, is repeated as code: it has had no effect yet.

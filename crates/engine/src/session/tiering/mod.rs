@@ -1,4 +1,4 @@
-//! Tiers of the functions of a session: when a function goes up, what serves it before it has code, what its first tier has seen, and when its code goes.
+//! Tiers of the functions of a session: promotion, interpretation before there is code, profiles of the first tier, and eviction.
 //!
 //! ```text
 //!   0 interpreted ── half of its calls, or long loops ──► 1 baseline ── calls ──► 2 optimised
@@ -12,9 +12,9 @@
 //! | `interpreted.rs` | tier 0: bodies for the interpreter |
 //! | `profile.rs` | what tier 1 has counted, as advice for tier 2 |
 //! | `osr.rs` | continuations of loops that are left while they run |
-//! | `evict.rs` | code that is given back for room |
+//! | `evict.rs` | eviction of code |
 //!
-//! Counters, cells and what happens at a limit are below, in `crates/jit/src/tiering` and `crates/jit/src/cell`; who does the work is `workers.rs`.
+//! `crates/jit/src/tiering` and `crates/jit/src/cell` below have the counters, the cells and the actions at a limit; `workers.rs` has the threads.
 
 pub(crate) mod evict;
 pub(crate) mod interpreted;

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   f(Int64) in tier 1 ── at a loop's head: a check    ── yes ──► f(Int64)#osr1(…), in tier 2
-//!                                              │ often asked
+//!                                              │ many checks
 //!                                              ▼
 //!                                       LoopBody::materialize: made from the form of f that tier 1 was compiled from
 //! ```
 //!
-//! The continuation of a loop is a function like others (`opt/src/osr.rs`), but no symbol of the session: only the code of the loop knows
-//! it, and keeps it. Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
-//! the program in sight that tier 1 saw, each function in the form that it had there.
+//! The continuation of a loop is an ordinary function (`opt/src/osr.rs`) without a symbol of the session: only the code of the loop refers to
+//! it, and keeps it. Its compilation looks its callees up, in the link order of its dylib, and waits for them. It is optimised together with
+//! the program of tier 1, each function in the form that it had there.
 //!
-//! The source holds the session weakly, as those of cells do. If the session has ended, loops continue as they are.
+//! The source holds the session weakly, as those of cells do. After the end of the session, loops stay in their tier.
 //!
 //! Cost: for tier 1 the checks; a loop's function costs a copy of its program's functions and one compile, once it is requested.
 

@@ -1,4 +1,4 @@
-//! When functions go up: what a definition asks for, and the limits that follow.
+//! When functions are promoted: the requests of a definition, and the limits that follow.
 
 /// The default number of loop iterations that count as much as one call.
 const ITERATIONS: u32 = 10;

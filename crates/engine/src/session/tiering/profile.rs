@@ -6,17 +6,17 @@
 //! ```
 //!
 //! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
-//! with the same functions, so a number means the same in both. Passes carry sites along, so a branch that was inlined somewhere,
-//! or copied, counts for the function that it was written in. Sites from another source are of other cells, and are taken away.
+//! with the same functions, so a number means the same in both. Passes preserve sites, so an inlined or copied branch
+//! counts for the function that it was written in. Sites from another source are of other cells, and are removed.
 //!
 //! | counted | becomes | used by |
 //! |---|---|---|
 //! | which way a branch goes | branch weights | order of blocks, inlining, choices instead of branches, loops |
 //! | types at a dynamic call | types that were seen | `union-split`: a test, and the method that it leads to |
 //!
-//! Nothing relies on a profile for what is right: counts may be lost, be few, or be of another time. A call of a method that was seen
-//! stands behind a test, and beside it the call as it was. That the method is the right one is the method table's affair, as for
-//! every call that is decided early: who defines a method of its function recompiles the caller (`invalidation.rs`).
+//! Correctness never depends on a profile: counts may be lost, few, or outdated. A call of an observed method
+//! is guarded by a test, with the original call in the other branch. That the test selects the right method follows from the method table, as for
+//! every call that is decided early: a new method of its function recompiles the caller (`invalidation.rs`).
 //!
 //! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
 //!

@@ -9,10 +9,10 @@
 //! %6 = memoryrefset!(%5, x, :not_atomic, false)
 //! ```
 //!
-//! The *names* of a memory are what `memorynew` gives, the references into it, the arrays around it, and copies of these. The memory goes if each
-//! use of a name gives a further name, stores something else, asks for a length or a size, or keeps it alive, and if none of that can throw.
+//! The *names* of a memory are the result of `memorynew`, the references into it, the arrays around it, and their copies. The memory is removed if
+//! each use of a name gives a further name, stores another value into it, reads a length or a size, or keeps it alive, and if none of that can throw.
 //!
-//! The length has to be known, and such that no heap refuses it ([`MAX_BYTES`]): a negative one throws, and so does one that is too large.
+//! The length has to be known, and small enough for every heap ([`MAX_BYTES`]): a negative one throws, and so does one that is too large.
 //!
 //! Cost: the uses of each name, at most [`MAX_USES`] for each memory; the uses of all values once if there is a candidate. Not done: elements that are
 //! read as well; names that meet in a φ; memories in memories, of which the outer one goes first and the inner one in the next run.

@@ -4,21 +4,21 @@
 //! 1: sle_int(1, n)  ──yes──►  2: i = φ (1 => 1, 3 => i')              to prove in 2: i ≤ n
 //!                                … ult_int(i - 1, n) …                  from 1: 1 ≤ n          tested
 //!                             3: eq_int(i, n)  ──no──► i' = i + 1 ─┐     from 3: i' = i + 1 ≤ n  since i ≠ n, and i ≤ n
-//!                                  ▲                               │             is what is to be proved, one iteration earlier
+//!                                  ▲                               │             is the goal, one iteration earlier
 //!                                  └───────────────────────────────┘
 //! ```
 //!
-//! Numbers are mathematical: signed integers without a width. A *fact* is something that a branch tested; it holds in the blocks
-//! that the branch's way dominates, and on the way itself. The length of a new `Memory` is not negative behind the call that makes it, which would
-//! have thrown. A goal follows from its ranges, from a fact that leads to an easier
-//! goal, or from what computes one of its sides; the goal for a φ follows from the goals for all that comes in, where the goal itself
-//! may be used: it holds for the φ of the iteration before (the other side must be made outside of the loop, so that it is the same).
+//! Numbers are mathematical: signed integers without a width. A *fact* is the outcome of a branch's test; it holds in the blocks
+//! that the branch's edge dominates, and on the edge itself. The length of a new `Memory` is not negative after the call that makes it, which
+//! throws otherwise. A goal follows from its ranges, from a fact that leads to an easier
+//! goal, or from the definition of one of its sides; the goal for a φ follows from the goals for all its operands, whose proofs may use the goal
+//! itself: it holds for the φ of the iteration before (the other side must be made outside of the loop, so that it is the same).
 //!
-//! Wrapping is on our side where it makes a sum smaller than an upper bound asks for, or larger than a lower one does; elsewhere it is
-//! shown not to happen. The method is that of Bodík, Gupta and Sarkar, "ABCD: eliminating array bounds checks on demand"
+//! Wrapping is harmless where it makes a sum smaller for an upper bound, or larger for a lower one; elsewhere it is
+//! proved not to happen. The method is that of Bodík, Gupta and Sarkar, "ABCD: eliminating array bounds checks on demand"
 //! (2000), with comparisons of any kind as facts and without their graph.
 //!
-//! Cost: at most [`MAX_GOALS`] goals for a question, [`MAX_DEPTH`] on top of each other, with [`MAX_FACTS`] facts for each.
+//! Cost: at most [`MAX_GOALS`] goals for a query, [`MAX_DEPTH`] nested, with [`MAX_FACTS`] facts for each.
 
 use super::tested::{Term, Test, ZERO, call_test, cond_tests, term, way_tests};
 use crate::ranges::{Range, Ranges, constant, strict, width};

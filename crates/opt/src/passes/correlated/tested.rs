@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! goto #3 if not slt_int(a, b)             to 2: a ≤ b - 1      to 3: b ≤ a
-//! brolga_gc_memory(type_addr(…), n)        behind it: 0 ≤ n, because it throws else
+//! brolga_gc_memory(type_addr(…), n)        after it: 0 ≤ n, because it throws otherwise
 //! ```
 //!
 //! Conjunctions, disjunctions and negations of comparisons are taken apart.
 //!
-//! Cost: at most [`MAX_PARTS`] conditions for each way.
+//! Cost: at most [`MAX_PARTS`] conditions for each edge.
 
 use crate::ranges::{constant, width};
 use brolga_ir::intrinsic::Intrinsic;

@@ -88,7 +88,7 @@ struct Question {
     block: Block,
     at: Location,
     ty: Type,
-    /// A block at whose end the value is taken to be known, whatever the block says.
+    /// A block at whose end the value is assumed known, in spite of the block's state.
     given: Option<(Block, Value)>,
 }
 

@@ -3,10 +3,10 @@
 //! ```text
 //! %4 = alloc(Matrix{Float64})
 //! store(%4, %3; offset = 0, region = header)         nothing else in the function may write there:
-//! store(%4, n; offset = 16, region = header)         load(%4; offset = 16) is n wherever it stands behind this block
+//! store(%4, n; offset = 16, region = header)         load(%4; offset = 16) is n everywhere after this block
 //! ```
 //!
-//! Looking back over the ways to a load finds this too, but stops where there are many, as in a function of several nested loops.
+//! The search backwards from a load finds this too, but stops where there are many paths, as in a function of several nested loops.
 //!
 //! Cost: each store to a header in the block of its array is compared with the writers of headers, of which there are at most [`MAX_WRITERS`].
 //! Not done: fields of other objects.

@@ -1,13 +1,13 @@
 //! φ that hand one value round.
 //!
 //! ```text
-//! 2: %5 = φ (#1 => %3, #6 => %9)          %5 and %9 are %3, although neither says so by itself
+//! 2: %5 = φ (#1 => %3, #6 => %9)          %5 and %9 are %3, although neither shows it by itself
 //! 4: %9 = φ (#2 => %5, #3 => %3)
 //! ```
 //!
-//! All φ are taken to be one value until an operand says otherwise: a φ is the value that those of its operands are about which anything is known,
-//! or itself if they differ. The facts that remain when nothing changes any more are true, and the value dominates the φ: the last edge by which it came
-//! into the web lies on every way to it.
+//! The analysis is optimistic: a φ is the common value of those of its operands that have one so far, or itself if they differ. The facts at the
+//! fixpoint are true, and the value dominates the φ: the last edge by which it entered
+//! the web lies on every path to it.
 //!
 //! Cost: a few sweeps over the φ; nothing is found where they do not settle within [`MAX_SWEEPS`].
 

@@ -7,12 +7,12 @@
 //!    goto h if sle_int(%i, len)                goto h if sle_int(%m, len)
 //! ```
 //!
-//! The new counter is one step behind the old one, so what was the counter's value is now the next value. All sums are modulo 2⁶⁴: the tested numbers
-//! are the same ones, and nothing is assumed of ranges. If the test looks at the counter plus a constant, the new counter is
+//! The new counter is one step behind the old one, so its next value is the old counter's value. All sums are modulo 2⁶⁴: the tested numbers
+//! are the same, and nothing is assumed of ranges. If the test compares the counter plus a constant, the new counter is
 //! that much ahead as well.
 //!
-//! Counters of one step that start with constants differ by a constant in every iteration: one of them stays, the one that is tested if there is one, and the others are
-//! sums.
+//! Counters of one step that start with constants differ by a constant in every iteration: one of them stays, the tested one if there is one, and
+//! the others become sums.
 //!
 //! An unsigned "less" becomes a signed one if the counter starts at a constant that is not negative, goes up by one, and is compared with a
 //! length: the tested numbers are then from 0 to the length, which both orders agree on.

@@ -12,7 +12,7 @@
 //! callees and C signatures are registered again in the caller. Instructions keep the source places that they have in the
 //! callee.
 //!
-//! [`copy_apart`] does the first half alone: blocks without a way in, whose returns stay.
+//! [`copy_apart`] does the first half alone: blocks without an edge in, whose returns stay.
 //!
 //! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
 

@@ -1,7 +1,7 @@
 //! The cost of running a function's body, in the units of Julia's inliner: about a machine instruction each.
 //!
-//! The sum over all instructions is held against [`InlineLimits::threshold`]. It over-counts on purpose: both sides of a branch are added, and a
-//! loop counts its body once plus a penalty for the jump back. The figures are Julia's; the rows say what they stand for.
+//! The sum over all instructions is compared with [`InlineLimits::threshold`]. It over-counts on purpose: both sides of a branch are added, and a
+//! loop counts its body once plus a penalty for the jump back. The figures are Julia's; the rows explain them.
 //!
 //! Cost: one visit to each instruction up to the threshold or `MAX_INSTS`, whichever comes first; to all of a body that is wanted by a hint.
 
@@ -20,7 +20,7 @@ const CALL: u32 = 20;
 /// A jump back: the body probably runs often, and the call is then the least of it.
 const BACK_EDGE: u32 = 40;
 
-/// The cost of a body and its number of instructions; `None` if it is not to be inlined whatever the threshold.
+/// The cost of a body and its number of instructions; `None` if it is not to be inlined with any threshold.
 pub(in crate::passes) fn body_cost(
     func: &Func,
     types: &Types,
@@ -29,7 +29,7 @@ pub(in crate::passes) fn body_cost(
     body_cost_of(func, types, limits, &[])
 }
 
-/// The same for a call with operands of these types: an array of which the callee knows no element type may be one of a known type there.
+/// The same for a call with operands of the given types: there, an array of unknown element type in the callee may have a known one.
 pub(in crate::passes) fn body_cost_of(
     func: &Func,
     types: &Types,

@@ -7,10 +7,10 @@
 //!     … a loop …
 //! ```
 //!
-//! A body that costs more than the threshold, and in which the constants decide a branch, is copied, the parameters become the constants that the call gives, and the passes that
-//! fold and clean run over it. If it is cheap enough then, the call takes this body. Copies are remembered by callee and
+//! A body that costs more than the threshold, and in which the constants decide a branch, is copied, the constants of the call replace the parameters,
+//! and the passes that fold and clean run over it. If it is cheap enough then, the call takes this body. Copies are cached by callee and
 //! constants. At most [`MAX_SPECIAL`] are made for one function, of bodies of at most [`MAX_INSTS`] instructions, so the work is bounded
-//! whatever the program looks like. A copy that is not taken is dropped: nothing is called by another name.
+//! for every program. An unused copy is dropped: no function gets another name.
 
 use super::cost::body_cost;
 use crate::options::{InlineLimits, Options};

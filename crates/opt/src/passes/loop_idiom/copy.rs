@@ -4,18 +4,18 @@
 //! x = load(s + w·%i)    store(d + w·%i, x)
 //! ```
 //!
-//! An iteration reads what earlier iterations wrote if that lies where it reads. The routine reads all bytes as they were before, or as they come:
+//! An iteration may read bytes that earlier iterations wrote. The routine reads all bytes before it writes any, or in order:
 //!
 //! | destination and source | routine | because |
 //! |---|---|---|
 //! | are never the same memory (`alias`), or a distance of all iterations or more apart | `mem_copy` | |
-//! | have one base, and the destination is not above, iterations go up | `memmove` | what an iteration writes, no later one reads, nor does a later chunk |
-//! | have one base, and the destination is above by some iterations | none | iterations repeat what they wrote |
-//! | anything else | `mem_copy` if they are apart, asked before the loop; else the loop | |
+//! | have one base, and the destination is not above, iterations go up | `memmove` | no later iteration, and no later chunk, reads the bytes that one writes |
+//! | have one base, and the destination is above by some iterations | none | iterations repeat their own writes |
+//! | anything else | `mem_copy` if they are apart, tested before the loop; else the loop | |
 //!
 //! All iterations are executed, so first and last bytes are addresses and do not wrap.
 //!
-//! Only bits are copied: a reference is more than that, for the collector. Nothing else needs what was loaded, or it would be an effect.
+//! Only bits are copied: references need the collector's barriers. The loaded value has no other use, or that would be an effect.
 
 use super::{MIN_ITERATIONS, Stores, Walk, is_open};
 use crate::address::Addresses;

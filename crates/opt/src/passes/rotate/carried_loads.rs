@@ -9,12 +9,12 @@
 //!    %n = add_int(%s, 1)   goto h                goto h
 //! ```
 //!
-//! Then nothing but counters goes from iteration to iteration. The address is the next iteration's: one step of its counter further, which is
-//! where the load in front of the loop reads. Both loads stand as late as memory may not change before the head: nothing behind them
-//! writes there, and the ways to the head are straight. Each has no other use.
+//! Then only counters pass from iteration to iteration. The address is that of the next iteration, one step of its counter further; with the
+//! counter's start it is the address of the load in front of the loop. Nothing after either load writes there before the head,
+//! and the paths to the head are straight. Each has no other use.
 //!
 //! Cost: the φ of heads; addresses and uses of the whole function where some φ has two loads. Not done: indices with more than one part;
-//! loads of which the latch is not the block.
+//! loads in other blocks than the latch.
 
 use crate::alias::{Address, Aliases, Root, linear};
 use crate::counted::{Recurrence, Shape, is_invariant};

@@ -11,10 +11,10 @@
 //!                                                o: throw(StackOverflowError())
 //! ```
 //!
-//! A recursion that provably ends needs no count: a signed parameter moves by a constant in one direction, and a comparison with a bound on
-//! that side, which does not change, guards every jump. It may be deeper than any stack, and then gives its result where calls would overflow.
+//! A recursion that provably ends needs no count: a signed parameter moves by a constant in one direction, and a comparison with an invariant
+//! bound on that side guards every jump. It may be deeper than any stack, and then gives its result where calls would overflow.
 //!
-//! Cost: one subtraction and one branch that is never taken, in each iteration of the loop. Not done: other proofs of an end, so `gcd` counts.
+//! Cost: one subtraction and one branch that is never taken, in each iteration of the loop. Not done: other proofs of termination, so `gcd` counts.
 
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
 use brolga_ir::builtin::Builtin;

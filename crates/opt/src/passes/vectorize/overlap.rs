@@ -10,7 +10,7 @@
 //! | are never the same memory (`alias`) | |
 //! | are compared before the loop: `low + size·iterations` of one is at most `low` of the other | |
 //!
-//! All accesses of the iterations in question are executed, so that these sums are addresses and do not wrap.
+//! All accesses of these iterations are executed, so the sums are addresses and do not wrap.
 
 use super::plan::{Plan, Vector};
 use crate::alias::{Alias, Aliases, Location, linear};
@@ -150,7 +150,7 @@ fn walk(func: &Func, plan: &Plan, inst: Inst, at: &Location) -> Option<Walk> {
     Some(Walk { root: address(func, root), start: start.filter(|_| known.is_none()), disp, size })
 }
 
-/// The address that a root is, which the collector knows nothing of.
+/// The address of a root, which the collector does not track.
 fn address(func: &Func, root: Value) -> Value {
     match func.def_inst(root).map(|inst| (func.op(inst), func.args(inst))) {
         Some((Op::GcLoaded, &[_, address])) => address,

@@ -1,9 +1,9 @@
 //! Which instructions of a loop become vectors.
 //!
 //! ```text
-//! scalar    counters and their steps, what computes addresses from them, the test, the poll
-//! vector    loads and stores of neighbours, what is computed from what they load, reductions
-//! outside   what does not change in the loop: in all lanes if a vector uses it
+//! scalar    counters and their steps, computations of addresses from them, the test, the poll
+//! vector    loads and stores of neighbours, computations on loaded values, reductions
+//! outside   invariant values: in all lanes if a vector uses them
 //! ```
 //!
 //! A scalar value is never in a lane and a vector is never part of an address; a loop in which they mix has no plan.

@@ -1,21 +1,21 @@
 //! The run time as mmtk sees it: its threads, its roots, and weak references.
 //!
-//! mmtk calls these without an instance, so they find the heap through a static. It is there whenever a collection can happen:
-//! a collection needs a thread that asks for it, and the first thread of the heap has set it.
+//! mmtk calls these functions without an instance, so they find the heap through a static. It is set whenever a collection can
+//! happen: a thread must request one, and the first thread of the heap has set it.
 //!
-//! **Phases of what is weak.** mmtk calls `process_weak_refs` after marking, and again as long as it says so:
+//! **Phases of weak references.** mmtk calls `process_weak_refs` after marking, and again as long as it returns `true`:
 //!
 //! | call | does |
 //! |---|---|
-//! | 1 | clears weak references to what is unreachable; traces dead objects that a finalizer visits |
-//! | 2 | tells every root, handle and weak reference where its object is |
+//! | 1 | clears weak references to unreachable objects; traces dead objects that a finalizer visits |
+//! | 2 | updates every root, handle and weak reference to the object's new address |
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | K1 | the heap appears, or goes | Release | K2 | a collector thread sees the heap's address and not the heap |
 //! | K2 | a collector thread looks for the heap | Acquire | K1 | as K1, from the other side |
 //! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: numbers for people, and each read-modify-write counts once |
-//! | K4 | who is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
+//! | K4 | which caller is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
 //! | K5 | which call about weak references this is | Relaxed | – | nothing: mmtk makes these calls one after the other, by its own locks |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,7 +65,7 @@ impl VMBinding for Vm {
     const MAX_ALIGNMENT: usize = 16;
 }
 
-/// A root, by value: where its object is afterwards is told to it in the second phase of what is weak.
+/// A root, by value: the second phase of weak references updates it to its object's new address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct RootValue(ObjectReference);
 

@@ -12,29 +12,29 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `mod.rs` | options, the one heap of the process, allocation |
-//! | `binding.rs` | what mmtk asks of us: threads, roots, weak references |
-//! | `objects.rs` | what mmtk asks about objects: size, copying, fields |
+//! | `binding.rs` | mmtk's interface to the run time: threads, roots, weak references |
+//! | `objects.rs` | mmtk's interface to objects: size, copying, fields |
 //!
 //! **One for each process.** mmtk keeps its maps in statics, takes fixed addresses, and cannot be started twice, not even after
-//! it was shut down. So the first [`Mmtk::start`] gets it and every later one an error ([`MmtkError::Taken`]), and the statics
+//! a shutdown. So the first [`Mmtk::start`] gets it and every later one an error ([`MmtkError::Taken`]), and the statics
 //! below are the only ones of this crate.
 //!
-//! **What compiled code sees.** [`HeapAbi`]s of its own: one cursor for all classes (`run_bytes` 0), cells of multiples of 16
+//! **Interface to compiled code.** [`HeapAbi`]s of its own: one cursor for all classes (`run_bytes` 0), cells of multiples of 16
 //! bytes that begin 8 bytes before one, so that every object is aligned to 16; and `moving` for plans that move. MarkSweep has no
 //! inlined path, so its table of cells is empty.
 //!
-//! **What stays.** A `Memory` and a `String`, because addresses of their elements are everywhere (`objects.rs`), and permanent objects.
-//! Immix pins them; SemiSpace has no pins, so there each has its own pages. (mmtk's space for what does not move fails an assertion of
-//! its own in version 0.33, whichever of its three forms is chosen but the one that never frees.)
+//! **Objects that stay.** A `Memory` and a `String`, because addresses of their elements are everywhere (`objects.rs`), and permanent objects.
+//! Immix pins them; SemiSpace has no pins, so there each has its own pages. (In version 0.33, mmtk's non-moving space fails an assertion of
+//! its own in two of its three forms; the third never frees.)
 //!
-//! **Roots** are handed out by value, and told afterwards where their objects are, while the old copies are still readable. So
+//! **Roots** are passed by value, and updated afterwards, while the old copies are still readable. So
 //! nothing points into frames and handle tables from outside the pause.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | K1 | the heap appears, or goes | Release | K2 | a collector thread sees the heap's address and not the heap |
 //! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: numbers for people, and each read-modify-write counts once |
-//! | K4 | who is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
+//! | K4 | which caller is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
 //!
 //! Not done: generational and concurrent plans (their barriers are other ones); growing (the heap has one size); poison and
 //! verification, which mmtk has its own of; counts of live objects.
@@ -98,7 +98,7 @@ impl Default for MmtkOptions {
 /// Why there is no such heap. The embedder's fault, or the system's.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MmtkError {
-    /// This process has or had a heap by mmtk, which allows one for ever.
+    /// This process has or had a heap by mmtk, which allows only one, ever.
     #[error("this process has had its one heap by mmtk already")]
     Taken,
     /// The system gave fewer threads to collect with than were asked for.
@@ -236,7 +236,7 @@ impl Mmtk {
     }
 }
 
-/// The name by which mmtk knows a thread.
+/// A thread's name in mmtk.
 fn name_of(mutator: &Mutator) -> VMMutatorThread {
     VMMutatorThread(VMThread(OpaquePointer::from_address(Address::from_ref(mutator))))
 }

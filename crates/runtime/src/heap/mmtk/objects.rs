@@ -8,8 +8,8 @@
 //! The tag stays readable in the old copy, the first word of the object does not. Forwarding bits, marks and pins lie beside the
 //! heap.
 //!
-//! **Addresses of elements** are in registers, in an `Array` and in the `Memory` itself, and who holds one does not say of what. So
-//! what has elements, a `Memory` or a `String`, is allocated where nothing moves ([`stays`]).
+//! **Addresses of elements** are in registers, in an `Array` and in the `Memory` itself, without a reference to their object. So
+//! an object with elements, a `Memory` or a `String`, is allocated where nothing moves ([`stays`]).
 
 use mmtk::util::copy::{CopySemantics, GCWorkerCopyContext};
 use mmtk::util::{Address, ObjectReference};

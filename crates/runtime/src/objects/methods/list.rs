@@ -6,16 +6,16 @@
 //!            any                      ──► others ─────┘
 //! ```
 //!
-//! A method whose first parameter is a type with instances fits only calls whose first argument has exactly that type, so a search looks at the
-//! methods of that type and at those whose first parameter is abstract, is a `Type{T}`, or is not there. The index is made by the first search, which makes
+//! A method whose first parameter is a concrete type fits only calls whose first argument has exactly that type, so a search looks at the
+//! methods of that type and at those whose first parameter is abstract, is a `Type{T}`, or is missing. The first search makes the index; it makes
 //! the type objects of all signatures anyway.
 //!
-//! A list does not own its methods: a method lives as long as who added it, or the retire list, holds it. One that is gone leaves its place behind, and
-//! the list is made again when half of its places are empty. So removing n methods one after the other costs in proportion to n.
+//! A list does not own its methods: a method lives as long as its registration, or the retire list, holds it. A dead one leaves an empty place, and
+//! the list is rebuilt when half of its places are empty. So removing n methods one after the other takes time linear in n.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | L1 | the count of methods that are gone | Relaxed | – | nothing: it is changed under the table's lock |
+//! | L1 | the count of dead methods | Relaxed | – | nothing: it is changed under the table's lock |
 //! | L2 | the mark of a method: load | Relaxed | – | nothing: lists are made under the table's lock, as marks are; a search that finds a marked method runs in one of its worlds |
 //!
 //! Not done: an index of the further arguments, and of abstract types.
