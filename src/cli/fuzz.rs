@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brolga_fuzz::campaign::{Campaign, Tried};
+use brolga_fuzz::campaign::{Campaign, Inputs, Tried};
 
 use super::progress::{Bars, Progress};
 use super::report::{Stop, err, out};
@@ -33,12 +33,17 @@ const COUNT: u64 = 1000;
                   An input that shows a fault is written to a file; the exit status is 1. The same seed gives the same input.\n\n\
                   Examples:\n  \
                   brolga fuzz --seconds 60\n  \
+                  brolga fuzz --checked --count 100000\n  \
                   brolga fuzz --seed 20000 --count 5000 examples/*.jlir\n  \
                   brolga fuzz --seed 20017 --count 1 examples/*.jlir"
 )]
 pub(crate) struct Args {
     /// Programs to damage; programs are generated if there are none
+    #[arg(conflicts_with = "checked")]
     files: Vec<String>,
+    /// Generate programs without doors, damage every other one, and run them by engines that refuse doors
+    #[arg(long)]
+    checked: bool,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -65,7 +70,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let campaign = Campaign::new(originals(&args.files)?);
+    let inputs = match (args.checked, args.files.is_empty()) {
+        (true, _) => Inputs::Checked,
+        (false, true) => Inputs::Generated,
+        (false, false) => Inputs::Damaged(originals(&args.files)?),
+    };
+    let campaign = Campaign::new(inputs);
     match args.worker {
         true => work(campaign),
         false => lead(args, &campaign),
@@ -216,7 +226,11 @@ struct Worker {
 impl Worker {
     fn new(args: &Args) -> io::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["fuzz", "--worker", "--"]).args(&args.files);
+        command.args(["fuzz", "--worker"]);
+        if args.checked {
+            command.arg("--checked");
+        }
+        command.arg("--").args(&args.files);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn()?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());

@@ -189,7 +189,7 @@ typedef struct BrolgaDylib BrolgaDylib;
 typedef struct BrolgaEngine BrolgaEngine;
 
 /*
- Why a function failed. Owned by the caller, who frees it with `brolga_error_free`.
+ Why a function failed. The caller owns it and frees it with `brolga_error_free`.
  */
 typedef struct BrolgaError BrolgaError;
 
@@ -297,7 +297,7 @@ typedef union {
 } BrolgaBits;
 
 /*
- A value: an argument, or what a call gave. An object that a call gave is the caller's, who frees it with `brolga_object_free`; one among arguments is lent.
+ A value: an argument, or the result of a call. The caller owns the object of a result and frees it with `brolga_object_free`; objects among arguments are borrowed.
  */
 typedef struct {
     /*

@@ -28,7 +28,7 @@ pub enum BrolgaCode {
     Ended = 7,
 }
 
-/// Why a function failed. Owned by the caller, who frees it with `brolga_error_free`.
+/// Why a function failed. The caller owns it and frees it with `brolga_error_free`.
 #[derive(Debug)]
 pub struct BrolgaError {
     code: BrolgaCode,

@@ -125,7 +125,7 @@ pub union BrolgaBits {
     pub object: *mut BrolgaObject,
 }
 
-/// A value: an argument, or what a call gave. An object that a call gave is the caller's, who frees it with `brolga_object_free`; one among arguments is lent.
+/// A value: an argument, or the result of a call. The caller owns the object of a result and frees it with `brolga_object_free`; objects among arguments are borrowed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BrolgaValue {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3
-//!        └─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
-//!                                         └────► without doors: its tests are called in this process, which lives
+//!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
+//!        │                                └────► without doors: its tests are called in this process, which lives
+//!        └─ checked ──────► program without doors, every other one damaged: its functions are called in this process
 //! ```
 //!
 //! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
@@ -22,7 +23,7 @@ use crate::check::{
     check_text,
 };
 use crate::generate::{Features, Options, generate};
-use crate::targets::{Fate, Guarded, checked, damaged};
+use crate::targets::{Fate, Guarded, checked, damaged, without_doors};
 
 /// How many inputs one run time serves.
 const INPUTS: usize = 2000;
@@ -31,9 +32,20 @@ const ROUNDS: usize = 3;
 /// More statements than a call of a generated function executes.
 const MAX_STEPS: u64 = 100_000;
 
+/// The kind of inputs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Inputs {
+    /// Generated programs, compared in all engines.
+    Generated,
+    /// Damaged copies of these programs.
+    Damaged(Vec<String>),
+    /// Generated programs without doors, every other one damaged, run by engines that refuse doors.
+    Checked,
+}
+
 /// A run of inputs.
 pub struct Campaign {
-    originals: Vec<String>,
+    inputs: Inputs,
     engines: Option<Engines>,
 }
 
@@ -53,18 +65,19 @@ pub struct Tried {
 }
 
 impl Campaign {
-    /// A campaign that damages these programs; it generates programs if there are none.
+    /// A campaign of these inputs.
     #[must_use]
-    pub fn new(originals: Vec<String>) -> Campaign {
-        Campaign { originals, engines: None }
+    pub fn new(inputs: Inputs) -> Campaign {
+        Campaign { inputs, engines: None }
     }
 
     /// The input of a seed.
     #[must_use]
     pub fn input(&self, seed: u64) -> String {
-        match self.originals.is_empty() {
-            true => show_module(&generate(seed, &options(seed))).to_string(),
-            false => damaged(seed, &self.originals),
+        match &self.inputs {
+            Inputs::Generated => show_module(&generate(seed, &options(seed))).to_string(),
+            Inputs::Damaged(originals) => damaged(seed, originals),
+            Inputs::Checked => without_doors(seed),
         }
     }
 
@@ -78,9 +91,10 @@ impl Campaign {
             _ => Engines::new()?,
         };
         engines.inputs += 1;
-        let tried = match self.originals.is_empty() {
-            true => generated(seed, &engines.jit),
-            false => damage(seed, &damaged(seed, &self.originals), &engines),
+        let tried = match &self.inputs {
+            Inputs::Generated => generated(seed, &engines.jit),
+            Inputs::Damaged(originals) => damage(seed, &damaged(seed, originals), &engines),
+            Inputs::Checked => guarded(seed, &without_doors(seed), &engines),
         };
         self.engines = Some(engines);
         Ok(tried)
@@ -113,6 +127,10 @@ fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
 
 fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {
     check_text(seed, text.as_bytes(), Some(&engines.jit))?;
+    guarded(seed, text, engines)
+}
+
+fn guarded(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {
     let fate = checked(&engines.guarded, text.as_bytes()).map_err(|fault| {
         let trouble = Trouble::Panic { stage: "running a checked program", message: fault.to_string() };
         Box::new(Failure { seed, text: text.to_owned(), trouble })
@@ -127,17 +145,27 @@ fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure
 
 #[cfg(test)]
 mod tests {
-    use super::{Campaign, Tried};
+    use super::{Campaign, Inputs, Tried};
 
     #[test]
     fn generated_programs_agree_and_damaged_ones_are_refused_or_run() {
-        let mut generated = Campaign::new(Vec::new());
+        let mut generated = Campaign::new(Inputs::Generated);
         let Tried { outcome, calls } = generated.run(3).unwrap().unwrap();
         assert!(outcome == "agreed" && calls > 0);
         let original = "# check: f(2) == 6\nfunction f(n::Int64)::Int64\n1 ─ %1 = Base.mul_int(n, 3)::Int64\n└──      return %1\nend\n";
-        let mut damaged = Campaign::new(vec![original.to_owned()]);
+        let mut damaged = Campaign::new(Inputs::Damaged(vec![original.to_owned()]));
         assert_eq!(damaged.input(7), damaged.input(7));
         let outcomes: Vec<&str> = (0..40).map(|seed| damaged.run(seed).unwrap().unwrap().outcome).collect();
         assert!(outcomes.contains(&"refused") && outcomes.contains(&"ran"), "{outcomes:?}");
+    }
+
+    #[test]
+    fn generated_programs_without_doors_run() {
+        let mut campaign = Campaign::new(Inputs::Checked);
+        for seed in 0..60 {
+            let Tried { outcome, .. } = campaign.run(seed).unwrap().unwrap();
+            let is_whole = seed % 2 == 0;
+            assert!(outcome == "ran" || !is_whole, "seed {seed}: {outcome}\n{}", campaign.input(seed));
+        }
     }
 }

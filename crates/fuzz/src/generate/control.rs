@@ -56,7 +56,7 @@ impl FuncGen<'_> {
             11 | 12 => self.forest(depth - 1),
             13 if features.unions => self.split_union(depth - 1),
             14 if features.memory && self.rng.chance(50) => self.memory_region(depth - 1),
-            14 if features.memory => self.walks(),
+            14 if features.memory || features.arrays => self.walks(),
             15 if features.throws => self.throw_sometimes(),
             16 => self.leave_loop(),
             17 => self.return_sometimes(),

@@ -25,7 +25,7 @@
 //! only. Addresses are never inspected, memory is written before it is read, and elements that no path defines
 //! are not read. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
 //!
-//! Not done: dynamic calls, mutable objects, arrays, assigned globals, vararg functions, static parameters, printing.
+//! Not done: dynamic calls, mutable objects, arrays of objects, assigned globals, vararg functions, static parameters, printing.
 
 mod control;
 mod digest;
@@ -74,13 +74,15 @@ pub struct Features {
     pub texts: bool,
     /// `===` on strings that are not constants, which native code refuses.
     pub text_identity: bool,
-    /// Raw memory from `malloc`.
+    /// Raw memory from `malloc`: a door, which checked programs have not.
     pub memory: bool,
+    /// Vectors of numbers.
+    pub arrays: bool,
     /// Calls of other functions of the module and of the function itself.
     pub calls: bool,
     /// Statements that may throw.
     pub throws: bool,
-    /// Exception handlers. The functions that have one do not compile to native code.
+    /// Exception handlers.
     pub handlers: bool,
     /// `_fast` intrinsics and `muladd_float`, whose values may differ between engines.
     pub inexact: bool,
@@ -99,6 +101,7 @@ impl Features {
         texts: true,
         text_identity: true,
         memory: true,
+        arrays: true,
         calls: true,
         throws: true,
         handlers: true,
@@ -107,8 +110,10 @@ impl Features {
     };
 
     /// Features that compile to native code and have one result in every engine.
-    pub const NATIVE: Features =
-        Features { handlers: false, inexact: false, text_identity: false, ..Features::ALL };
+    pub const NATIVE: Features = Features { inexact: false, text_identity: false, ..Features::ALL };
+
+    /// The same without doors.
+    pub const CHECKED: Features = Features { memory: false, ..Features::NATIVE };
 
     /// Integers, branches and loops, and nothing else.
     pub const PLAIN: Features = Features {
@@ -120,6 +125,7 @@ impl Features {
         texts: false,
         text_identity: false,
         memory: false,
+        arrays: false,
         calls: false,
         throws: false,
         handlers: false,

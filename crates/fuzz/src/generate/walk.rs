@@ -1,7 +1,7 @@
-//! Loops over memory: patterns that loop passes look for and random accesses never form.
+//! Loops over memory and arrays: patterns that loop passes look for and random accesses never form.
 //!
 //! ```text
-//! %1 = malloc(n * size)        filled by a loop, with one value or with a row of them
+//! %1 = malloc(n * size)        or a Vector; filled by a loop, with one value or with a row of them
 //! loop i = 1 … limit           up or down, tested first or last, the limit a constant or computed
 //!    x = a[stride * i + c]     neighbours, every second element, mirrored
 //!    y = x op (b[…] | a carried sum      | a value from outside)
@@ -11,19 +11,28 @@
 //! ```
 //!
 //! Every index is in bounds by construction: with `limit <= trips`, `stride * i + c` is at most the number of elements. Memory that a
-//! loop reads is the memory that it writes about half of the time, so that accesses do overlap.
+//! loop reads is the memory that it writes about half of the time, so that accesses do overlap. Accesses of arrays are checked or not, by
+//! `arrayref` as Julia prints it until 1.10 and by `memoryref` as since 1.11; after the loops an index may be out of bounds.
 
 use super::func::FuncGen;
+use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Inst, Type, Value};
+use brolga_ir::{Const, Inst, Op, Type, Value};
 
 /// Memory with elements that all have a value.
 #[derive(Clone, Copy)]
 struct Row {
-    raw: Value,
-    pointer: Value,
+    place: Place,
     element: Type,
     count: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// What `malloc` gave, and the same as a pointer to elements.
+    Raw { raw: Value, pointer: Value },
+    /// A vector, whose accesses have a check or none.
+    Vector { array: Value, checked: bool },
 }
 
 /// How a loop counts.
@@ -61,8 +70,22 @@ impl FuncGen<'_> {
             let index = self.bits(Type::INT64, index);
             let value = self.load(row, index);
             self.offer(value);
-            self.free(row.raw);
+            match row.place {
+                Place::Raw { raw, .. } => self.free(raw),
+                Place::Vector { array, .. } => self.far_element(array, row.element),
+            }
         }
+    }
+
+    /// Now and then an element that is out of bounds about half of the time.
+    fn far_element(&mut self, array: Value, element: Type) {
+        if !self.options.features.throws || self.rng.chance(80) {
+            return;
+        }
+        let (raw, mask, yes) =
+            (self.value(Type::INT64), self.bits(Type::INT64, 31), self.bits(Type::BOOL, 1));
+        let index = self.intrinsic(Intrinsic::AndInt, &[raw, mask], Type::INT64);
+        self.builtin(Builtin::Arrayref, &[yes, array, index], element);
     }
 
     /// A type that loops compute with.
@@ -74,8 +97,17 @@ impl FuncGen<'_> {
     }
 
     fn filled(&mut self, element: Type, count: usize) -> Row {
-        let (raw, pointer) = self.elements(element, count);
-        let row = Row { raw, pointer, element, count };
+        let features = self.options.features;
+        let is_vector = features.arrays && (!features.memory || self.rng.chance(60));
+        let vector = if is_vector { self.vector(element, count) } else { None };
+        let place = match vector {
+            Some(array) => Place::Vector { array, checked: self.rng.chance(60) },
+            None => {
+                let (raw, pointer) = self.elements(element, count);
+                Place::Raw { raw, pointer }
+            }
+        };
+        let row = Row { place, element, count };
         let trips = self.bits(Type::INT64, count as u128);
         let (start, other) = (self.value(element), self.value(element));
         let same = self.rng.chance(40);
@@ -88,6 +120,19 @@ impl FuncGen<'_> {
         row
     }
 
+    /// A vector whose elements have no value yet.
+    fn vector(&mut self, element: Type, count: usize) -> Option<Value> {
+        let types = &self.cx.types;
+        let memory = types.memory(element).ok()?;
+        let (reference, vector) = (types.memory_ref(element).ok()?, types.vector(element).ok()?);
+        let size = types.tuple(&[Type::INT64]).ok()?;
+        let (ty, length) = (self.func.constant(Const::Type(memory)), self.bits(Type::INT64, count as u128));
+        let elements = self.emit_hidden(Op::Builtin(Builtin::Memorynew), &[ty, length], memory);
+        let first = self.emit_hidden(Op::Builtin(Builtin::Memoryrefnew), &[elements], reference);
+        let size = self.emit_hidden(Op::Builtin(Builtin::Tuple), &[length], size);
+        Some(self.emit_hidden(Op::New(vector), &[first, size], vector))
+    }
+
     fn walk(&mut self, rows: &[Row]) {
         let (Some(&from), Some(&to), Some(&beside)) =
             (self.rng.pick(rows), self.rng.pick(rows), self.rng.pick(rows))
@@ -97,7 +142,14 @@ impl FuncGen<'_> {
         let element = from.element;
         let stride = if self.rng.chance(80) { 1 } else { 2 };
         let trips = (from.count - MARGIN) / stride;
-        let limit = if self.rng.chance(50) {
+        let limit = if let (Place::Vector { array, .. }, 1, true) = (from.place, stride, self.rng.chance(50))
+        {
+            let (length, margin) = (
+                self.builtin(Builtin::Arraylen, &[array], Type::INT64),
+                self.bits(Type::INT64, MARGIN as u128),
+            );
+            self.intrinsic(Intrinsic::SubInt, &[length, margin], Type::INT64)
+        } else if self.rng.chance(50) {
             self.bits(Type::INT64, trips as u128)
         } else {
             let (raw, mask) = (self.value(Type::INT64), (1 << trips.ilog2()) - 1);
@@ -235,11 +287,52 @@ impl FuncGen<'_> {
     }
 
     fn load(&mut self, row: Row, index: Value) -> Value {
-        let align = self.align(row.element);
-        self.intrinsic(Intrinsic::Pointerref, &[row.pointer, index, align], row.element)
+        match row.place {
+            Place::Raw { pointer, .. } => {
+                let align = self.align(row.element);
+                self.intrinsic(Intrinsic::Pointerref, &[pointer, index, align], row.element)
+            }
+            Place::Vector { array, checked } => {
+                let check = self.bits(Type::BOOL, checked.into());
+                match self.reference(array, row.element, index, check) {
+                    Some(reference) => {
+                        let order = self.symbol("not_atomic");
+                        self.builtin(Builtin::Memoryrefget, &[reference, order, check], row.element)
+                    }
+                    None => self.builtin(Builtin::Arrayref, &[check, array, index], row.element),
+                }
+            }
+        }
     }
 
     fn put(&mut self, row: Row, value: Value, index: Value) {
-        self.store_value(row.pointer, row.element, value, index);
+        match row.place {
+            Place::Raw { pointer, .. } => self.store_value(pointer, row.element, value, index),
+            Place::Vector { array, checked } => {
+                let check = self.bits(Type::BOOL, checked.into());
+                match self.reference(array, row.element, index, check) {
+                    Some(reference) => {
+                        let order = self.symbol("not_atomic");
+                        let operands = [reference, value, order, check];
+                        self.emit_hidden(Op::Builtin(Builtin::Memoryrefset), &operands, row.element);
+                    }
+                    None => {
+                        let ty = self.func.ty(array);
+                        self.emit_hidden(Op::Builtin(Builtin::Arrayset), &[check, array, value, index], ty);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Now and then a reference to an element of a vector, by its field.
+    fn reference(&mut self, array: Value, element: Type, index: Value, check: Value) -> Option<Value> {
+        if self.rng.chance(60) {
+            return None;
+        }
+        let ty = self.cx.types.memory_ref(element).ok()?;
+        let field = self.symbol("ref");
+        let first = self.emit_hidden(Op::Builtin(Builtin::Getfield), &[array, field], ty);
+        Some(self.emit_hidden(Op::Builtin(Builtin::Memoryrefnew), &[first, index, check], ty))
     }
 }

@@ -7,25 +7,31 @@
 //! Each call has a deadline, and objects have a limit. Any end of a call is accepted; a value is copied out and shown, so that broken objects are found. A
 //! crash ends the fuzzer, a panic is a fault.
 //!
-//! **Originals** carry tests (`# check:` lines), which have the calls and their arguments. Damage changes the tests, too.
+//! **Originals** carry tests (`# check:` lines), which have the calls and their arguments. Damage changes the tests, too. Functions of a
+//! program without tests are called with random arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use brolga_engine::{Engine, Error, Evaluator, Options, Program};
+use brolga_ir::diag::Span;
+use brolga_ir::module::Literal;
+use brolga_ir::text::{Call, Term, show_module};
+use brolga_ir::{Const, Level, Type};
 use brolga_opt::OptLevel;
 use brolga_runtime::{Limits, Output, Runtime};
 
 use super::Fault;
 use crate::check::Trouble;
-use crate::mutate;
+use crate::generate::{Features, Options as Generated, generate};
 use crate::rng::Rng;
+use crate::{mutate, values};
 
 /// The time of a call.
 const DEADLINE: Duration = Duration::from_millis(20);
 /// Bytes of objects.
 const HEAP: usize = 32 << 20;
-/// Tests of a program that are called.
+/// Tests or functions of a program that are called.
 const CALLS: usize = 4;
 
 /// The outcome of an input.
@@ -76,6 +82,15 @@ pub fn damaged(seed: u64, originals: &[String]) -> String {
         text = if rng.chance(85) { exchanged(&mut rng, &text) } else { mutate::text(&mut rng, &text) };
     }
     text
+}
+
+/// A generated program without doors; that of an odd seed has one to four changes.
+#[must_use]
+pub fn without_doors(seed: u64) -> String {
+    let size = [20, 40, 40, 90][(seed % 4) as usize];
+    let options = Generated { functions: 3, size, features: Features::CHECKED, ..Generated::default() };
+    let text = show_module(&generate(seed, &options)).to_string();
+    if seed.is_multiple_of(2) { text } else { damaged(seed, &[text]) }
 }
 
 /// Numbers at the edges.
@@ -157,25 +172,57 @@ fn others(word: &str) -> &'static [&'static str] {
 pub fn checked(guarded: &Guarded, bytes: &[u8]) -> Result<Fate, Fault> {
     let level = bytes.iter().fold(0usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let engine = &guarded.engines[level % guarded.engines.len()];
-    let run = || run(guarded.runtime(), engine, bytes);
+    let run = || run(guarded.runtime(), engine, bytes, level as u64);
     crate::check::fenced("running a checked program", run)
         .map_err(|trouble: Trouble| Fault(trouble.to_string()))
 }
 
-fn run(runtime: &Arc<Runtime>, engine: &Engine, bytes: &[u8]) -> Fate {
+fn run(runtime: &Arc<Runtime>, engine: &Engine, bytes: &[u8], seed: u64) -> Fate {
     let Ok(program) = Program::read("fuzz", bytes) else { return Fate::Broken };
     if program.check_doors().is_err() {
         return Fate::Doors;
     }
     let mut evaluator = Evaluator::native(&program, engine).with_heap_limit(HEAP as u64);
     let mut calls = 0;
-    for check in program.checks().iter().take(CALLS) {
+    for call in calls_of(&program, seed) {
         let limits = Limits::new().timeout(DEADLINE);
-        let ended = runtime.limited(&limits, || evaluator.call(&check.call));
+        let ended = runtime.limited(&limits, || evaluator.call(&call));
         calls += usize::from(ended.is_ok());
         drop(runtime.sink().take_captured());
     }
     if calls == 0 { Fate::NotRun } else { Fate::Ran(calls) }
+}
+
+/// The calls of a program's tests; without tests, of its functions with random arguments.
+fn calls_of(program: &Program, seed: u64) -> Vec<Call> {
+    if !program.checks().is_empty() {
+        return program.checks().iter().take(CALLS).map(|check| check.call.clone()).collect();
+    }
+    let module = program.module();
+    let mut rng = Rng::new(seed);
+    let high = module.funcs().filter(|(_, func)| func.level == Level::High);
+    let call = |types: Vec<Type>| {
+        let (&function, types) = types.split_first()?;
+        let args = values::arguments(&mut rng, &module.cx, types)?;
+        let callee = Term::Const(Const::Singleton(function));
+        Some(Call { span: Span::default(), callee, args: args.into_iter().map(term).collect() })
+    };
+    high.map(|(_, func)| func.sig.params.iter().map(|param| param.ty).collect())
+        .filter_map(call)
+        .take(CALLS)
+        .collect()
+}
+
+fn term(literal: Literal) -> Term {
+    match literal {
+        Literal::Const(constant) => Term::Const(constant),
+        Literal::Aggregate { ty, fields } => {
+            Term::Aggregate { ty, fields: fields.into_iter().map(term).collect() }
+        }
+        Literal::Array { ty, dims, items } => {
+            Term::Array { ty, dims, items: items.into_iter().map(term).collect() }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod files;
 mod sessions;
 mod shapes;
 
-pub use checked::{Fate, Guarded, checked, damaged};
+pub use checked::{Fate, Guarded, checked, damaged, without_doors};
 pub use files::{Machine, archive, binary, image, object, text};
 pub use sessions::sessions;
 pub use shapes::{Pattern, shapes};

@@ -6,14 +6,14 @@
 //!   └──────────────────────────────── the cycle ◄─────────────────────────────────┘
 //! ```
 //!
-//! A lookup of a unit that is being made, for the unit to continue with, holds the unit up. When the last lookup of a cycle comes to wait, none
-//! of them would ever be answered. One is answered with [`Error::Cycle`] then: that of a thread that waits, if there is one. Units whose symbols have addresses
-//! before they look anything up, as stubs have, are in no cycle.
+//! A unit that is being materialized and continues with the answer of a lookup is blocked on the lookup. When the last lookup of a cycle
+//! begins to wait, none of them can be answered. One is then answered with [`Error::Cycle`]: that of a waiting thread, if there is one.
+//! Units whose symbols have addresses before they look anything up, as stubs have, are in no cycle.
 //!
-//! Aliases have their own lookups, which hold up only those that wait for the alias: they are links of cycles, and are told only
-//! if no other link can be.
+//! Aliases have their own lookups, which block only the waiters of the alias: they are links of cycles, and get the error only
+//! if no other link can.
 //!
-//! Cost: a lookup with an owner with awaited symbols is followed once, when it comes to wait: along the lookups and units that wait
+//! Cost: a lookup with an owner and awaited symbols is followed once, when it begins to wait: along the lookups and units that wait
 //! below it, until its owner is found or nothing is left.
 //!
 //! Not seen: cycles that an emission closes, of lookups until symbols are ready.
@@ -31,7 +31,7 @@ struct Step<P: Parts> {
     doer: Doer,
 }
 
-/// Where a lookup was come upon: the lookup before it, and who waits for it.
+/// How the walk reached a lookup: the lookup before it, and the doer that waits for it.
 type From<P> = (QueryId<P>, Doer);
 
 impl<P: Parts> Machine<P> {

@@ -111,7 +111,7 @@ impl<P: Parts> Event<P> for Renew<P>
 where
     P::Address: PartialEq,
 {
-    /// The new unit is refused if the symbol leads elsewhere or somebody uses what is there.
+    /// The new unit is refused if the symbol leads elsewhere or its present definition is in use.
     type Reply = Result<(), NewUnit<P>>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
@@ -132,10 +132,10 @@ where
     }
 }
 
-/// Gives a unit up for a reason that may pass: who waits for its symbols is told the cause, and who looks later finds another unit. So it is
-/// with all that waits for it and can be made again ([`Complete::again`](super::Complete::again)), and all aliases.
+/// Fails a unit for a reason that may pass: lookups that wait for its symbols get the cause, and later ones find another unit. The same
+/// applies to the units that wait for it and can be made again ([`Complete::again`](super::Complete::again)), and to aliases.
 ///
-/// In one step: were it two, who looks between them would be told a cause that is none any more.
+/// One step: between two, a lookup would get a cause that holds no longer.
 pub struct FailForNow<P: Parts> {
     /// The unit.
     pub unit: UnitId<P>,

@@ -1,8 +1,8 @@
-//! Waits that could never end: who does what, and who waits for it.
+//! Waits that could never end: which doers wait for which lookups.
 //!
-//! A *doer* is an actor that the tables know: a unit that is being materialized, a generator that was asked, or a thread that opens or closes
-//! dylibs. While a thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them continues until
-//! that is answered. The waits of a lookup are known in turn:
+//! A *doer* is an actor in the tables: a unit that is being materialized, a generator with a request, or a thread that opens or closes
+//! dylibs. A thread inside tasks works for their doers, and when it waits for a lookup, none of them continues until
+//! the lookup is answered. The waits of a lookup are known in turn:
 //!
 //! ```text
 //!   thread ── in the middle of tasks of ──► doers ── each waits for ──► lookups (of its own, or of its thread)
@@ -12,19 +12,19 @@
 //!                                                              └─ emitted: a unit below which theirs hangs
 //! ```
 //!
-//! A thread whose lookup needs a doer that the thread itself is in the middle of waits for itself, through whatever other
-//! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
-//! others do closes the cycle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
-//! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
-//! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may continue in
-//! the answer, but need not, so they make no cycle.
+//! A thread whose lookup needs a doer of the thread's own tasks waits for itself, through any other threads and tasks: its lookup
+//! is answered with [`Error::Cycle`]. The cycle is found when the thread begins to wait, or when a step of another thread closes it. An
+//! opening that would wait for another thread's, and so for itself, is refused.
 //!
-//! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
-//! which somebody comes to wait for more.
+//! The same relation says which tasks a waiting thread may run on top of its own: those that do not wait for the tasks below. There,
+//! lookups for a continuation count as well, of a doer's own work ([`Session::lookup_then`](crate::Session::lookup_then)) or of a
+//! responsibility that does not await them yet: the doer may continue in the answer, but need not, so they make no cycle.
 //!
-//! Not seen here: cycles in which no thread waits, only lookups with continuations (`cycles.rs`). Not seen: a responsibility that a task gave away, or
-//! split off, counts as the task's for as long as it runs, or not at all. Where all threads
-//! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
+//! Cost: nothing while no thread waits inside a task; then one walk over its waits, and one for each step that adds waits.
+//!
+//! Not seen here: cycles in which no thread waits, only lookups with continuations (`cycles.rs`). Not seen at all: a responsibility that a
+//! task passed on or split off counts as the task's for as long as it runs, or not at all. Where all threads
+//! that could end such a wait are known to wait themselves, dispatchers run any task.
 
 use std::thread::ThreadId;
 
@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::flags::Until;
 use crate::ids::{self, Key};
 
-/// A unit, a question to a generator, or what a thread has undertaken, as what is being done. See the file's header.
+/// A unit, a request to a generator, or a thread that opens or closes dylibs. See the file's header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Doer(Work);
 
@@ -54,7 +54,7 @@ impl Doer {
         Doer(Work::Unit(unit.parts()))
     }
 
-    /// The doer that answers a question.
+    /// The doer that answers a request.
     #[must_use]
     pub fn request<P: Parts>(request: RequestId<P>) -> Doer {
         Doer(Work::Request(request.parts()))
