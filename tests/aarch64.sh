@@ -16,7 +16,10 @@ trap 'rm -rf "$tools"' EXIT
 ln -s "$(command -v aarch64-linux-gnu-gcc)" "$tools/cc"
 export "$(variable "$host" linker)=$(command -v cc)"
 export "$(variable "$target" linker)=$(command -v aarch64-linux-gnu-gcc)"
-export "$(variable "$target" runner)=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) -L /usr/aarch64-linux-gnu"
+# Without the path the loader of one C library takes the other one, where Debian has libraries for aarch64 in `/lib` as well, and threads hang.
+root=/usr/aarch64-linux-gnu
+emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static)
+export "$(variable "$target" runner)=$emulator -E LD_LIBRARY_PATH=$root/lib -L $root"
 [ $# -gt 0 ] || { echo "usage: $0 CARGO-COMMAND [ARGUMENTS]" >&2; exit 2; }
 command=$1
 shift

@@ -110,7 +110,7 @@ fn low_ir_means_what_high_ir_means() {
     let engines: [&dyn Engine; 3] =
         [&low(None), &low(Some(Passes::of(OptLevel::O2))), &low(Some(Passes::of(OptLevel::O3)))];
     // The interpreter knows objects on the high level only, and texts and what is thrown are objects.
-    let without_objects = Features { texts: false, throws: false, ..Features::NATIVE };
+    let without_objects = Features::WITHOUT_OBJECTS;
     let Compared { calls, returned } = compare(seeds(), without_objects, &engines);
     assert!(calls > 0 && returned == calls, "{returned} of {calls} calls returned");
 }

@@ -55,7 +55,7 @@ fn each_pass_keeps_the_meaning() {
 #[test]
 fn each_pass_keeps_the_meaning_of_low_functions() {
     // The interpreter knows objects on the high level only, and texts and what is thrown are objects.
-    let without_objects = Features { texts: false, throws: false, ..Features::NATIVE };
+    let without_objects = Features::WITHOUT_OBJECTS;
     let mut returned = 0;
     for seed in 0..SEEDS {
         let module = program(seed, without_objects);

@@ -773,7 +773,7 @@ impl Func {
     /// Sets the root map of a safepoint, for frames that are found by maps instead of links. Not part of the text and binary
     /// forms.
     pub fn set_root_map(&mut self, inst: Inst, map: RootMap) {
-        self.root_maps.insert(self.own(inst), map);
+        self.root_maps.insert(inst, map);
     }
 
     /// The root map of a safepoint.

@@ -148,6 +148,11 @@ fn goes_back(func: &Func) -> bool {
     })
 }
 
+/// Whether the function calls any function.
+fn calls(func: &Func) -> bool {
+    func.callees().next().is_some()
+}
+
 /// The passes on high IR, before `lower`.
 static HIGH: &[Row] = &[
     step(O1, "union-split", &UNION_SPLIT),
@@ -162,10 +167,10 @@ static HIGH: &[Row] = &[
     step(O1, "inst-simplify", &INST_SIMPLIFY),
     step(O1, "late simplify-cfg", &SIMPLIFY_CFG),
     step(O1, "narrow", &NARROW),
-    step(O2, "tail-recursion", &TAIL_RECURSION),
-    step(O2, "unfold-recursion", &UNFOLD_RECURSION),
+    asks(O2, "tail-recursion", &TAIL_RECURSION, calls),
+    asks(O2, "unfold-recursion", &UNFOLD_RECURSION, calls),
     step(O2, "cse", &CSE),
-    loops(O2, "simd-loop", &SIMD_LOOP),
+    asks(O2, "simd-loop", &SIMD_LOOP, simd_loop::may_find),
     step(O2, "late sroa", &SROA),
     step(O2, "late alloc-opt", &ALLOC_OPT),
     step(O2, "late inst-simplify", &INST_SIMPLIFY),

@@ -112,7 +112,11 @@ impl Features {
     /// Features that compile to native code and have one result in every engine.
     pub const NATIVE: Features = Features { inexact: false, text_identity: false, ..Features::ALL };
 
-    /// The same without doors.
+    /// The same without anything that the heap holds, exceptions among it, for the interpreter of low IR.
+    pub const WITHOUT_OBJECTS: Features =
+        Features { texts: false, throws: false, handlers: false, arrays: false, ..Features::NATIVE };
+
+    /// What native code runs, without doors.
     pub const CHECKED: Features = Features { memory: false, ..Features::NATIVE };
 
     /// Integers, branches and loops, and nothing else.

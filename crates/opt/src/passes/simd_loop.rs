@@ -17,9 +17,10 @@
 //!
 //! Cost: one visit to each instruction; the φ of marked loops and their chains, each of at most [`MAX_CHAIN`] operations.
 
+use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops, Rpo, Uses};
+use brolga_ir::analysis::{Loop, Loops, Uses};
 use brolga_ir::func::MetaItem;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Types, Value};
@@ -29,8 +30,7 @@ pub(crate) const PASS: Pass = Pass {
     name: "simd-loop",
     level: PassLevel::High,
     required: false,
-    // Few functions have the mark, so the pass computes what it needs itself.
-    needs: &[],
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
     breaks: &[],
     run,
 };
@@ -41,15 +41,8 @@ const MARK: &str = "julia.simdloop";
 const MAX_CHAIN: usize = 64;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    let marks = marks(func, cx.types());
-    if marks.is_empty() {
-        return Changed::No;
-    }
-    let cfg = &Cfg::compute(func);
-    let loops = &Loops::compute(cfg, &Rpo::compute(cfg), &DomTree::compute(cfg));
-    let uses = &Uses::compute(func);
-    let mut seen = FxHashSet::default();
-    for l in marks.into_iter().filter_map(|block| loops.loop_of(block)).filter(|&l| seen.insert(l)) {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    for l in marked(func, cx.types(), loops) {
         let header = loops.header(l);
         for phi in head_phis(func, header).collect::<Vec<_>>() {
             let back = func.phi_edges(phi).filter(|(b, _)| loops.latches(cfg, l).any(|latch| latch == *b));
@@ -68,8 +61,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// The blocks that have the mark, in order.
-fn marks(func: &Func, types: &Types) -> Vec<Block> {
+/// Whether the function has any marks.
+pub(crate) fn may_find(func: &Func) -> bool {
+    func.metas().next().is_some()
+}
+
+/// The loops with the mark, in the order of the blocks that have it.
+fn marked(func: &Func, types: &Types, loops: &Loops) -> Vec<Loop> {
     let is_mark = |item: &MetaItem| match *item {
         MetaItem::Name(name) => types.names().text(name) == MARK,
         _ => false,
@@ -80,10 +78,9 @@ fn marks(func: &Func, types: &Types) -> Vec<Block> {
             _ => false,
         })
     };
-    if func.metas().count() == 0 {
-        return Vec::new();
-    }
-    func.blocks().filter(|&block| has_mark(block)).collect()
+    let mut seen = FxHashSet::default();
+    let marked = func.blocks().filter(|&block| has_mark(block)).filter_map(|block| loops.loop_of(block));
+    marked.filter(|&l| seen.insert(l)).collect()
 }
 
 /// The operations from the end of an iteration back to the φ, and what they are to become.
