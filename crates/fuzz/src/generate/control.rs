@@ -47,6 +47,9 @@ impl FuncGen<'_> {
             if !self.memories.is_empty() && self.rng.chance(25) {
                 return if self.rng.chance(80) { self.access() } else { self.atomic() };
             }
+            if !self.objects.is_empty() && self.rng.chance(20) {
+                return self.object_statement();
+            }
             return self.straight();
         }
         match self.rng.below(20) {
@@ -58,6 +61,7 @@ impl FuncGen<'_> {
             14 if features.memory && self.rng.chance(50) => self.memory_region(depth - 1),
             14 if features.memory || features.arrays => self.walks(),
             15 if features.throws => self.throw_sometimes(),
+            19 if features.objects => self.object_region(depth - 1),
             16 => self.leave_loop(),
             17 => self.return_sometimes(),
             18 if features.handlers => self.try_catch(depth - 1),

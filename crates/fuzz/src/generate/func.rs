@@ -65,6 +65,8 @@ pub(super) struct FuncGen<'a> {
     pub(super) block: Option<Block>,
     pub(super) at_hand: Vec<Value>,
     pub(super) memories: Vec<Memory>,
+    /// Mutable objects that may be used at the open block.
+    pub(super) objects: Vec<Value>,
     pub(super) loops: Vec<Loop>,
     pub(super) repeat: u64,
     pub(super) steps: u64,
@@ -111,6 +113,7 @@ impl<'a> FuncGen<'a> {
             block: None,
             at_hand: Vec::new(),
             memories: Vec::new(),
+            objects: Vec::new(),
             loops: Vec::new(),
             repeat: 1,
             steps: 0,

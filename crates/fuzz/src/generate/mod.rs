@@ -7,7 +7,8 @@
 //! straight  statements without control flow: intrinsics, tuples, fields, calls
 //! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
 //! memory    malloc, loads and stores in bounds, free
-//! walk      loops over memory
+//! objects   mutable objects
+//! walk      loops over memory and arrays
 //! digest    a number computed from all unused values
 //! handler   try and catch with ϒ and φᶜ
 //! ```
@@ -25,13 +26,14 @@
 //! only. Addresses are never inspected, memory is written before it is read, and elements that no path defines
 //! are not read. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
 //!
-//! Not done: dynamic calls, mutable objects, arrays of objects, assigned globals, vararg functions, static parameters, printing.
+//! Not done: dynamic calls, arrays of objects, objects as arguments and results, assigned globals, vararg functions, static parameters, printing.
 
 mod control;
 mod digest;
 mod func;
 mod handler;
 mod memory;
+mod objects;
 mod palette;
 mod straight;
 mod value;
@@ -78,6 +80,8 @@ pub struct Features {
     pub memory: bool,
     /// Vectors of numbers.
     pub arrays: bool,
+    /// Mutable objects.
+    pub objects: bool,
     /// Calls of other functions of the module and of the function itself.
     pub calls: bool,
     /// Statements that may throw.
@@ -102,6 +106,7 @@ impl Features {
         text_identity: true,
         memory: true,
         arrays: true,
+        objects: true,
         calls: true,
         throws: true,
         handlers: true,
@@ -130,6 +135,7 @@ impl Features {
         text_identity: false,
         memory: false,
         arrays: false,
+        objects: false,
         calls: false,
         throws: false,
         handlers: false,

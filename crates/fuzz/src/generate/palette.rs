@@ -19,6 +19,8 @@ pub(super) struct Palette {
     pub(super) floats: Vec<Type>,
     /// Tuples, named tuples, structs.
     pub(super) aggregates: Vec<Type>,
+    /// Mutable structs, whose last field is for another object.
+    pub(super) objects: Vec<Type>,
     /// Unions of bits types.
     pub(super) unions: Vec<Type>,
     /// Strings and symbols.
@@ -56,7 +58,15 @@ impl Palette {
         }
         let texts = if features.texts { vec![Type::SYMBOL, Type::STRING] } else { Vec::new() };
         let mut palette =
-            Palette { ints, floats, texts, aggregates: Vec::new(), unions: Vec::new(), globals: Vec::new() };
+            Palette {
+                ints,
+                floats,
+                texts,
+                aggregates: Vec::new(),
+                objects: Vec::new(),
+                unions: Vec::new(),
+                globals: Vec::new(),
+            };
         if features.unions {
             palette.add_unions(rng, cx);
         }
@@ -67,6 +77,11 @@ impl Palette {
         }
         if features.unions {
             palette.add_unions(rng, cx);
+        }
+        if features.objects {
+            for index in 0..rng.between(1, 2) {
+                palette.add_object(rng, cx, index);
+            }
         }
         palette
     }
@@ -170,6 +185,20 @@ impl Palette {
         if leaves(cx, ty) <= MAX_LEAVES && cx.types.layout(ty).is_ok() && !self.aggregates.contains(&ty) {
             self.aggregates.push(ty);
         }
+    }
+
+    /// `mutable struct Mn; m0::T; …; link::Any; end`
+    fn add_object(&mut self, rng: &mut Rng, cx: &Context, index: usize) {
+        let name = |text: &str| cx.names.intern(text);
+        let count = rng.between(1, 4);
+        let field = |n| FieldDecl::new(name(&format!("m{n}")), self.field(rng, true));
+        let mut fields: Vec<FieldDecl> = (0..count).map(field).collect();
+        fields.push(FieldDecl::new(name("link"), Type::ANY));
+        let made = cx.types.declare(name(&format!("M{index}")), &[]).and_then(|decl| {
+            cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable: true, fields: fields.into() })?;
+            cx.types.nominal(decl, &[])
+        });
+        self.objects.extend(made.ok());
     }
 
     fn add_unions(&mut self, rng: &mut Rng, cx: &Context) {
