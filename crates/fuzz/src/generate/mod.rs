@@ -118,8 +118,14 @@ impl Features {
     pub const NATIVE: Features = Features { inexact: false, text_identity: false, ..Features::ALL };
 
     /// The same without anything that the heap holds, exceptions among it, for the interpreter of low IR.
-    pub const WITHOUT_OBJECTS: Features =
-        Features { texts: false, throws: false, handlers: false, arrays: false, ..Features::NATIVE };
+    pub const WITHOUT_OBJECTS: Features = Features {
+        texts: false,
+        throws: false,
+        handlers: false,
+        arrays: false,
+        objects: false,
+        ..Features::NATIVE
+    };
 
     /// What native code runs, without doors.
     pub const CHECKED: Features = Features { memory: false, ..Features::NATIVE };

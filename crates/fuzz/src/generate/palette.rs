@@ -57,16 +57,15 @@ impl Palette {
             floats.push(Type::FLOAT16);
         }
         let texts = if features.texts { vec![Type::SYMBOL, Type::STRING] } else { Vec::new() };
-        let mut palette =
-            Palette {
-                ints,
-                floats,
-                texts,
-                aggregates: Vec::new(),
-                objects: Vec::new(),
-                unions: Vec::new(),
-                globals: Vec::new(),
-            };
+        let mut palette = Palette {
+            ints,
+            floats,
+            texts,
+            aggregates: Vec::new(),
+            objects: Vec::new(),
+            unions: Vec::new(),
+            globals: Vec::new(),
+        };
         if features.unions {
             palette.add_unions(rng, cx);
         }
