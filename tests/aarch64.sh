@@ -2,6 +2,7 @@
 # Runs cargo for aarch64 on another Linux machine, under qemu-user: `tests/aarch64.sh test -p brolga --test c_structs`,
 # `tests/aarch64.sh run -- test -O2 tests/corpus/*`. Needs of Debian gcc-aarch64-linux-gnu, qemu-user, and the standard library for
 # aarch64: libstd-rust-web-dev:arm64 beside Debian's rustc-web, or `rustup target add aarch64-unknown-linux-gnu`.
+# Tests that start programs of their own need the emulator as the kernel's handler of such files (Debian's qemu-user-binfmt).
 # Emulation shows wrong instructions and conventions. It does not show orders of memory that only weaker processors allow, nor caches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,10 +17,15 @@ trap 'rm -rf "$tools"' EXIT
 ln -s "$(command -v aarch64-linux-gnu-gcc)" "$tools/cc"
 export "$(variable "$host" linker)=$(command -v cc)"
 export "$(variable "$target" linker)=$(command -v aarch64-linux-gnu-gcc)"
-# Without the path the loader of one C library takes the other one, where Debian has libraries for aarch64 in `/lib` as well, and threads hang.
+# Without the path the loader of one C library takes the other one, where Debian has libraries for aarch64 in `/lib` as well, and threads hang. The emulator
+# translates code that was written through a second mapping once only (qemu 7.2: `ic ivau` does nothing), so there are no files in memory.
 root=/usr/aarch64-linux-gnu
 emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static)
-export "$(variable "$target" runner)=$emulator -E LD_LIBRARY_PATH=$root/lib -L $root"
+aarch64-linux-gnu-gcc -shared -fPIC -x c -o "$tools/no_memfd.so" - <<'END'
+#include <errno.h>
+int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOSYS; return -1; }
+END
+export "$(variable "$target" runner)=$emulator -E LD_PRELOAD=$tools/no_memfd.so -E LD_LIBRARY_PATH=$root/lib -L $root"
 [ $# -gt 0 ] || { echo "usage: $0 CARGO-COMMAND [ARGUMENTS]" >&2; exit 2; }
 command=$1
 shift

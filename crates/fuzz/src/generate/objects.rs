@@ -23,8 +23,8 @@ impl FuncGen<'_> {
         }
         self.region(depth);
         if self.block.is_some() {
-            for object in self.objects[outside..].to_vec() {
-                self.read_field(object);
+            for own in outside..self.objects.len() {
+                self.read_field(self.objects[own]);
             }
         }
         self.objects.truncate(outside);
