@@ -25,7 +25,7 @@ use lsp_types::{
     TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, Uri,
     WorkDoneProgressOptions, WorkspaceEdit,
 };
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -437,7 +437,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.')
 
 /// The `file:` URI of an absolute path.
 fn file_uri(path: &Path) -> String {
-    format!("file://{}", utf8_percent_encode(&path.to_string_lossy(), PATH))
+    format!("file://{}", percent_encode(path.as_os_str().as_encoded_bytes(), PATH))
 }
 
 fn formatted(analysis: &Analysis) -> Result<Vec<TextEdit>, String> {

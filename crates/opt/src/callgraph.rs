@@ -41,9 +41,7 @@ pub(crate) struct SelfCallees(EntitySet<Callee>);
 impl SelfCallees {
     /// Looks at all callees of a function.
     pub(crate) fn of(module: &Module, func: &Func) -> SelfCallees {
-        let is_method = |data: &CalleeData| matches!(data, CalleeData::Method { .. });
-        // Most functions call none, and need no look-up of their own method.
-        let own = if func.callees().any(|(_, data)| is_method(data)) { own_id(module, func) } else { None };
+        let own = own_id(module, func);
         let is_own = |data: &CalleeData| match data {
             CalleeData::Method { function, args, .. } => {
                 own.is_some() && module.find_method(*function, args) == own

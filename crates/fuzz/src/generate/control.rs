@@ -61,10 +61,10 @@ impl FuncGen<'_> {
             14 if features.memory && self.rng.chance(50) => self.memory_region(depth - 1),
             14 if features.memory || features.arrays => self.walks(),
             15 if features.throws => self.throw_sometimes(),
-            19 if features.objects => self.object_region(depth - 1),
             16 => self.leave_loop(),
             17 => self.return_sometimes(),
             18 if features.handlers => self.try_catch(depth - 1),
+            19 if features.objects => self.object_region(depth - 1),
             _ => self.straight(),
         }
     }

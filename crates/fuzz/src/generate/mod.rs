@@ -127,7 +127,7 @@ impl Features {
         ..Features::NATIVE
     };
 
-    /// What native code runs, without doors.
+    /// Features of native code, without doors.
     pub const CHECKED: Features = Features { memory: false, ..Features::NATIVE };
 
     /// Integers, branches and loops, and nothing else.

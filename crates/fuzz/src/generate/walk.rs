@@ -29,7 +29,7 @@ struct Row {
 
 #[derive(Clone, Copy)]
 enum Place {
-    /// What `malloc` gave, and the same as a pointer to elements.
+    /// The result of `malloc`, and the same as a pointer to elements.
     Raw { raw: Value, pointer: Value },
     /// A vector, whose accesses have a check or none.
     Vector { array: Value, checked: bool },

@@ -65,32 +65,27 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
-    // Most loops have no plan; what is computed for the function below would be for nothing.
-    let has_plan = |l| {
-        Counted::of(func, cfg, loops, l)
-            .is_some_and(|counted| plan::Plan::of(func, cx.types(), loops, uses, &counted).is_some())
-    };
-    if !loops.iter().any(|l| loops.is_innermost(l) && has_plan(l)) {
-        return Changed::No;
-    }
     let rpo = cx.facts.rpo();
-    let undefined = MaybeUndefined::of(func, cfg, rpo);
-    let aliases = Aliases::of(func, cx.types(), rpo);
-    let cold = ColdBlocks::of(func, cfg, rpo);
+    // Computed for the first loop with a plan, so before any loop changes; most functions have none.
+    let mut analyses = None;
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
         let note = LoopNote::of(func, cx.types(), loops.header(l));
-        if !note.vectorize || cold.has(loops.header(l)) || counted.is_short(func, SHORTEST) {
-            continue;
-        }
-        let known = [counted.test.bound, counted.test.counter.start];
-        if known.iter().any(|&v| undefined.has(func, v)) || loops.exits(cfg, l).count() != 1 {
+        if !note.vectorize || counted.is_short(func, SHORTEST) || loops.exits(cfg, l).count() != 1 {
             continue;
         }
         let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, &counted) else { continue };
-        let Some(checks) = overlap::checks(func, cx.types(), &aliases, &plan) else { continue };
+        let (undefined, aliases, cold) = analyses.get_or_insert_with(|| {
+            let undefined = MaybeUndefined::of(func, cfg, rpo);
+            (undefined, Aliases::of(func, cx.types(), rpo), ColdBlocks::of(func, cfg, rpo))
+        });
+        let known = [counted.test.bound, counted.test.counter.start];
+        if cold.has(loops.header(l)) || known.iter().any(|&v| undefined.has(func, v)) {
+            continue;
+        }
+        let Some(checks) = overlap::checks(func, cx.types(), aliases, &plan) else { continue };
         let size = func.block_insts(counted.shape.header).count();
         if growth + size > MAX_GROWTH {
             continue;

@@ -5,7 +5,7 @@
 //! compare this list with both. A routine of `RuntimeFn` takes the thread before the parameters in the list.
 //!
 //! A throwing routine leaves the exception in the thread and returns; the code that called it continues to
-//! `brolga_unwind`, so that no jump crosses a Rust frame. Narrow integers are taken in 32 bits and truncated here, because
+//! `brolga_unwind`, so that no jump crosses a Rust frame. Narrow integers are passed in 32 bits and truncated here, because
 //! C conventions differ in whether caller or callee extends them.
 //!
 //! The table entry of a routine that may collect, throw or call anything begins with a few instructions that record where compiled
