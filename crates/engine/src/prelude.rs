@@ -72,7 +72,13 @@ const fn writing(buffer: &'static Buffer) -> Part {
     Part { text: include_str!("prelude_buffer.jlir"), needs: &["GenericIOBuffer"], buffer: Some(buffer) }
 }
 
-const PARTS: [Part; 13] = [
+const fn dates(buffer: &'static Buffer) -> Part {
+    Part { text: include_str!("prelude_dates_print.jlir"), needs: &DATES, buffer: Some(buffer) }
+}
+
+const DATES: [&str; 4] = ["GenericIOBuffer", "Date", "UTInstant", "Day"];
+
+const PARTS: [Part; 16] = [
     part(include_str!("prelude.jlir"), &[]),
     part(include_str!("prelude_more.jlir"), &[]),
     part(include_str!("prelude_strings.jlir"), &[]),
@@ -85,7 +91,10 @@ const PARTS: [Part; 13] = [
     writing(&ANY_BUFFER),
     writing(&VECTOR_BUFFER),
     writing(&MEMORY_BUFFER),
-    part(include_str!("prelude_dates.jlir"), &["GenericIOBuffer", "Date", "UTInstant", "Day"]),
+    part(include_str!("prelude_dates.jlir"), &DATES),
+    dates(&ANY_BUFFER),
+    dates(&VECTOR_BUFFER),
+    dates(&MEMORY_BUFFER),
 ];
 
 impl Part {

@@ -476,3 +476,50 @@ fn a_call_that_several_methods_fit_says_so() {
     assert!(says(0).contains("0xfffffffffffffffe"), "{}", says(0));
     assert!(says(1).contains("0x0000000000000000"), "{}", says(1));
 }
+
+#[test]
+fn a_static_parameter_as_an_operand_has_the_type_of_its_value() {
+    passes(
+        "# signature: f(x::Vector{Int64})::Int64 where {T = Int64, N = 1}\n# check: f([7]) == 1\n\
+         CodeInfo(\n1 ─     return $(Expr(:static_parameter, 2))\n) => Int64\n",
+    );
+    // The neighbour: a type is no number.
+    let wrong = "# signature: f(x::Vector{Int64})::Int64 where {T = Int64, N = 1}\n\
+         CodeInfo(\n1 ─     return $(Expr(:static_parameter, 1))\n) => Int64\n";
+    assert!(refusal("t", wrong).is_some());
+}
+
+#[test]
+fn literals_of_ranges_end_with_their_last_element() {
+    let last = |range: &str, ty: &str, last: &str| {
+        passes(&format!(
+            "# signature: f(r::{ty})::Any\n# check: f({range}) == {last}\n\
+             CodeInfo(\n1 ─ %1 = Base.getfield(r, :stop)::Any\n└──      return %1\n) => Any\n"
+        ));
+    };
+    last("1:2:6", "StepRange{Int64, Int64}", "5");
+    last("6:-4:1", "StepRange{Int64, Int64}", "2");
+    last("1:2:0", "StepRange{Int64, Int64}", "0");
+    last("1:-2:4", "StepRange{Int64, Int64}", "2");
+    last("'a':2:'f'", "StepRange{Char, Int64}", "'e'");
+    last("'a':'c'", "StepRange{Char, Int64}", "'c'");
+    let none = "# signature: f()::Any\n# check: f() == 1:0:2\nCodeInfo(\n1 ─     return 1\n) => Any\n";
+    assert!(refusal("t", none).is_some(), "a step of nothing");
+}
+
+#[test]
+fn elements_with_nothing_or_missing_have_a_union() {
+    for (array, elem) in
+        [("[1, nothing]", "Union{Nothing, Int64}"), ("[missing, \"a\"]", "Union{Missing, String}")]
+    {
+        passes(&format!(
+            "# signature: f(a::Vector{{{elem}}})::Int64\n# check: f({array}) == 2\n\
+             CodeInfo(\n1 ─ %1 = Base.arraylen(a)::Int64\n└──      return %1\n) => Int64\n"
+        ));
+    }
+    // The neighbour: three types.
+    passes(
+        "# signature: f(a::Vector{Any})::Int64\n# check: f([1, \"a\", nothing]) == 3\n\
+         CodeInfo(\n1 ─ %1 = Base.arraylen(a)::Int64\n└──      return %1\n) => Int64\n",
+    );
+}

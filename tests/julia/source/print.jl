@@ -13,6 +13,8 @@ using InteractiveUtils
 include(ARGS[1])
 const FOLDER = ARGS[2]
 const MOST_LINES = 6000
+# The rows of the longest body that is printed though only cold blocks call it.
+const COLD_LINES = parse(Int, get(ENV, "COLD_LINES", "60"))
 
 # ----- values as literals -----
 
@@ -89,6 +91,19 @@ function later_spelling(text)
     text = join([replace(line, r"%new\((%[0-9]+)" => new) for line in lines], '\n')
     text = replace(text, r"#[0-9]+ => #undef, " => "")
     replace(text, r", #[0-9]+ => #undef" => "")
+end
+
+# The instance for any number of last arguments: the text of a signature cannot say how many there are.
+function for_any_number(instance)
+    params = collect(Base.unwrap_unionall(instance.specTypes).parameters)
+    fixed = length(Base.method_argnames(instance.def)) - 1
+    (!instance.def.isva || length(params) <= fixed || !isempty(instance.sparam_vals)) && return instance
+    element(t) = (t = Base.unwrap_unionall(t); t isa DataType && t.name === Vararg.body.body.name ? t.parameters[1] : t)
+    declared = element(last(Base.unwrap_unionall(instance.def.sig).parameters))
+    rest = map(element, params[fixed+1:end])
+    any(t -> t isa TypeVar, [rest; declared]) && return instance
+    only = all(t -> t === rest[1], rest) ? rest[1] : declared
+    Core.Compiler.specialize_method(instance.def, Tuple{params[1:fixed]...,Vararg{only}}, instance.sparam_vals)
 end
 
 # ----- signatures -----
@@ -305,13 +320,17 @@ function print_program(f, name, calls)
     root = Core.Compiler.specialize_method(found[3], found[1], found[2])
     named, parts, lines = Named(), String[], 0
     queue, known = Any[(root, 0)], Set{Any}([(root.def, root.specTypes)])
-    add(instance, depth) = (instance.def, instance.specTypes) in known ||
-        (push!(known, (instance.def, instance.specTypes)); push!(queue, (instance, depth)))
+    function add(instance, depth)
+        instance = for_any_number(instance)
+        (instance.def, instance.specTypes) in known && return
+        push!(known, (instance.def, instance.specTypes))
+        push!(queue, (instance, depth))
+    end
     while !isempty(queue)
         # `depth` counts the cold calls on the way.
         instance, depth = popfirst!(queue)
         made = typed(instance)
-        if made === nothing || depth > 1 || lines > MOST_LINES || depth == 1 && length(made[1].code) > 60
+        if made === nothing || depth > 1 || lines > MOST_LINES || depth == 1 && length(made[1].code) > COLD_LINES
             short = stub(instance)
             short === nothing && continue
             head = first(split(short[1], ")::"))

@@ -16,120 +16,13 @@
 //! A shared value is written at each of its places, so a few objects may have an exponentially long text. It is cut at
 //! [`MAX_TEXT`] bytes, an array after [`MAX_SHOWN`] elements; `…` marks an omission.
 //!
-//! Not done: the special forms of `Complex`, `Rational` and ranges, which print as plain structs.
+//! The pieces of values with parts come from `forms.rs`.
 
+use super::forms::{element_parts, field_parts, form_parts, singleton, sub_string};
+use super::item::{CUT, Graph, Item, MAX_SHOWN, MAX_TEXT, TypeIn, View, shown};
 use super::{Element, Shown, printed};
-use crate::types::{Decl, PrimitiveRepr, Type, TypeKind, Types};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
-
-/// The length in bytes at which the text of a value is cut.
-pub const MAX_TEXT: usize = 1 << 24;
-
-/// How many elements of an array are written.
-pub const MAX_SHOWN: usize = 1 << 20;
-
-/// Where something is left out.
-const CUT: &str = "…";
-
-/// A type and the table that it belongs to.
-#[derive(Clone, Copy, Debug)]
-pub struct TypeIn<'t> {
-    /// The table.
-    pub types: &'t Types,
-    /// The type.
-    pub ty: Type,
-}
-
-impl<'t> TypeIn<'t> {
-    fn with(self, ty: Type) -> TypeIn<'t> {
-        TypeIn { ty, ..self }
-    }
-
-    /// The text of the type.
-    pub fn text(self) -> String {
-        self.types.display(self.ty).to_string()
-    }
-
-    /// Whether two types, of two tables perhaps, read the same.
-    fn is(self, other: TypeIn<'_>) -> bool {
-        if std::ptr::eq(self.types, other.types) { self.ty == other.ty } else { self.text() == other.text() }
-    }
-}
-
-/// The parts of a value.
-#[derive(Clone, Debug)]
-pub enum View<'t, N> {
-    /// The bits of a primitive value.
-    Bits(u128),
-    /// The only value of its type.
-    Singleton,
-    /// The bytes of a string.
-    Str(Vec<u8>),
-    /// A symbol.
-    Symbol(String),
-    /// A type as a value.
-    Type(TypeIn<'t>),
-    /// A module.
-    Module(String),
-    /// A token, which is no value of the program.
-    Token,
-    /// The place before element `offset + 1` of a `Memory`.
-    MemoryRef {
-        /// The `Memory`.
-        memory: Option<N>,
-        /// The number of elements before it.
-        offset: i64,
-    },
-    /// A struct, tuple or named tuple; `None` for an undefined field.
-    Fields(Vec<Option<N>>),
-    /// An `Array` or `Memory`; elements in column-major order, `None` for an undefined one.
-    Elements {
-        /// The element type.
-        elem: TypeIn<'t>,
-        /// The extents.
-        dims: Vec<i64>,
-        /// As many as the extents multiply to, or as were asked for.
-        elements: Vec<Option<N>>,
-    },
-}
-
-/// Values that can be shown.
-pub trait Graph<'t> {
-    /// A value.
-    type Node: Clone;
-    /// Why one cannot be read.
-    type Error;
-
-    /// Its type: what `typeof` gives, and `Type{T}` for the type `T`.
-    fn ty(&self, node: &Self::Node) -> TypeIn<'t>;
-
-    /// A number that the same object has every time and no other one; `None` for a value that cannot be inside itself.
-    fn identity(&self, node: &Self::Node) -> Option<usize>;
-
-    /// Its parts; of an array the first `most` elements.
-    fn view(&mut self, node: &Self::Node, most: usize) -> Result<View<'t, Self::Node>, Self::Error>;
-}
-
-enum Item<'t, N> {
-    /// A value, and the type that is announced for it.
-    Val(Option<N>, Option<TypeIn<'t>>),
-    Text(&'static str),
-    Owned(String),
-    /// The elements of an array that are still to be written in a row.
-    Row(Row<'t, N>),
-    /// An object is done.
-    Leave,
-}
-
-/// Elements in a row. They become items one by one, since an array may have a million of them.
-struct Row<'t, N> {
-    elements: std::vec::IntoIter<Option<N>>,
-    elem: TypeIn<'t>,
-    has_begun: bool,
-    /// Whether the array has more elements.
-    is_cut: bool,
-}
 
 /// The objects that are being written, outermost first.
 #[derive(Default)]
@@ -199,6 +92,10 @@ pub fn print<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Vec<u8>,
             Some(shown) => printed(shown),
             None => show(graph, node)?.into_bytes(),
         }),
+        View::Fields(fields) => match sub_string(graph, graph.ty(node), &fields)? {
+            Some(bytes) => Ok(bytes),
+            None => Ok(show(graph, node)?.into_bytes()),
+        },
         _ => Ok(show(graph, node)?.into_bytes()),
     }
 }
@@ -257,7 +154,10 @@ fn parts<'t, G: Graph<'t>>(
             let position = format!(", {})", offset.wrapping_add(1));
             vec![Item::Val(memory, None), Item::Owned(position)]
         }
-        View::Fields(fields) => field_parts(ty, announced, fields),
+        View::Fields(fields) => match form_parts(graph, ty, announced, &fields)? {
+            Some(pieces) => pieces,
+            None => field_parts(ty, announced, fields),
+        },
         View::Elements { elem, dims, elements } => element_parts(ty, is_announced, elem, &dims, elements),
     };
     if identity.is_some() {
@@ -275,176 +175,4 @@ fn write_bits(out: &mut String, ty: TypeIn<'_>, bits: u128) -> std::fmt::Result 
             write!(out, "{text}(0x{bits:0digits$x})")
         }
     }
-}
-
-/// The text of the only value of a type.
-pub(super) fn singleton(ty: TypeIn<'_>) -> String {
-    let types = ty.types;
-    match types.kind(ty.ty) {
-        TypeKind::Function(name) => types.names().text(name.name).to_owned(),
-        TypeKind::TypeOf(of) => types.display(*of).to_string(),
-        TypeKind::Tuple { .. } => "()".to_owned(),
-        TypeKind::NamedTuple { .. } => "NamedTuple()".to_owned(),
-        _ if ty.ty == Type::NOTHING => "nothing".to_owned(),
-        _ if types.nominal_parts(ty.ty).is_some_and(|(decl, _)| is_builtin(types, decl, "Missing")) => {
-            "missing".to_owned()
-        }
-        _ => format!("{}()", ty.text()),
-    }
-}
-
-/// Whether a declaration is the builtin of this name.
-fn is_builtin(types: &Types, decl: Decl, name: &str) -> bool {
-    decl.is_builtin() && types.names().text(types.decl(decl).name) == name
-}
-
-/// The pieces of a struct, tuple or named tuple.
-fn field_parts<'t, N>(
-    ty: TypeIn<'t>,
-    announced: Option<TypeIn<'t>>,
-    fields: Vec<Option<N>>,
-) -> Vec<Item<'t, N>> {
-    let types = ty.types;
-    let names = types.names();
-    let mut parts = Vec::with_capacity(2 * fields.len() + 2);
-    let announced_field = |n: usize| {
-        let announced = announced?;
-        match announced.types.kind(announced.ty) {
-            TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. } => {
-                announced.types.field_type(announced.ty, n).map(|ty| announced.with(ty))
-            }
-            _ => None,
-        }
-    };
-    let is_pair = types.nominal_parts(ty.ty).is_some_and(|(decl, _)| is_builtin(types, decl, "Pair"));
-    if is_pair && fields.len() == 2 {
-        for (n, field) in fields.into_iter().enumerate() {
-            if n > 0 {
-                parts.push(Item::Text(" => "));
-            }
-            parts.push(Item::Val(field, None));
-        }
-        return parts;
-    }
-    let labels = match types.kind(ty.ty) {
-        TypeKind::NamedTuple { names, .. } => Some(names),
-        TypeKind::Tuple { .. } => None,
-        _ => {
-            parts.push(Item::Owned(ty.text()));
-            None
-        }
-    };
-    parts.push(Item::Text("("));
-    let is_tuple = matches!(types.kind(ty.ty), TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. });
-    let end = if is_tuple && fields.len() == 1 { ",)" } else { ")" };
-    for (n, field) in fields.into_iter().enumerate() {
-        if n > 0 {
-            parts.push(Item::Text(", "));
-        }
-        if let Some(&label) = labels.and_then(|l| l.get(n)) {
-            let mut text = String::new();
-            let _ = crate::ident::write_name(&mut text, names.text(label));
-            parts.push(Item::Owned(text + " = "));
-        }
-        parts.push(Item::Val(field, announced_field(n)));
-    }
-    parts.push(Item::Text(end));
-    parts
-}
-
-/// The pieces of an array or memory.
-fn element_parts<'t, N: Clone>(
-    ty: TypeIn<'t>,
-    is_announced: bool,
-    elem: TypeIn<'t>,
-    dims: &[i64],
-    elements: Vec<Option<N>>,
-) -> Vec<Item<'t, N>> {
-    let mut parts = Vec::new();
-    if dims.len() > 1 && elements.is_empty() {
-        let dims: Vec<String> = dims.iter().map(i64::to_string).collect();
-        parts.push(Item::Owned(format!("{}(undef, {})", ty.text(), dims.join(", "))));
-        return parts;
-    }
-    if !is_announced && (elements.is_empty() || !is_told_by_its_text(elem)) {
-        parts.push(Item::Owned(elem.text()));
-    }
-    parts.push(Item::Text(if dims.is_empty() { "fill(" } else { "[" }));
-    let said = dims.iter().fold(1, |n: usize, &d| n.saturating_mul(usize::try_from(d).unwrap_or(0)));
-    let is_cut = said > MAX_SHOWN && elements.len() == MAX_SHOWN;
-    // Elements that do not fill the extents are written in a row.
-    if dims.len() <= 1 || said != elements.len() {
-        parts.push(Item::Row(Row { elements: elements.into_iter(), elem, has_begun: false, is_cut }));
-    } else {
-        let extent = |n: usize| dims.get(n).and_then(|&d| usize::try_from(d).ok()).unwrap_or(1);
-        let (rows, columns) = (extent(0), extent(1));
-        let page_size = rows.saturating_mul(columns).max(1);
-        for (page, elements) in elements.chunks(page_size).enumerate() {
-            if page > 0 {
-                // As many semicolons as the number of the highest dimension that just ended.
-                let mut size = 1;
-                let ended = dims[2..].iter().take_while(|&&d| {
-                    size = i64::saturating_mul(size, d);
-                    page as i64 % size.max(1) == 0
-                });
-                parts.push(Item::Owned(";".repeat(3 + ended.count()) + " "));
-            }
-            for row in 0..rows {
-                if row > 0 {
-                    parts.push(Item::Text("; "));
-                }
-                for column in 0..columns {
-                    if column > 0 {
-                        parts.push(Item::Text(" "));
-                    }
-                    let element = elements.get(column * rows + row).cloned().flatten();
-                    parts.push(Item::Val(element, Some(elem)));
-                }
-            }
-        }
-    }
-    parts.push(Item::Text(if dims.is_empty() { ")" } else { "]" }));
-    parts
-}
-
-/// Whether the text of an element shows its type, so that an array needs no prefix.
-fn is_told_by_its_text(elem: TypeIn<'_>) -> bool {
-    let types = elem.types;
-    let mut work = vec![elem.ty];
-    while let Some(ty) = work.pop() {
-        let told = matches!(ty, Type::INT64 | Type::FLOAT64 | Type::CHAR | Type::STRING | Type::SYMBOL)
-            || types.is_singleton(ty);
-        if told {
-            continue;
-        }
-        match (types.tuple_elements(ty), types.array_parts(ty)) {
-            (Some(elems), _) => work.extend(elems),
-            (None, Some((elem, _))) => work.push(elem),
-            (None, None) => return false,
-        }
-    }
-    true
-}
-
-/// The scalar form of a value of a builtin primitive type.
-fn shown(ty: TypeIn<'_>, bits: u128) -> Option<Shown<'static>> {
-    let low = match ty.ty.as_low() {
-        Some(low) if low.is_float() => Some((low.bits() as u16, PrimitiveRepr::Float)),
-        Some(low) => Some((low.bits() as u16, PrimitiveRepr::Signed)),
-        None => None,
-    };
-    let (width, repr) = low.or_else(|| ty.types.primitive(ty.ty))?;
-    Some(match (repr, width) {
-        (PrimitiveRepr::Bool, _) => Shown::Bool(bits != 0),
-        (PrimitiveRepr::Char, _) => Shown::Char(bits as u32),
-        (PrimitiveRepr::Signed, _) => {
-            let unused = 128 - u32::from(width);
-            Shown::Signed((bits << unused).cast_signed() >> unused)
-        }
-        (PrimitiveRepr::Unsigned, _) => Shown::Unsigned { bits: width, value: bits },
-        (PrimitiveRepr::Float, 16) => Shown::F16(bits as u16),
-        (PrimitiveRepr::Float, 32) => Shown::F32(f32::from_bits(bits as u32)),
-        (PrimitiveRepr::Float, 64) => Shown::F64(f64::from_bits(bits as u64)),
-        (PrimitiveRepr::Float | PrimitiveRepr::Bits, _) => return None,
-    })
 }

@@ -10,7 +10,9 @@
 //! | the same with [`AMBIGUOUS_WORLD`] | `MethodError: f(::Int64, ::String) is ambiguous` |
 //! | any other object | its text by `show` |
 
-use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
+use super::compose::{print, show};
+use super::forms::singleton;
+use super::item::{Graph, MAX_SHOWN, TypeIn, View};
 use crate::types::{Type, TypeKind, decl};
 
 /// The world in a `MethodError` of a call that several methods fit, none of which is the most specific. Julia looks for them again when it writes the

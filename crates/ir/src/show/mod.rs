@@ -20,12 +20,15 @@
 mod compose;
 mod error;
 mod float;
+mod forms;
+mod item;
 mod text;
 
 use std::fmt;
 
-pub use compose::{Graph, MAX_SHOWN, MAX_TEXT, TypeIn, View, print, show};
+pub use compose::{print, show};
 pub use error::{AMBIGUOUS_WORLD, show_error, show_plain_error};
+pub use item::{Graph, MAX_SHOWN, MAX_TEXT, TypeIn, View};
 pub use text::{bits_to_char, char_to_bits};
 
 /// A value to be printed.

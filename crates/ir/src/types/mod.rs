@@ -53,7 +53,7 @@ pub use declaration::{
 };
 pub use kind::{Decl, LowType, PtrClass, Type, TypeKind};
 pub use print::TypeDisplay;
-pub use reflect::TypeField;
+pub use reflect::{TextForm, TypeField};
 pub use statics::{Pattern, StaticBound, StaticParam, Statics};
 pub use storage::{Field, FieldRepr, Layout, LayoutError, Repr};
 pub(crate) use table::FixedTypes;

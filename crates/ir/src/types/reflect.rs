@@ -25,12 +25,66 @@ pub enum TypeField {
     Names,
 }
 
+/// How Julia writes the values of a type of its library that do not look like structs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TextForm {
+    /// `first => second`.
+    Pair,
+    /// `start:stop`.
+    UnitRange,
+    /// `start:step:stop`.
+    StepRange,
+    /// `Base.OneTo(stop)`.
+    OneTo,
+    /// `num//den`.
+    Rational,
+    /// `re + im*im`.
+    Complex,
+    /// `Some(value)`.
+    Some,
+    /// `CartesianIndex(1, 2)`.
+    CartesianIndex,
+    /// As the part of the string.
+    SubString,
+    /// `Dict(key => value)`.
+    Dict,
+    /// `Set([element])`.
+    Set,
+}
+
 impl Types {
-    /// Whether the values of a type are of a struct that a program declares. Methods say how these are shown, and a program need not have
-    /// all of them.
+    /// Whether the values of a type are of a struct that a program declares and Julia's library has not. Methods say how these are shown, and a program
+    /// need not have all of them.
     pub fn has_own_text(&self, ty: Type) -> bool {
         let declared = self.nominal_parts(ty).is_some_and(|(decl, _)| !decl.is_builtin());
-        declared && self.field_count(ty).is_some()
+        declared && self.field_count(ty).is_some() && self.text_form(ty).is_none()
+    }
+
+    /// The form of the values of a type of Julia's library. A type that a program declares has it if its name and its fields are those of the library.
+    pub fn text_form(&self, ty: Type) -> Option<TextForm> {
+        let (decl, _) = self.nominal_parts(ty)?;
+        let name = self.names().text(self.decl(decl).name);
+        if decl.is_builtin() {
+            return Some(match name {
+                "Pair" => TextForm::Pair,
+                "UnitRange" => TextForm::UnitRange,
+                "StepRange" => TextForm::StepRange,
+                "OneTo" => TextForm::OneTo,
+                "Rational" => TextForm::Rational,
+                "Complex" => TextForm::Complex,
+                "Some" => TextForm::Some,
+                _ => return None,
+            });
+        }
+        let (form, wanted): (_, &[&str]) = match name {
+            "CartesianIndex" => (TextForm::CartesianIndex, &["I"]),
+            "SubString" => (TextForm::SubString, &["string", "offset", "ncodeunits"]),
+            "Dict" => (TextForm::Dict, &["slots", "keys", "vals", "ndel", "count"]),
+            "Set" => (TextForm::Set, &["dict"]),
+            _ => return None,
+        };
+        let mut fields = self.fields(ty)?.iter().map(|field| self.names().text(field.name));
+        wanted.iter().all(|&name| fields.next() == Some(name)).then_some(form)
     }
 
     /// The names of the fields of a struct or named tuple.

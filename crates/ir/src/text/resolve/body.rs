@@ -469,7 +469,8 @@ impl<'a> Body<'_, 'a> {
                 Some(self.func.constant(Const::Bits { ty: Type::BOOL, bits: on.into() }))
             }
             ExprKind::Head(..) if static_parameter(expr).is_some() => {
-                self.static_operand(static_parameter(expr)?, Type::ANY, expr.span)
+                let number = static_parameter(expr)?;
+                self.static_operand(number, self.type_of_static(number), expr.span)
             }
             ExprKind::Infix(..)
             | ExprKind::Head(..)

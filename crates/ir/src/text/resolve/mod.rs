@@ -41,6 +41,7 @@ mod handlers;
 mod head;
 mod hints;
 mod late;
+mod library_literal;
 mod low;
 mod near;
 mod prelude;

@@ -44,6 +44,14 @@ impl Body<'_, '_> {
         }
     }
 
+    /// The type of a static parameter that stands without an annotation: that of its value where the signature gives it.
+    pub(super) fn type_of_static(&self, number: u32) -> Type {
+        match self.func.sig.statics.get(number).map(|param| param.bound) {
+            Some(StaticBound::Value(value)) => self.r.cx.types.static_type(value),
+            _ => Type::ANY,
+        }
+    }
+
     /// Whether the signature lacks the static parameter: a dump prints no `where`. The type of `…::Type{T}` determines its value.
     pub(super) fn unbound_static(&self, number: u32, ty: Type) -> Option<Option<Type>> {
         let is_bound = self.func.sig.statics.get(number).is_some();

@@ -22,7 +22,7 @@ use crate::module;
 use crate::names::Name;
 use crate::op::Level;
 use crate::scalar::{Outcome, Scalar, ScalarType, eval};
-use crate::types::{Decl, DeclKind, PrimitiveRepr, Type, TypeKind};
+use crate::types::{DeclKind, PrimitiveRepr, Type, TypeKind};
 
 /// A constant as a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -155,7 +155,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A struct or tuple; one without fields is the only value of its type.
-    fn aggregate(
+    pub(super) fn aggregate(
         &mut self,
         ty: Result<Type, crate::types::TypeError>,
         fields: Vec<Term>,
@@ -348,14 +348,6 @@ impl<'a> Resolver<'a> {
         self.unknown_name(name, expr.span)
     }
 
-    /// `im`, which is `Complex(false, true)`.
-    fn imaginary_unit(&mut self, at: Span) -> Option<Term> {
-        let decl = self.library_decl("Complex")?;
-        let ty = self.cx.types.nominal(decl, &[Type::BOOL]);
-        let part = |bits| Term::Const(Const::Bits { ty: Type::BOOL, bits });
-        self.aggregate(ty, vec![part(0), part(1)], at)
-    }
-
     fn ty_by_name(&mut self, name: &str) -> Option<Type> {
         let decl = self.library_decl(name)?;
         self.cx.types.nominal(decl, &[]).ok()
@@ -395,14 +387,15 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The element type of `[…]`: that of all elements, `Float64` for a mix of `Int64` and `Float64`, or `Any`.
+    /// The element type of `[…]`: that of all elements, its union with `Nothing` or `Missing` where all others are of one type, `Float64` for a mix of
+    /// `Int64` and `Float64`, or `Any`.
     fn common_type(&mut self, terms: &mut [Term]) -> Type {
         let Some(first) = terms.first().map(Term::ty) else { return Type::ANY };
         if terms.iter().all(|t| t.ty() == first) {
             return first;
         }
         if !terms.iter().all(|t| matches!(t.ty(), Type::INT64 | Type::FLOAT64)) {
-            return Type::ANY;
+            return self.with_absent(terms).unwrap_or(Type::ANY);
         }
         for term in terms {
             if let Term::Const(Const::Bits { ty: ty @ Type::INT64, bits }) = term {
@@ -411,6 +404,17 @@ impl<'a> Resolver<'a> {
             }
         }
         Type::FLOAT64
+    }
+
+    /// The union of `Nothing` or `Missing` and the type of all other elements.
+    fn with_absent(&self, terms: &[Term]) -> Option<Type> {
+        let types = &self.cx.types;
+        let missing = self.library_decl("Missing").and_then(|decl| types.nominal(decl, &[]).ok());
+        let absent = terms.iter().map(Term::ty).find(|&ty| ty == Type::NOTHING || Some(ty) == missing)?;
+        let mut others = terms.iter().map(Term::ty).filter(|&ty| ty != absent);
+        let other = others.next()?;
+        let is_one = others.all(|ty| ty == other) && other != Type::NOTHING && Some(other) != missing;
+        if is_one { types.union(&[absent, other]).ok() } else { None }
     }
 
     /// A constant as `convert(T, …)` would make it, for constructors and elements.
@@ -622,7 +626,12 @@ impl<'a> Resolver<'a> {
         }
         let fields: Option<Vec<Term>> =
             args.iter().zip(declared).map(|(arg, field)| self.converted(arg, field.ty)).collect();
-        self.aggregate(Ok(ty), fields?, at)
+        let fields = fields?;
+        // What a constructor makes of other arguments, such as the table of `Dict(1 => 2)`, is not known here.
+        if fields.iter().zip(declared).any(|(field, wanted)| !types.is_subtype(field.ty(), wanted.ty)) {
+            return not_a_struct(self);
+        }
+        self.aggregate(Ok(ty), fields, at)
     }
 
     /// The only object of a type, if neither it nor its fields have bits. Recursion follows the nesting of types.
@@ -644,75 +653,6 @@ impl<'a> Resolver<'a> {
             (None, None) => return None,
         };
         Some(Term::Aggregate { ty, fields })
-    }
-
-    /// `CartesianIndex(1, 2)`, which has one field: the tuple of the numbers.
-    fn cartesian_index(&mut self, decl: Decl, args: &[Expr<'a>], at: Span) -> Option<Term> {
-        let numbers: Option<Vec<Term>> = args.iter().map(|arg| self.converted(arg, Type::INT64)).collect();
-        let numbers = numbers?;
-        let tuple = self.cx.types.tuple(&vec![Type::INT64; numbers.len()]);
-        let tuple = self.aggregate(tuple, numbers, at)?;
-        let count = self.cx.types.int(args.len() as i64);
-        let ty = self.cx.types.nominal(decl, &[count]);
-        self.aggregate(ty, vec![tuple], at)
-    }
-
-    /// `n//d`: a struct of two numbers of one type.
-    fn number_of_two(&mut self, name: &str, parts: &[Expr<'a>], at: Span) -> Option<Term> {
-        let fields = self.terms(parts)?;
-        let elem = fields[0].ty();
-        let Some(decl) = self.library_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem))
-        else {
-            return self.fail(ResolveError::NotAConstant, at);
-        };
-        let ty = self.cx.types.nominal(decl, &[elem]);
-        self.aggregate(ty, fields, at)
-    }
-
-    /// `re + im`, where `im` is a product with the imaginary unit; `re - im` has the other sign.
-    fn complex(&mut self, re: &Expr<'a>, im: &Expr<'a>, minus: bool, at: Span) -> Option<Term> {
-        let ExprKind::Infix(_, product) = &im.kind else { return self.fail(ResolveError::NotAConstant, at) };
-        let mut part = product[0].clone();
-        if minus {
-            part = match part.kind {
-                ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
-                    Expr::new(part.span, ExprKind::Literal(Literal::Int { negative: true, magnitude }))
-                }
-                kind => {
-                    let inner = Expr::new(part.span, kind);
-                    Expr::new(inner.span, ExprKind::Prefix("-".into(), Box::new(inner)))
-                }
-            };
-        }
-        let im = self.term(&part, None)?;
-        let re = self.converted(re, im.ty())?;
-        let Some(decl) = self.library_decl("Complex").filter(|_| re.ty() == im.ty()) else {
-            return self.fail(ResolveError::NotAConstant, at);
-        };
-        let ty = self.cx.types.nominal(decl, &[im.ty()]);
-        self.aggregate(ty, vec![re, im], at)
-    }
-
-    fn range(&mut self, start: &Expr<'a>, stop: &Expr<'a>, at: Span) -> Option<Term> {
-        // `a:b:c` is read as `(a:b):c`.
-        if let ExprKind::Infix(op, inner) = &start.kind
-            && let (":", [first, step]) = (&**op, &inner[..])
-        {
-            let fields = vec![self.term(first, None)?, self.term(step, None)?, self.term(stop, None)?];
-            let (elem, by) = (fields[0].ty(), fields[1].ty());
-            let Some(decl) = self.library_decl("StepRange").filter(|_| fields[2].ty() == elem) else {
-                return self.fail(ResolveError::NotAConstant, at);
-            };
-            let ty = self.cx.types.nominal(decl, &[elem, by]);
-            return self.aggregate(ty, fields, at);
-        }
-        let fields = vec![self.term(start, None)?, self.term(stop, None)?];
-        let elem = fields[0].ty();
-        let Some(decl) = self.library_decl("UnitRange").filter(|_| fields[1].ty() == elem) else {
-            return self.fail(ResolveError::NotAConstant, at);
-        };
-        let ty = self.cx.types.nominal(decl, &[elem]);
-        self.aggregate(ty, fields, at)
     }
 
     /// A term for a global.
