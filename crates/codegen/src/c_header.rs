@@ -148,6 +148,6 @@ mod tests {
             assert_eq!(first_word(&[], &[abi], Arch::HOST), None);
         }
         assert!(first_word(&[Abi::I64; 14], &[Abi::F64], Arch::HOST).is_some());
-        assert_eq!(first_word(&[Abi::I64; 15], &[]), None);
+        assert_eq!(first_word(&[Abi::I64; 15], &[], Arch::HOST), None);
     }
 }
