@@ -250,6 +250,8 @@ pub use brolga_explore as explore;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_interp as interp;
 pub use brolga_ir as ir;
+#[doc(inline)]
+pub use brolga_ir::Arch;
 
 /// Programs that are built from Rust: each statement is checked when it is added.
 ///

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga::Arch;
 use brolga::image::{self, BuildReport, Library, Linker, Run};
 use brolga::session::PackageBuild;
 
@@ -44,6 +45,9 @@ struct Build {
     /// `BROLGA_CPU_TARGET`, or `native`, unless it is given
     #[arg(long, value_name = "TARGETS")]
     target: Option<String>,
+    /// The architecture, `x86_64` or `aarch64`, with Linux as its system unless it is that of this machine. The target is `generic` then, unless it is given
+    #[arg(long, value_name = "ARCH", value_parser = architecture, conflicts_with_all = ["exports", "export_all", "header", "library", "executable"])]
+    arch: Option<Arch>,
     /// Let C call a function, by its name if one method has it (`fib`) or by its symbol (`fib(Int64)`); `=NAME` is a name for C
     #[arg(long = "export", value_name = "FUNCTION[=NAME]")]
     exports: Vec<String>,
@@ -69,7 +73,7 @@ struct Build {
     #[arg(long, value_name = "FILE", requires = "executable")]
     runtime: Option<PathBuf>,
     /// Make a package: code that a session links when it is first needed, and that is redefined, tiered up and removed like code that was compiled there
-    #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library", "executable", "target"])]
+    #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library", "executable", "target", "arch"])]
     package: bool,
     /// The package has code of both tiers; functions go to the second after so many calls
     #[arg(long, value_name = "CALLS", requires = "package")]
@@ -103,9 +107,15 @@ fn peak() -> Option<String> {
 
 /// The targets that the command or the environment names.
 #[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
-fn targets(build: &Build) -> String {
+fn targets(build: &Build, arch: Arch) -> String {
     let told = build.target.clone().or_else(|| std::env::var("BROLGA_CPU_TARGET").ok());
-    told.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "native".to_owned())
+    told.filter(|text| !text.trim().is_empty())
+        .unwrap_or_else(|| if arch == Arch::HOST { "native".to_owned() } else { "generic".to_owned() })
+}
+
+fn architecture(name: &str) -> Result<Arch, String> {
+    Arch::from_name(name)
+        .ok_or_else(|| format!("the architectures are {}", Arch::ALL.map(Arch::name).join(" and ")))
 }
 
 pub(crate) fn run(args: &Args) -> Done {
@@ -123,12 +133,13 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
-    let targets = targets(build);
+    let arch = build.arch.unwrap_or_default();
+    let targets = targets(build, arch);
     if targets.trim() == "help" {
-        let help = image::targets_help().map_err(|error| Stop::System(error.to_string()))?;
+        let help = image::targets_help(arch).map_err(|error| Stop::System(error.to_string()))?;
         return out(help.trim_end());
     }
-    let options = brolga::Options::new().opt_level(build.level.level).cpu_targets(&targets);
+    let options = brolga::Options::new().opt_level(build.level.level).cpu_targets_of(arch, &targets);
     let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
     let options = options.roots(build.roots.unwrap_or_default()).image_threads(threads());
     let shown = report.clone();

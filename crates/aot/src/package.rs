@@ -34,8 +34,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::image::ImageError;
+use brolga_ir::Arch;
+
 use crate::image::tables::{put, row};
+use crate::image::{ImageError, machine};
 
 const MAGIC: [u8; 8] = *b"BRLGPKG\x1a";
 const VERSION: u32 = 1;
@@ -208,7 +210,7 @@ pub fn write(parts: &PackageParts<'_>, hash: impl FnOnce(&[u8]) -> Key) -> Resul
     put(&mut file, &[VERSION, 0]);
     file.extend((total as u64).to_le_bytes());
     file.extend(parts.abi.to_le_bytes());
-    put(&mut file, &[u32::from(crate::image::MACHINE), 0]);
+    put(&mut file, &[u32::from(machine(Arch::HOST)), 0]);
     file.extend([0; 32]);
     let mut at = HEADER;
     for section in &sections {
@@ -280,8 +282,8 @@ impl Package {
         if word(CHECKSUM) != checksum(&file) {
             return Err(damaged("its checksum is wrong"));
         }
-        if word(MACHINE) != u32::from(crate::image::MACHINE) {
-            return Err(ImageError::Machine { found: word(MACHINE) as u16, known: crate::image::MACHINE });
+        if word(MACHINE) != u32::from(machine(Arch::HOST)) {
+            return Err(ImageError::Machine { found: word(MACHINE) as u16, known: machine(Arch::HOST) });
         }
         if wide(ABI) != abi {
             return Err(ImageError::Abi { found: wide(ABI), known: abi });

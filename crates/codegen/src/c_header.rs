@@ -27,7 +27,7 @@
 //!
 //! Cost: 32 bytes for each C entry.
 
-use brolga_ir::LowType;
+use brolga_ir::{Arch, LowType};
 
 use crate::compiled::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
 use crate::sig::{Abi, Signature};
@@ -43,29 +43,30 @@ pub(crate) const HEADER_WORD: i32 = 16;
 const HEADER_CODE: u32 = 24;
 
 /// A jump over the rest of the header.
-#[cfg(not(target_arch = "aarch64"))]
-const JUMP: [u8; 4] = [0xeb, 30, 0x90, 0x90];
-/// A jump over the rest of the header.
-#[cfg(target_arch = "aarch64")]
-const JUMP: [u8; 4] = 0x1400_0008_u32.to_le_bytes();
+const fn jump(arch: Arch) -> [u8; 4] {
+    match arch {
+        Arch::X86_64 => [0xeb, 30, 0x90, 0x90],
+        Arch::Aarch64 => 0x1400_0008_u32.to_le_bytes(),
+    }
+}
 
 /// The first eight bytes of the header of a function that takes and gives these values; `None` if it has none, because they are too many or not
 /// of C.
-pub(crate) fn first_word(params: &[Abi], results: &[Abi]) -> Option<u64> {
+pub(crate) fn first_word(params: &[Abi], results: &[Abi], arch: Arch) -> Option<u64> {
     const MOST: usize = 14;
     if params.len() > MOST || results.len() > 1 {
         return None;
     }
     let result = results.first().map_or(Some(0), |&abi| class(abi))?;
     let key = params.iter().try_fold(1 << 2 | result, |key, &abi| Some(key << 2 | class(abi)?))?;
-    Some(u64::from(u32::from_le_bytes(JUMP)) | u64::from(key) << 32)
+    Some(u64::from(u32::from_le_bytes(jump(arch))) | u64::from(key) << 32)
 }
 
 /// The first word and the native signature that a call of C through a pointer expects.
-pub(crate) fn expected(params: &[LowType], results: &[LowType]) -> Option<(u64, Signature)> {
+pub(crate) fn expected(params: &[LowType], results: &[LowType], arch: Arch) -> Option<(u64, Signature)> {
     let abi = |lows: &[LowType]| lows.iter().map(|&low| abi_of(low)).collect::<Vec<_>>();
     let signature = Signature::new(abi(params), abi(results));
-    Some((first_word(&signature.params, &signature.results)?, signature))
+    Some((first_word(&signature.params, &signature.results, arch)?, signature))
 }
 
 fn class(abi: Abi) -> Option<u32> {
@@ -78,8 +79,8 @@ fn class(abi: Abi) -> Option<u32> {
 }
 
 /// Puts the header in front of a C entry. `callee` is what it calls: a cell or a function.
-pub(crate) fn put(entry: &mut CompiledFunction, signature: &Signature, callee: &Symbol) {
-    let Some(first) = first_word(&signature.params, &signature.results) else { return };
+pub(crate) fn put(entry: &mut CompiledFunction, signature: &Signature, callee: &Symbol, arch: Arch) {
+    let Some(first) = first_word(&signature.params, &signature.results, arch) else { return };
     let mut code = first.to_le_bytes().to_vec();
     code.resize(HEADER_BYTES as usize, 0);
     code.append(&mut entry.code);
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn keys_tell_classes_and_counts_apart() {
-        let word = |params: &[Abi], results: &[Abi]| first_word(params, results);
+        let word = |params: &[Abi], results: &[Abi]| first_word(params, results, Arch::HOST);
         let known = word(&[Abi::I64, Abi::F64], &[Abi::I32]);
         assert!(known.is_some());
         assert_eq!(known, word(&[Abi::Ptr, Abi::F64], &[Abi::I8]));
@@ -143,10 +144,10 @@ mod tests {
     #[test]
     fn signatures_outside_of_c_have_no_key() {
         for abi in [Abi::I128, Abi::F16, Abi::Object, Abi::V128] {
-            assert_eq!(first_word(&[abi], &[]), None);
-            assert_eq!(first_word(&[], &[abi]), None);
+            assert_eq!(first_word(&[abi], &[], Arch::HOST), None);
+            assert_eq!(first_word(&[], &[abi], Arch::HOST), None);
         }
-        assert!(first_word(&[Abi::I64; 14], &[Abi::F64]).is_some());
-        assert_eq!(first_word(&[Abi::I64; 15], &[]), None);
+        assert!(first_word(&[Abi::I64; 14], &[Abi::F64], Arch::HOST).is_some());
+        assert_eq!(first_word(&[Abi::I64; 15], &[], Arch::HOST), None);
     }
 }

@@ -89,7 +89,7 @@ fn compile_for_c(
     let mut func = callback_function(signature, call_kind, isa);
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     let mut entry = Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)?;
-    c_header::put(&mut entry, signature, &callee);
+    c_header::put(&mut entry, signature, &callee, isa.arch());
     Ok(entry)
 }
 
@@ -98,7 +98,7 @@ fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) 
     let mut own = ClifSignature::new(isa.host_call_conv());
     own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
     own.returns.extend(signature.results.iter().map(|abi| AbiParam::new(abi.clif())));
-    let spare = spare_param(&own.params);
+    let spare = spare_param(&own.params, isa.arch(), own.call_conv);
     if let Some(at) = spare {
         own.params.insert(at, AbiParam::new(types::I64));
     }

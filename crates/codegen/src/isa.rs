@@ -24,7 +24,9 @@
 
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, lookup};
 use cranelift_codegen::settings::{self, Configurable, SettingKind};
-use target_lexicon::Architecture;
+use target_lexicon::{Architecture, Triple};
+
+use brolga_ir::Arch;
 
 use crate::single_pass::Features;
 
@@ -73,6 +75,8 @@ impl CpuTarget {
 /// Options of the instruction set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IsaOptions {
+    /// The architecture. Code that is linked into this process is for the host's.
+    pub arch: Arch,
     /// The processors that the code is for. Code that is linked into this process may be for the host only.
     pub target: CpuTarget,
     /// Check the Cranelift IR of every function before compiling it.
@@ -83,7 +87,12 @@ pub struct IsaOptions {
 
 impl Default for IsaOptions {
     fn default() -> Self {
-        IsaOptions { target: CpuTarget::Native, verify_clif: cfg!(debug_assertions), check_regalloc: false }
+        IsaOptions {
+            arch: Arch::HOST,
+            target: CpuTarget::Native,
+            verify_clif: cfg!(debug_assertions),
+            check_regalloc: false,
+        }
     }
 }
 
@@ -108,11 +117,16 @@ pub struct HostIsa {
     /// Features for the single pass, if it compiles for this host.
     single_pass: Option<Features>,
     position: Position,
+    arch: Arch,
 }
 
 impl HostIsa {
     /// The processor, for code that is linked into this process.
     pub fn new(options: IsaOptions) -> Result<Self, IsaError> {
+        if options.arch != Arch::HOST {
+            let reason = format!("code for {} runs in images only", options.arch);
+            return Err(IsaError::Unsupported { reason });
+        }
         let isa = Self::with_position(options, Position::Fixed)?;
         if options.target != CpuTarget::Native {
             let missing = missing_features(&isa.features())?;
@@ -149,6 +163,7 @@ impl HostIsa {
         Ok(HostIsa {
             single_pass: Features::of(&*baseline),
             position,
+            arch: options.arch,
             baseline,
             optimised: build("speed", "backtracking")?,
             behind_mid_end: build("none", "backtracking")?,
@@ -179,7 +194,12 @@ impl HostIsa {
         self.single_pass
     }
 
-    /// The convention of `extern "C"` functions on this host.
+    /// The architecture.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The convention of `extern "C"` functions.
     pub fn host_call_conv(&self) -> CallConv {
         self.baseline.default_call_conv()
     }
@@ -228,37 +248,43 @@ pub fn host_features() -> Result<Vec<String>, IsaError> {
     Ok(features)
 }
 
-/// A builder for the host's architecture without features.
-fn bare() -> Result<Builder, IsaError> {
+/// A builder for an architecture without features: on this system, or on Linux where the architecture is not the host's.
+fn bare(arch: Arch) -> Result<Builder, IsaError> {
     let unsupported = |reason: String| IsaError::Unsupported { reason };
-    let native = cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()))?;
-    lookup(native.triple().clone()).map_err(|error| unsupported(error.to_string()))
+    let triple = if arch == Arch::HOST {
+        let native = cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()))?;
+        native.triple().clone()
+    } else {
+        let triple: Result<Triple, _> = format!("{arch}-unknown-linux-gnu").parse();
+        triple.map_err(|error| unsupported(error.to_string()))?
+    };
+    lookup(triple).map_err(|error| unsupported(error.to_string()))
 }
 
 /// The names of all features that code may use, by Cranelift's names.
-pub(crate) fn feature_settings() -> Result<Vec<&'static str>, IsaError> {
-    let settings = bare()?;
+pub(crate) fn feature_settings(arch: Arch) -> Result<Vec<&'static str>, IsaError> {
+    let settings = bare(arch)?;
     let all = settings.iter();
     Ok(all.filter(|setting| setting.kind == SettingKind::Bool).map(|setting| setting.name).collect())
 }
 
 /// The names of the processors and levels.
-pub(crate) fn presets() -> Result<Vec<&'static str>, IsaError> {
+pub(crate) fn presets(arch: Arch) -> Result<Vec<&'static str>, IsaError> {
     // A feature is a preset, too: of itself and what it needs.
-    let features = feature_settings()?;
+    let features = feature_settings(arch)?;
     let is_feature = |name: &str| features.iter().any(|known| known.strip_prefix("has_") == Some(name));
-    let settings = bare()?;
+    let settings = bare(arch)?;
     let all = settings.iter().filter(|setting| setting.kind == SettingKind::Preset);
     Ok(all.map(|setting| setting.name).filter(|name| !is_feature(name) && *name != "baseline").collect())
 }
 
 /// The features of a processor or level; none if there is no such one.
-pub(crate) fn preset_features(name: &str) -> Result<Option<Vec<String>>, IsaError> {
-    if !presets()?.contains(&name) {
+pub(crate) fn preset_features(arch: Arch, name: &str) -> Result<Option<Vec<String>>, IsaError> {
+    if !presets(arch)?.contains(&name) {
         return Ok(None);
     }
     let unsupported = |reason: String| IsaError::Unsupported { reason };
-    let mut builder = bare()?;
+    let mut builder = bare(arch)?;
     builder.enable(name).map_err(|error| unsupported(error.to_string()))?;
     let isa = builder.finish(settings::Flags::new(settings::builder()));
     let flags = isa.map_err(|error| unsupported(error.to_string()))?.isa_flags();
@@ -288,15 +314,15 @@ fn build(
     let native = || cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()));
     let builder = match (features, options.target) {
         (Some(features), _) => {
-            let mut builder = bare()?;
+            let mut builder = bare(options.arch)?;
             for feature in features {
                 builder.enable(feature).map_err(|e| unsupported(format!("`{feature}`: {e}")))?;
             }
             builder
         }
-        (None, CpuTarget::Native) => native()?,
+        (None, CpuTarget::Native) if options.arch == Arch::HOST => native()?,
         (None, level) => {
-            let mut builder = bare()?;
+            let mut builder = bare(options.arch)?;
             let is_x86 = builder.triple().architecture == Architecture::X86_64;
             match level {
                 CpuTarget::Native | CpuTarget::Generic => {}

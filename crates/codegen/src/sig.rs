@@ -21,7 +21,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use brolga_ir::{Context, Type as IrType};
+use brolga_ir::{Arch, Context, Type as IrType};
 use cranelift_codegen::ir::{AbiParam, MemFlagsData, Signature as ClifSignature, Type, types};
 use cranelift_codegen::isa::CallConv;
 
@@ -148,8 +148,9 @@ impl Signature {
 ///
 /// On aarch64 an `i128` for which one register is left goes to memory, and so do all integers behind it. Cranelift would give that register
 /// to the next of them, so the additional parameter takes it away.
-pub(crate) fn spare_param(params: &[AbiParam]) -> Option<usize> {
-    cfg!(all(target_arch = "aarch64", not(target_vendor = "apple"))).then(|| spare_in_aapcs64(params))?
+pub(crate) fn spare_param(params: &[AbiParam], arch: Arch, convention: CallConv) -> Option<usize> {
+    let is_aapcs64 = arch == Arch::Aarch64 && convention == CallConv::SystemV;
+    is_aapcs64.then(|| spare_in_aapcs64(params))?
 }
 
 fn spare_in_aapcs64(params: &[AbiParam]) -> Option<usize> {

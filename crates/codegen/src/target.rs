@@ -22,6 +22,8 @@
 
 use std::fmt;
 
+use brolga_ir::Arch;
+
 use crate::isa::{IsaError, feature_settings, preset_features};
 
 /// Names that are no processor.
@@ -178,17 +180,17 @@ pub enum TargetError {
 ///
 /// # Errors
 /// The text is not of the form above, or names a processor or feature that is unknown.
-pub fn parse(text: &str) -> Result<Vec<Target>, TargetError> {
+pub fn parse(arch: Arch, text: &str) -> Result<Vec<Target>, TargetError> {
     let mut targets: Vec<Target> = Vec::new();
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-        let target = parse_one(part, targets.len())?;
-        resolve(&target)?;
+        let target = parse_one(arch, part, targets.len())?;
+        resolve(arch, &target)?;
         targets.push(target);
     }
     if targets.is_empty() { Err(TargetError::None) } else { Ok(targets) }
 }
 
-fn parse_one(text: &str, index: usize) -> Result<Target, TargetError> {
+fn parse_one(arch: Arch, text: &str, index: usize) -> Result<Target, TargetError> {
     let mut parts = text.split(',').map(str::trim);
     let name = parts.next().unwrap_or_default().to_owned();
     if name.is_empty() {
@@ -214,7 +216,7 @@ fn parse_one(text: &str, index: usize) -> Result<Target, TargetError> {
                     Some(feature) => (false, feature),
                     None => (true, option.strip_prefix('+').ok_or_else(unknown)?),
                 };
-                if let Some(known) = known_feature(feature)?.ok_or_else(unknown)? {
+                if let Some(known) = known_feature(arch, feature)?.ok_or_else(unknown)? {
                     target.features.push((known, is_on));
                 }
             }
@@ -224,9 +226,9 @@ fn parse_one(text: &str, index: usize) -> Result<Target, TargetError> {
 }
 
 /// Cranelift's name of a feature without `has_`; `Some(None)` for one that no code uses, `None` for one that is unknown.
-fn known_feature(name: &str) -> Result<Option<Option<String>>, IsaError> {
+fn known_feature(arch: Arch, name: &str) -> Result<Option<Option<String>>, IsaError> {
     let name = RENAMED.iter().find(|(known, _)| *known == name).map_or(name, |(_, ours)| ours);
-    if feature_settings()?.iter().any(|known| known.strip_prefix("has_") == Some(name)) {
+    if feature_settings(arch)?.iter().any(|known| known.strip_prefix("has_") == Some(name)) {
         return Ok(Some(Some(name.to_owned())));
     }
     Ok(UNUSED.contains(&name).then_some(None))
@@ -236,11 +238,14 @@ fn known_feature(name: &str) -> Result<Option<Option<String>>, IsaError> {
 ///
 /// # Errors
 /// There is no such processor.
-pub fn resolve(target: &Target) -> Result<Vec<String>, TargetError> {
+pub fn resolve(arch: Arch, target: &Target) -> Result<Vec<String>, TargetError> {
     let mut features: Vec<String> = match target.name.as_str() {
-        GENERIC | "x86-64" => Vec::new(),
-        NATIVE => crate::isa::host_features()?,
-        name => preset_features(name)?.ok_or_else(|| TargetError::Processor { name: name.to_owned() })?,
+        GENERIC => Vec::new(),
+        "x86-64" if arch == Arch::X86_64 => Vec::new(),
+        NATIVE if arch == Arch::HOST => crate::isa::host_features()?,
+        name => {
+            preset_features(arch, name)?.ok_or_else(|| TargetError::Processor { name: name.to_owned() })?
+        }
     };
     // Cranelift's list of a processor may have a feature without what that needs.
     for feature in features.clone() {
@@ -272,25 +277,28 @@ fn remove(features: &mut Vec<String>, feature: &str) {
     }
 }
 
-/// The help text: all targets and features that can be named.
+/// The help text: all targets and features of an architecture that can be named.
 ///
 /// # Errors
 /// There is no code generator for the machine.
-pub fn help() -> Result<String, IsaError> {
+pub fn help(arch: Arch) -> Result<String, IsaError> {
     use fmt::Write as _;
-    let mut text = String::from("Processors:\n  native\n  generic\n");
-    for name in crate::isa::presets()? {
+    let native = if arch == Arch::HOST { "  native\n" } else { "" };
+    let mut text = format!("Processors of {arch}:\n{native}  generic\n");
+    for name in crate::isa::presets(arch)? {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {name}");
     }
     text.push_str("Features, each with + or -:\n");
-    for name in feature_settings()? {
+    for name in feature_settings(arch)? {
         let ours = name.strip_prefix("has_").unwrap_or(name);
         let shown = RENAMED.iter().find(|(_, known)| *known == ours).map_or(ours, |(llvm, _)| llvm);
         let _ = writeln!(text, "  {shown}");
     }
     text.push_str("Options:\n  clone_all\n  base(N)\n  opt_size\n  min_size\n");
-    let _ = writeln!(text, "This processor has {}", spoken(&crate::isa::host_features()?));
+    if arch == Arch::HOST {
+        let _ = writeln!(text, "This processor has {}", spoken(&crate::isa::host_features()?));
+    }
     Ok(text)
 }
 
@@ -306,12 +314,13 @@ mod tests {
     use super::*;
 
     fn features(text: &str) -> Vec<String> {
-        resolve(&parse(text).unwrap()[0]).unwrap()
+        resolve(Arch::HOST, &parse(Arch::HOST, text).unwrap()[0]).unwrap()
     }
 
     #[test]
     fn a_list_is_read() {
-        let targets = parse("generic; sandybridge,-xsaveopt,clone_all;haswell,-rdrnd,base(1);").unwrap();
+        let targets =
+            parse(Arch::HOST, "generic; sandybridge,-xsaveopt,clone_all;haswell,-rdrnd,base(1);").unwrap();
         let read: Vec<_> = targets.iter().map(|t| (t.name.as_str(), t.clone_all, t.base)).collect();
         assert_eq!(read, [("generic", false, 0), ("sandybridge", true, 0), ("haswell", false, 1)]);
         assert!(targets.iter().all(|target| target.features.is_empty()), "no target uses these features");
@@ -332,7 +341,7 @@ mod tests {
 
     #[test]
     fn mistakes_have_names() {
-        let message = |text: &str| parse(text).unwrap_err().to_string();
+        let message = |text: &str| parse(Arch::HOST, text).unwrap_err().to_string();
         assert_eq!(message(" ; "), "no targets specified");
         assert_eq!(message("generic;,+avx"), "invalid target option: empty CPU name in `,+avx`");
         assert_eq!(message("z80"), "unknown cpu target `z80`: `help` lists them");
@@ -341,6 +350,6 @@ mod tests {
         assert!(message("generic,+wings").starts_with("unknown feature or option `+wings`"));
         assert!(message("generic;haswell,base(1)").starts_with("the base of target 1"));
         assert!(message("generic,base(x)").ends_with("base(x)"));
-        assert!(help().unwrap().contains("haswell"));
+        assert!(help(Arch::HOST).unwrap().contains("haswell"));
     }
 }

@@ -17,7 +17,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
 use brolga_interp::{self as interp, Interp, SimMemory};
-use brolga_ir::{FuncId, Module};
+use brolga_ir::{Arch, FuncId, Module};
 use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Compiled, Globals, Jit, JitOptions, Linkage, LookupError,
     Params, Scoped, ScopedFunc, ScopedParams, Source, Style, Symbolized, TypedFunc, UntypedFunc, Value,
@@ -141,7 +141,7 @@ impl Engine {
 
     /// The features of the processor that code of images may use, by Cranelift's names.
     pub(crate) fn image_features(&self) -> Result<Vec<String>, Error> {
-        Ok(target::resolve(&Target::native(self.shared.masked.clone()))?)
+        Ok(target::resolve(Arch::HOST, &Target::native(self.shared.masked.clone()))?)
     }
 
     /// The state of the memory that compiled code lies in.

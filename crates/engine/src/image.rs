@@ -207,6 +207,7 @@ impl<'a> Making<'a> {
         let targets: Vec<image::ImageTarget> =
             versions.iter().map(|version| version.target.clone()).collect();
         Ok(image::build(&ImageParts {
+            arch: self.jit.isa.arch,
             functions: &functions,
             constants: &constants,
             module,
@@ -228,7 +229,7 @@ impl<'a> Making<'a> {
         let clones = Clones::new(&module.cx, linked);
         let mut versions: Vec<Version> = Vec::with_capacity(self.targets.len());
         for target in self.targets {
-            let features = target::resolve(target)?;
+            let features = target::resolve(self.jit.isa.arch, target)?;
             let isa = HostIsa::for_features(self.jit.isa, &features).map_err(JitError::Isa)?;
             let funcs = versions.get(target.base).map(|base| {
                 let is_richer = features.iter().any(|feature| !base.target.features.contains(feature));

@@ -8,6 +8,7 @@ use brolga_cache::Cache;
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
+use brolga_ir::Arch;
 use brolga_ir::doors::Door;
 use brolga_jit::{JitOptions, LinkerKind, Mapping};
 use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
@@ -146,8 +147,19 @@ impl Options {
     ///
     /// # Errors
     /// The text is of another form, or names a processor or a feature that is unknown.
-    pub fn cpu_targets(mut self, targets: &str) -> Result<Options, Error> {
-        self.targets = target::parse(targets)?;
+    pub fn cpu_targets(self, targets: &str) -> Result<Options, Error> {
+        self.cpu_targets_of(Arch::HOST, targets)
+    }
+
+    /// As [`Options::cpu_targets`], for another architecture with Linux as its system: `generic`, `generic,+lse`. Images are made for it; engines and
+    /// sessions with these options are refused where it is not that of the process. Needs the feature `cross` of the crate.
+    ///
+    /// # Errors
+    /// As [`Options::cpu_targets`]; the crate has no code generator for the architecture.
+    pub fn cpu_targets_of(mut self, arch: Arch, targets: &str) -> Result<Options, Error> {
+        self.targets = target::parse(arch, targets)?;
+        self.opt.arch = arch;
+        self.jit.isa.arch = arch;
         Ok(self)
     }
 
@@ -157,7 +169,7 @@ impl Options {
     /// There is no such feature.
     pub fn without_cpu_features(mut self, features: &[&str]) -> Result<Options, Error> {
         let text: String = features.iter().map(|feature| format!(",-{feature}")).collect();
-        for target in target::parse(&format!("native{text}"))? {
+        for target in target::parse(Arch::HOST, &format!("native{text}"))? {
             self.masked.extend(target.features);
         }
         Ok(self)

@@ -4,6 +4,7 @@
 pub mod abi;
 pub mod analysis;
 mod append;
+pub mod arch;
 pub mod base_fn;
 pub mod binary;
 pub mod build;
@@ -39,6 +40,7 @@ pub mod unicode;
 pub mod verify;
 mod views;
 
+pub use arch::Arch;
 pub use constant::Const;
 pub use context::Context;
 pub use entity::{Block, Callee, Foreign, FuncId, Inst, Meta, Slot, Value};

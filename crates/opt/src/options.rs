@@ -1,5 +1,7 @@
 //! Options of a run of passes.
 
+use brolga_ir::Arch;
+
 /// How much is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub enum OptLevel {
@@ -111,6 +113,8 @@ pub struct Options {
     /// Whether the program has no doors ([`brolga_ir::doors`]): then the parts of an array are never set in place, whatever the optimiser finds out
     /// of its type.
     pub checked: bool,
+    /// The architecture that the code is for.
+    pub arch: Arch,
     /// The processor.
     pub cpu: CpuFeatures,
     /// When calls are inlined.

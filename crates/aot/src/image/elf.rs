@@ -9,7 +9,7 @@ use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, Sym, Wri
 use object::write::{StringId, WritableBuffer};
 
 use super::exports::{EXPORTS_BYTES, Entries, ROUTINES, ROUTINES_AT};
-use super::header::{self, Header, MACHINE, PROGRAM_HEADERS, Place};
+use super::header::{self, Header, PROGRAM_HEADERS, Place, machine};
 use super::place::{LIMIT, Placed};
 use super::tables::{self, TABLES, Writer};
 use super::{Compiled, ImageError, ImageParts, PAGE};
@@ -177,7 +177,7 @@ pub(super) fn write(
         os_abi: e::ELFOSABI_NONE,
         abi_version: 0,
         e_type: e::ET_DYN,
-        e_machine: MACHINE,
+        e_machine: machine(parts.arch),
         e_entry: 0,
         e_flags: 0,
     };
@@ -208,6 +208,7 @@ pub(super) fn write(
     );
     program_header(e::PT_GNU_STACK, e::PF_R | e::PF_W, 0, 0, 16);
     let told = Header {
+        machine: machine(parts.arch),
         abi: parts.abi,
         needs_heap: parts.needs_heap,
         imports_at: placed.imports_at,

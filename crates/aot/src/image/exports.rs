@@ -19,8 +19,9 @@ use std::collections::BTreeSet;
 
 use brolga_codegen::compiled::{RelocKind, RelocTarget, Symbol};
 use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
+use brolga_ir::Arch;
 
-use super::place::{FUNCTION_ALIGN, TRAP, load_becomes_address};
+use super::place::{FUNCTION_ALIGN, load_becomes_address, trap};
 use super::{ImageError, Library};
 
 /// The routines, in the order of their words.
@@ -53,7 +54,7 @@ pub(super) fn place<'a>(library: &Library<'a>) -> Result<Entries<'a>, ImageError
             return Err(malformed("is exported twice"));
         }
         let at = entries.code.len().next_multiple_of(FUNCTION_ALIGN);
-        entries.code.resize(at, TRAP);
+        entries.code.resize(at, trap(Arch::X86_64));
         entries.code.extend_from_slice(&entry.code);
         entries.places.push((name, at, entry.code.len()));
         for reloc in &entry.relocs {
@@ -73,7 +74,7 @@ pub(super) fn place<'a>(library: &Library<'a>) -> Result<Entries<'a>, ImageError
             };
             let behind = behind.filter(|_| is_inside && reloc.kind == RelocKind::X86GotPcRel4);
             let behind = behind.ok_or_else(|| malformed("refers to more than an entry for C does"))?;
-            if behind == 0 && !load_becomes_address(&mut entries.code, field) {
+            if behind == 0 && load_becomes_address(reloc.kind, &mut entries.code, field).is_none() {
                 return Err(malformed("takes an address in a way that is not known"));
             }
             entries.fields.push((field, behind, reloc.addend));

@@ -10,6 +10,8 @@
 //! It follows the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its own place: it detects every change of
 //! up to 32 bits in a row, and misses any other with a probability of 2⁻³². It detects damage, not malice.
 
+use brolga_ir::Arch;
+
 use super::tables::TABLES;
 use super::{ImageError, PAGE};
 
@@ -45,6 +47,7 @@ pub(super) struct Place {
 /// The contents of the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Header {
+    pub(super) machine: u16,
     pub(super) abi: u64,
     pub(super) needs_heap: bool,
     pub(super) imports_at: usize,
@@ -52,8 +55,12 @@ pub(super) struct Header {
 }
 
 /// The number of the machine in ELF's list.
-pub(crate) const MACHINE: u16 =
-    if cfg!(target_arch = "x86_64") { object::elf::EM_X86_64 } else { object::elf::EM_AARCH64 };
+pub(crate) const fn machine(arch: Arch) -> u16 {
+    match arch {
+        Arch::X86_64 => object::elf::EM_X86_64,
+        Arch::Aarch64 => object::elf::EM_AARCH64,
+    }
+}
 
 impl Header {
     /// Its bytes, without the checksum and the length of the file.
@@ -63,7 +70,7 @@ impl Header {
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([0; 12]);
         bytes.extend(self.abi.to_le_bytes());
-        bytes.extend(u32::from(MACHINE).to_le_bytes());
+        bytes.extend(u32::from(self.machine).to_le_bytes());
         bytes.extend(if self.needs_heap { NEEDS_HEAP } else { 0 }.to_le_bytes());
         bytes.extend((self.imports_at as u32).to_le_bytes());
         bytes.extend([0; 12]);
@@ -127,8 +134,9 @@ pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, Image
     if checksum(file) != word(CHECKSUM) {
         return damaged("its bytes do not have the checksum that was written with them");
     }
-    if word(32) != u32::from(MACHINE) {
-        return Err(ImageError::Machine { found: word(32) as u16, known: MACHINE });
+    let known = machine(Arch::HOST);
+    if word(32) != u32::from(known) {
+        return Err(ImageError::Machine { found: word(32) as u16, known });
     }
     if wide(24) != expected.abi {
         return Err(ImageError::Abi { found: wide(24), known: expected.abi });
@@ -145,5 +153,5 @@ pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, Image
     if !imports_at.is_multiple_of(PAGE) {
         return damaged("the imports do not begin with a page");
     }
-    Ok(Header { abi: wide(24), needs_heap: word(36) & NEEDS_HEAP != 0, imports_at, tables })
+    Ok(Header { machine: known, abi: wide(24), needs_heap: word(36) & NEEDS_HEAP != 0, imports_at, tables })
 }

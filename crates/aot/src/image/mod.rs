@@ -72,10 +72,10 @@ mod write;
 
 use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
-use brolga_ir::Module;
 use brolga_ir::func::LineColumn;
+use brolga_ir::{Arch, Module};
 
-pub(crate) use header::MACHINE;
+pub(crate) use header::machine;
 pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
 pub use read::{read, read_file};
 pub use versions::{ImageTarget, Rejected};
@@ -87,6 +87,8 @@ pub const PAGE: usize = 4096;
 /// The contents of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageParts<'a> {
+    /// The architecture of the code.
+    pub arch: Arch,
     /// The functions, compiled position-independent.
     pub functions: &'a [Compiled<'a>],
     /// Constant bytes by version and name, aligned to 16 bytes.
@@ -270,11 +272,11 @@ pub enum ImageError {
         /// How many are allowed.
         limit: usize,
     },
-    /// Images are not made for this machine.
-    #[error("images are made for x86-64 only so far, and this is {arch}")]
+    /// Functions that C calls are not made for this architecture.
+    #[error("functions that C calls are made for x86_64 only so far, and the image is for {arch}")]
     Unsupported {
-        /// The machine.
-        arch: &'static str,
+        /// The architecture.
+        arch: Arch,
     },
     /// A name is defined twice, or a function contradicts itself. The caller is at fault.
     #[error("`{name}` {fault}")]

@@ -6,23 +6,34 @@
 //!
 //! | reference | to a definition of the image | to an import |
 //! |---|---|---|
-//! | `X86CallPcRel4`, `X86PcRel4` | the distance | refused |
-//! | `X86CallPltRel4` | the distance | the distance to a stub: `jmp [rip + import]` |
-//! | `X86GotPcRel4` | the load becomes `lea` | the distance to the word of the import |
+//! | `X86CallPcRel4`, `X86PcRel4`, `Aarch64AdrPrelPgHi21`, `Aarch64AddAbsLo12Nc` | the distance | refused |
+//! | `X86CallPltRel4`, `Arm64Call` | the distance | the distance to a stub |
+//! | `X86GotPcRel4`, `Aarch64AdrGotPage21`, `Aarch64Ld64GotLo12Nc` | the load becomes an addition | the distance to the word of the import |
 //!
-//! In the last row code for files loads an address: `mov r, [rip + word]`. For a definition of the image itself the same bytes with
-//! another opcode compute the address, so nothing inside the image has a word.
+//! In the last row code for files loads an address: `mov r, [rip + word]`, and `adrp r, word; ldr r, [r, word]`. For a definition of the image itself
+//! the same bytes with another opcode compute the address, `lea` and `add`, so nothing inside the image has a word.
+//!
+//! A stub jumps to an import: `jmp [rip + word]`, and `adrp x16, word; ldr x16, [x16, word]; br x16`. Pages of `adrp` have 4 KiB, so the loader keeps
+//! places modulo [`PAGE`].
 
 use std::collections::BTreeMap;
 
 use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
+use brolga_codegen::relocate::relocate;
+use brolga_ir::Arch;
 
 use super::{ImageError, ImageParts, PAGE, versions};
 
 pub(super) const FUNCTION_ALIGN: usize = 32;
 const CONSTANT_ALIGN: usize = 16;
-/// `int3`: what lies between functions.
-pub(super) const TRAP: u8 = 0xcc;
+/// What lies between functions: bytes that make a trap (`int3`, `udf`).
+pub(super) const fn trap(arch: Arch) -> u8 {
+    match arch {
+        Arch::X86_64 => 0xcc,
+        Arch::Aarch64 => 0,
+    }
+}
+
 /// Offsets are 32 bits, and distances signed ones.
 pub(super) const LIMIT: usize = 1 << 30;
 
@@ -85,9 +96,10 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
             };
             if !is_own {
                 let import = imports.add(&compiled.function.name, symbol)?;
-                if reloc.kind == RelocKind::X86CallPltRel4 && !stubs.contains_key(&import) {
+                let is_call = matches!(reloc.kind, RelocKind::X86CallPltRel4 | RelocKind::Arm64Call);
+                if is_call && !stubs.contains_key(&import) {
                     let at = end.next_multiple_of(8);
-                    end = at + STUB_BYTES;
+                    end = at + stub_bytes(parts.arch);
                     stubs.insert(import, at);
                 }
             }
@@ -105,7 +117,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
         constant_offsets.push(at);
         within_limit(at + bytes.len())?;
     }
-    let mut code = vec![TRAP; end];
+    let mut code = vec![trap(parts.arch); end];
     let word = |import: usize| imports_at + 8 * import;
     for (compiled, &at) in parts.functions.iter().zip(&offsets) {
         let (function, at, chain) = (compiled.function, at as usize, &chains[compiled.version]);
@@ -128,31 +140,47 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
             };
             let refuse = |what: String| ImageError::Reference { function: function.name.clone(), what };
             let place = at + reloc.offset as usize;
+            let mut kind = reloc.kind;
             let target = match (reloc.kind, destination) {
                 (
-                    RelocKind::X86PcRel4 | RelocKind::X86CallPcRel4 | RelocKind::X86CallPltRel4,
+                    RelocKind::X86PcRel4
+                    | RelocKind::X86CallPcRel4
+                    | RelocKind::X86CallPltRel4
+                    | RelocKind::Arm64Call
+                    | RelocKind::Aarch64AdrPrelPgHi21
+                    | RelocKind::Aarch64AddAbsLo12Nc
+                    | RelocKind::Aarch64AdrGotPage21,
                     Destination::Own(own),
                 ) => own,
-                (RelocKind::X86CallPltRel4, Destination::Import(import)) => stubs[&import],
-                (RelocKind::X86GotPcRel4, Destination::Import(import)) => word(import),
-                (RelocKind::X86GotPcRel4, Destination::Own(own)) => {
-                    if !load_becomes_address(&mut code[at..], reloc.offset as usize) {
+                (RelocKind::X86CallPltRel4 | RelocKind::Arm64Call, Destination::Import(import)) => {
+                    stubs[&import]
+                }
+                (
+                    RelocKind::X86GotPcRel4
+                    | RelocKind::Aarch64AdrGotPage21
+                    | RelocKind::Aarch64Ld64GotLo12Nc,
+                    Destination::Import(import),
+                ) => word(import),
+                (RelocKind::X86GotPcRel4 | RelocKind::Aarch64Ld64GotLo12Nc, Destination::Own(own)) => {
+                    let Some(of_address) = load_becomes_address(kind, &mut code[at..], reloc.offset as usize)
+                    else {
                         return Err(refuse("the address of its own code in a way that is not known".into()));
-                    }
+                    };
+                    kind = of_address;
                     own
                 }
                 (kind, _) => return Err(refuse(format!("something by {kind:?}"))),
             };
-            let distance = (target as i64).checked_add(reloc.addend).map(|to| to - place as i64);
-            let distance = distance.and_then(|distance| i32::try_from(distance).ok());
-            let Some(distance) = distance else { return Err(refuse("something out of reach".into())) };
-            code[place..place + 4].copy_from_slice(&distance.to_le_bytes());
+            // Distances are those of addresses, so the image may stand as if it began at 0.
+            let to = (target as u64).wrapping_add_signed(reloc.addend);
+            let Some(patch) = relocate(kind, &code[place..], place as u64, to) else {
+                return Err(refuse("something out of reach".into()));
+            };
+            code[place..place + patch.bytes().len()].copy_from_slice(patch.bytes());
         }
     }
     for (&import, &at) in &stubs {
-        code[at..at + 2].copy_from_slice(&[0xff, 0x25]);
-        let distance = (word(import) - (at + STUB_BYTES)) as i32;
-        code[at + 2..at + STUB_BYTES].copy_from_slice(&distance.to_le_bytes());
+        write_stub(parts.arch, &mut code, at, word(import)).ok_or_else(|| too_large(word(import)))?;
     }
     Ok(Placed { code, offsets, imports_at, imports: imports.list, constants })
 }
@@ -162,19 +190,55 @@ fn own(named: &BTreeMap<(usize, &str), usize>, chain: &[usize], name: &str) -> O
     chain.iter().find_map(|&version| named.get(&(version, name)).copied())
 }
 
-/// `jmp [rip + distance]`.
-const STUB_BYTES: usize = 6;
-
-/// Makes `mov r, [rip + d]` into `lea r, [rip + d]`, whose distance lies at `at`.
-pub(super) fn load_becomes_address(code: &mut [u8], at: usize) -> bool {
-    let Some([opcode, mode]) = at.checked_sub(2).and_then(|from| code.get_mut(from..at)) else {
-        return false;
-    };
-    let is_load = *opcode == 0x8b && *mode & 0xc7 == 0x05;
-    if is_load {
-        *opcode = 0x8d;
+/// Bytes of a stub.
+const fn stub_bytes(arch: Arch) -> usize {
+    match arch {
+        Arch::X86_64 => 6,
+        Arch::Aarch64 => 12,
     }
-    is_load
+}
+
+/// Writes the stub at a place that jumps where a word says; `None` if the word is out of reach.
+fn write_stub(arch: Arch, code: &mut [u8], at: usize, word: usize) -> Option<()> {
+    match arch {
+        Arch::X86_64 => {
+            let distance = i32::try_from(word - (at + stub_bytes(arch))).ok()?;
+            code[at..at + 2].copy_from_slice(&[0xff, 0x25]);
+            code[at + 2..at + 6].copy_from_slice(&distance.to_le_bytes());
+        }
+        Arch::Aarch64 => {
+            let page = relocate(RelocKind::Aarch64AdrPrelPgHi21, &ADRP_X16, at as u64, word as u64)?;
+            let load = relocate(RelocKind::Aarch64Ld64GotLo12Nc, &LDR_X16, (at + 4) as u64, word as u64)?;
+            code[at..at + 4].copy_from_slice(page.bytes());
+            code[at + 4..at + 8].copy_from_slice(load.bytes());
+            code[at + 8..at + 12].copy_from_slice(&BR_X16);
+        }
+    }
+    Some(())
+}
+
+/// `adrp x16, .`; the standard gives x16 to linkers.
+const ADRP_X16: [u8; 4] = 0x9000_0010_u32.to_le_bytes();
+/// `ldr x16, [x16]`.
+const LDR_X16: [u8; 4] = 0xf940_0210_u32.to_le_bytes();
+/// `br x16`.
+const BR_X16: [u8; 4] = 0xd61f_0200_u32.to_le_bytes();
+
+/// Makes a load of a word that would hold an address into an instruction that computes the address, and gives the reference of that: `mov r, [rip + d]`,
+/// whose distance lies at `at`, into `lea r, [rip + d]`; `ldr r, [s, d]`, which lies there itself, into `add r, s, d`.
+pub(super) fn load_becomes_address(kind: RelocKind, code: &mut [u8], at: usize) -> Option<RelocKind> {
+    if kind == RelocKind::Aarch64Ld64GotLo12Nc {
+        let bytes: &mut [u8; 4] = code.get_mut(at..)?.first_chunk_mut()?;
+        let load = u32::from_le_bytes(*bytes);
+        // The offset is 0 before it is filled in.
+        let is_load = load & 0xffff_fc00 == 0xf940_0000;
+        *bytes = (0x9100_0000 | load & 0x3ff).to_le_bytes();
+        return is_load.then_some(RelocKind::Aarch64AddAbsLo12Nc);
+    }
+    let [opcode, mode] = at.checked_sub(2).and_then(|from| code.get_mut(from..at))? else { return None };
+    let is_load = *opcode == 0x8b && *mode & 0xc7 == 0x05;
+    *opcode = 0x8d;
+    is_load.then_some(RelocKind::X86PcRel4)
 }
 
 /// The import table.
@@ -235,5 +299,9 @@ fn malformed(name: &str, fault: &'static str) -> ImageError {
 }
 
 fn within_limit(bytes: usize) -> Result<(), ImageError> {
-    if bytes > LIMIT { Err(ImageError::TooLarge { bytes, limit: LIMIT }) } else { Ok(()) }
+    if bytes > LIMIT { Err(too_large(bytes)) } else { Ok(()) }
+}
+
+fn too_large(bytes: usize) -> ImageError {
+    ImageError::TooLarge { bytes, limit: LIMIT }
 }

@@ -8,9 +8,10 @@ use brolga_codegen::compiled::{
 use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::func::LineColumn;
-use brolga_ir::{Context, Module, Type};
+use brolga_ir::{Arch, Context, Module, Type};
 
 use super::header::{self, Expected};
+use super::place::place;
 use super::{Compiled, Export, Image, ImageError, ImageParts, ImageTarget, Library, PAGE, build, read};
 
 const ABI: u64 = 0x0123_4567_89ab_cdef;
@@ -112,6 +113,7 @@ fn built_as(
     let functions: Vec<_> = functions.iter().map(compiled).collect();
     let constants: Vec<_> = constants.iter().map(|&(name, bytes)| (0, name, bytes)).collect();
     build(&ImageParts {
+        arch: Arch::X86_64,
         functions: &functions,
         constants: &constants,
         module: &Module::new(Context::new()),
@@ -125,6 +127,100 @@ fn built_as(
 fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
     let cx: Arc<Context> = Context::new();
     read(bytes, cx, &Expected { abi: ABI, features: &[] })
+}
+
+/// The code of an image for aarch64 with a function of these references and a function `g`.
+fn placed_for_aarch64(words: &[u32], references: &[(u32, RelocKind, Symbol)]) -> Result<Vec<u32>, ImageError> {
+    let code = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut f = function("f", vec![], vec![]);
+    f.code = code(words);
+    f.frame_maps.clear();
+    for (offset, kind, symbol) in references {
+        let target = RelocTarget::Symbol(f.symbols.len() as u32);
+        f.symbols.push(symbol.clone());
+        f.relocs.push(Relocation { offset: *offset, kind: *kind, target, addend: 0 });
+    }
+    let mut g = function("g", vec![], vec![]);
+    g.code = code(&[RET]);
+    g.frame_maps.clear();
+    let (module, targets) = (Module::new(Context::new()), [target("generic", &[], 0)]);
+    let functions = [&f, &g].map(|function| Compiled { function, version: 0, signature: None });
+    let parts = ImageParts {
+        arch: Arch::Aarch64,
+        functions: &functions,
+        constants: &[(0, "c", b"constant")],
+        module: &module,
+        needs_heap: false,
+        abi: ABI,
+        targets: &targets,
+        library: None,
+    };
+    let placed = place(&parts)?;
+    Ok(placed.code.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect())
+}
+
+/// `ret` of aarch64.
+const RET: u32 = 0xd65f_03c0;
+
+#[test]
+fn references_of_aarch64_reach_functions_constants_and_imports() {
+    let (constant, g) = (Symbol::Data("c".to_owned()), Symbol::Function("g".to_owned()));
+    let routine = Symbol::Routine("brolga_unwind".to_owned());
+    let words = [
+        0x9000_0000, // adrp x0, c
+        0xf940_0000, // ldr x0, [x0, c]
+        0x9000_0001, // adrp x1, the word of the routine
+        0xf940_0021, // ldr x1, [x1, the word of the routine]
+        0x9400_0000, // bl g
+        0x9400_0000, // bl the routine
+        0x9000_0002, // adrp x2, g
+        0x9100_0042, // add x2, x2, g
+        RET,
+    ];
+    let code = placed_for_aarch64(
+        &words,
+        &[
+            (0, RelocKind::Aarch64AdrGotPage21, constant.clone()),
+            (4, RelocKind::Aarch64Ld64GotLo12Nc, constant),
+            (8, RelocKind::Aarch64AdrGotPage21, routine.clone()),
+            (12, RelocKind::Aarch64Ld64GotLo12Nc, routine.clone()),
+            (16, RelocKind::Arm64Call, g.clone()),
+            (20, RelocKind::Arm64Call, routine),
+            (24, RelocKind::Aarch64AdrPrelPgHi21, g.clone()),
+            (28, RelocKind::Aarch64AddAbsLo12Nc, g),
+        ],
+    )
+    .unwrap();
+    // `g` is at 64, the stub behind it at 72; the word of the routine begins the next page, and the constant follows at 16.
+    let expected = [
+        0xb000_0000, // adrp x0, .+0x1000
+        0x9100_4000, // add x0, x0, #0x10
+        0xb000_0001, // adrp x1, .+0x1000
+        0xf940_0021, // ldr x1, [x1]
+        0x9400_000c, // bl .+48
+        0x9400_000d, // bl .+52
+        0x9000_0002, // adrp x2, .
+        0x9101_0042, // add x2, x2, #64
+        RET,
+    ];
+    assert_eq!(code[..9], expected);
+    assert_eq!(code[16], RET);
+    // adrp x16, .+0x1000; ldr x16, [x16]; br x16
+    assert_eq!(code[18..], [0xb000_0010, 0xf940_0210, 0xd61f_0200]);
+}
+
+#[test]
+fn references_that_no_loader_fills_in_are_refused() {
+    let routine = Symbol::Routine("brolga_unwind".to_owned());
+    let refused = |word, kind, symbol| {
+        let result = placed_for_aarch64(&[word, RET], &[(0, kind, symbol)]);
+        matches!(result, Err(ImageError::Reference { .. }))
+    };
+    assert!(refused(0x9000_0000, RelocKind::Aarch64AdrPrelPgHi21, routine.clone()));
+    assert!(refused(0x9100_0000, RelocKind::Aarch64AddAbsLo12Nc, routine));
+    // A load of four bytes is none of an address.
+    let own = Symbol::Data("c".to_owned());
+    assert!(refused(0xb940_0000, RelocKind::Aarch64Ld64GotLo12Nc, own));
 }
 
 #[test]
@@ -288,6 +384,7 @@ fn versions(targets: &[ImageTarget]) -> Vec<u8> {
     let functions: Vec<_> = all.iter().zip(versions).map(compiled).collect();
     let module = Module::new(Context::new());
     let parts = ImageParts {
+        arch: Arch::X86_64,
         functions: &functions,
         constants: &[],
         module: &module,

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use brolga_ir::binary;
+use brolga_ir::{Arch, binary};
 
 use super::place::{LIMIT, place};
 use super::tables::Writer;
@@ -16,10 +16,10 @@ use super::{Function, ImageError, ImageParts, elf, exports, versions};
 /// The bytes of an image.
 ///
 /// # Errors
-/// The code refers to what images do not hold, or is too large; images are not made for this machine.
+/// The code refers to what images do not hold, or is too large; functions that C calls are not made for the architecture.
 pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err(ImageError::Unsupported { arch: std::env::consts::ARCH });
+    if parts.library.is_some() && parts.arch != Arch::X86_64 {
+        return Err(ImageError::Unsupported { arch: parts.arch });
     }
     let placed = place(parts)?;
     let mut tables = Writer::default();

@@ -29,12 +29,13 @@
 
 use brolga_ir::constant::Address;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Callee, Foreign, Inst, LowType, Name, PtrClass, RuntimeFn, Type};
+use brolga_ir::{Arch, Callee, Foreign, Inst, LowType, Name, PtrClass, RuntimeFn, Type};
 use cranelift_codegen::ir::{
     self as clif, AbiParam, ArgumentPurpose, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder,
     MemFlagsData, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry,
     Value, types,
 };
+use cranelift_codegen::isa::CallConv;
 
 use super::cells::Compiled;
 use super::exception::Inside;
@@ -164,7 +165,7 @@ impl Translation<'_> {
         let mut counted = false;
         for (n, ty) in data.params.iter().enumerate() {
             if let Some(words) = self.cx.types.tuple_elements(*ty) {
-                if !cfg!(all(target_arch = "x86_64", unix)) {
+                if self.isa.arch() != Arch::X86_64 || signature.call_conv != CallConv::SystemV {
                     return refuse(self, "a struct in memory");
                 }
                 let purpose = ArgumentPurpose::StructArgument(8 * words.len() as u32);
@@ -198,7 +199,7 @@ impl Translation<'_> {
             }
             signature.returns.push(AbiParam::new(abi_of(low).clif()));
         }
-        let spare = spare_param(&signature.params);
+        let spare = spare_param(&signature.params, self.isa.arch(), signature.call_conv);
         let args = self.args(inst)?;
         let first = usize::from(data.name.is_none());
         // Root placement keeps what follows the declared arguments; C never sees it.
@@ -229,7 +230,7 @@ impl Translation<'_> {
         };
         let exit = self.note_exit();
         let call = match target {
-            _ if counted && cfg!(target_arch = "x86_64") => {
+            _ if counted && self.isa.arch() == Arch::X86_64 => {
                 let target = match target {
                     Compiled::Known(callee) => self.b.ins().func_addr(types::I64, callee),
                     Compiled::Loaded(_, address) => address,

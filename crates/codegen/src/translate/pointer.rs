@@ -45,7 +45,8 @@ impl Translation<'_> {
             |types: &[brolga_ir::Type]| types.iter().map(|ty| ty.as_low()).collect::<Option<Vec<LowType>>>();
         let results = data.low_results(&self.cx.types);
         let (Some(params), Some(results)) = (lows(&data.params), lows(&results)) else { return Ok(false) };
-        let Some((first, native)) = expected(&params, &results).filter(|_| data.variadic_after.is_none())
+        let Some((first, native)) =
+            expected(&params, &results, self.isa.arch()).filter(|_| data.variadic_after.is_none())
         else {
             return Ok(false);
         };

@@ -25,12 +25,12 @@ use crate::link::linker::{
     DataObject, Destination, FUNCTION_ALIGN, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver,
     describe,
 };
-use crate::link::relocate::{ARM64_CALL_REACH, VENEER_BYTES, relocate, veneer};
 use crate::memory::code_memory::CodeMemory;
 use crate::memory::error::CodeMemoryError;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::reservation::{Part, Parts};
 use crate::memory::space::{Blocks, Draft, Memory, TRAP};
+use brolga_codegen::relocate::{ARM64_CALL_REACH, VENEER_BYTES, relocate, veneer};
 
 /// Links into blocks of shared pages.
 pub struct Loader {

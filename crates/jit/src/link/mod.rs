@@ -3,7 +3,6 @@
 //! | file | content |
 //! |---|---|
 //! | `linker.rs` | the trait, link units, symbol resolution, and every check before placement |
-//! | `relocate.rs` | the bytes that a relocation writes |
 //! | `loader.rs` | the trait by an own loader: units share pages |
 //! | `cranelift.rs` | the trait by `cranelift-jit`: one module for each link unit |
 //! | `maps.rs` | frame maps of a loaded unit |
@@ -22,4 +21,3 @@ pub(crate) mod linker;
 pub(crate) mod loader;
 pub(crate) mod maps;
 pub(crate) mod object_file;
-pub(crate) mod relocate;

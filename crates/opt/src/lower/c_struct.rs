@@ -23,7 +23,7 @@ use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::op::Region;
 use brolga_ir::types::{FieldRepr, Repr};
-use brolga_ir::{LowType, Slot, Type, Value};
+use brolga_ir::{Arch, LowType, Slot, Type, Value};
 
 /// The largest struct that passes in registers, in bytes.
 const IN_REGISTERS: u32 = 16;
@@ -47,8 +47,11 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    pub(super) fn new() -> Registers {
-        if cfg!(target_arch = "aarch64") { Registers::aarch64() } else { Registers::x86_64() }
+    pub(super) fn new(arch: Arch) -> Registers {
+        match arch {
+            Arch::Aarch64 => Registers::aarch64(),
+            Arch::X86_64 => Registers::x86_64(),
+        }
     }
 
     fn aarch64() -> Registers {
@@ -117,7 +120,7 @@ impl Lowering<'_> {
     fn parts(&self, ty: Type, size: u32) -> Option<Vec<Part>> {
         let numbers = self.numbers(ty)?;
         let words = (0..size).step_by(8);
-        if cfg!(target_arch = "aarch64") {
+        if self.arch == Arch::Aarch64 {
             let same = numbers.iter().all(|(_, low)| low.is_float() && *low == numbers[0].1);
             return match same && numbers.len() <= 4 {
                 true => Some(numbers),
@@ -129,8 +132,7 @@ impl Lowering<'_> {
                 numbers.iter().filter(|(offset, low)| *offset < at + 8 && offset + low.bytes() > at);
             if inside.all(|(_, low)| low.is_float()) { LowType::F64 } else { LowType::I64 }
         };
-        (cfg!(target_arch = "x86_64") && size <= IN_REGISTERS)
-            .then(|| words.map(|at| (at, class(at))).collect())
+        (size <= IN_REGISTERS).then(|| words.map(|at| (at, class(at))).collect())
     }
 
     /// The arguments for a struct, with their low types; `None` if it cannot be passed.
@@ -142,8 +144,8 @@ impl Lowering<'_> {
         let layout = self.layout(val.ty)?;
         let (size, align) = (layout.size, layout.align);
         let parts = self.parts(val.ty, size).filter(|parts| registers.take_all(parts));
-        let in_memory = parts.is_none() && cfg!(target_arch = "x86_64") && align <= 8;
-        let by_address = parts.is_none() && cfg!(target_arch = "aarch64") && size > IN_REGISTERS;
+        let in_memory = parts.is_none() && self.arch == Arch::X86_64 && align <= 8;
+        let by_address = parts.is_none() && self.arch == Arch::Aarch64 && size > IN_REGISTERS;
         if parts.is_none() && !in_memory && !by_address {
             return Ok(None);
         }
@@ -186,7 +188,7 @@ impl Lowering<'_> {
         };
         match self.parts(ty, size) {
             Some(parts) => Ok(Some(Back::Registers(parts))),
-            None if cfg!(target_arch = "x86_64") => Ok(Some(Back::Hidden(self.slot(size, align.max(8))))),
+            None if self.arch == Arch::X86_64 => Ok(Some(Back::Hidden(self.slot(size, align.max(8))))),
             // `c_scalar` refuses it.
             None => Ok(None),
         }

@@ -281,7 +281,7 @@ impl Lowering<'_> {
         let first = args.len();
         let mut params: Vec<Type> = Vec::new();
         let mut roots = Leaves::new();
-        let mut registers = Registers::new();
+        let mut registers = Registers::new(self.arch);
         let back = self.c_struct_back(data.result)?;
         if let Some(Back::Hidden(slot)) = back {
             registers.take_int();

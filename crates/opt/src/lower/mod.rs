@@ -94,7 +94,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature, ValueName};
 use brolga_ir::signature::func_symbol;
 use brolga_ir::types::Layout;
-use brolga_ir::{Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
+use brolga_ir::{Arch, Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -116,11 +116,13 @@ pub struct Options {
     /// Whether `setfield!` sets the parts of an array in place. Otherwise the run time sets them, if the doors are
     /// open.
     pub array_parts: bool,
+    /// The architecture, whose convention of C says how structs are passed.
+    pub arch: Arch,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { safepoints: true, entry_reads: false, array_parts: true }
+        Self { safepoints: true, entry_reads: false, array_parts: true, arch: Arch::HOST }
     }
 }
 
@@ -132,7 +134,7 @@ impl Options {
 
     /// The options for a level of optimisation and for the options of the passes.
     pub fn with(level: OptLevel, options: &crate::Options) -> Self {
-        Self { array_parts: !options.checked, ..Self::of(level) }
+        Self { array_parts: !options.checked, arch: options.arch, ..Self::of(level) }
     }
 }
 
@@ -195,6 +197,7 @@ impl<'a> Unit<'a> {
         let out = Func::sized_like(cx.names.intern(&symbol), Level::Low, low, func);
         let mut lowering = Lowering::new(self, func, out);
         lowering.array_parts = options.array_parts;
+        lowering.arch = options.arch;
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());
         lowering.body(*options);
@@ -243,6 +246,8 @@ struct Lowering<'a> {
     out: Func,
     /// See [`Options::array_parts`].
     array_parts: bool,
+    /// See [`Options::arch`].
+    arch: Arch,
     forms: FxHashMap<Type, Result<Rc<Form>, NotNative>>,
     known: SecondaryMap<Value, Known>,
     pool: Vec<Value>,
@@ -286,6 +291,7 @@ impl<'a> Lowering<'a> {
             src,
             out,
             array_parts: true,
+            arch: Arch::HOST,
             forms: FxHashMap::default(),
             known: sized(src.value_count()),
             pool: Vec::new(),

@@ -9,59 +9,62 @@
 //! | `Arm64Call`             | 4     | (T − P) / 4 in the low 26 bits            | ±128 MiB; a veneer beyond |
 //! | `Aarch64AdrPrelPgHi21`  | 4     | (page T − page P) / 4096 in bits 5–23, its low 2 bits in 29–30 | ±4 GiB |
 //! | `Aarch64AddAbsLo12Nc`   | 4     | the low 12 bits of T in bits 10–21        | everything      |
+//! | `X86CallPltRel4`, `X86GotPcRel4`, `Aarch64AdrGotPage21` | 4 | as the kind without a table, T being the entry in the table | as that |
+//! | `Aarch64Ld64GotLo12Nc`  | 4     | the low 12 bits of T, divided by 8, in bits 10–21 | every entry that is aligned to 8 bytes |
 //!
 //! A veneer is a few instructions close to the call that jump anywhere: `ldr x16, .+8; br x16; .quad T`. The standard gives
 //! x16 to linkers for this.
 
-use brolga_codegen::compiled::RelocKind;
+use crate::compiled::RelocKind;
 
 /// Bytes of a veneer.
-pub(crate) const VENEER_BYTES: usize = 16;
+pub const VENEER_BYTES: usize = 16;
 
 /// The distance that an `Arm64Call` reaches without a veneer.
-pub(crate) const ARM64_CALL_REACH: u64 = 128 << 20;
+pub const ARM64_CALL_REACH: u64 = 128 << 20;
 
 /// Up to eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Patch {
+pub struct Patch {
     bytes: [u8; 8],
     length: usize,
 }
 
 impl Patch {
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
 /// The bytes of a place after relocation; `None` when the target is out of reach. `old` are the bytes before it.
-pub(crate) fn relocate(kind: RelocKind, old: &[u8], place: u64, target: u64) -> Option<Patch> {
+pub fn relocate(kind: RelocKind, old: &[u8], place: u64, target: u64) -> Option<Patch> {
     let distance = target.wrapping_sub(place).cast_signed();
     match kind {
         RelocKind::Abs8 => Some(Patch { bytes: target.to_le_bytes(), length: 8 }),
-        RelocKind::X86PcRel4 | RelocKind::X86CallPcRel4 => {
-            Some(word(i32::try_from(distance).ok()?.cast_unsigned()))
-        }
+        RelocKind::X86PcRel4
+        | RelocKind::X86CallPcRel4
+        | RelocKind::X86CallPltRel4
+        | RelocKind::X86GotPcRel4 => Some(word(i32::try_from(distance).ok()?.cast_unsigned())),
         RelocKind::Arm64Call => {
             let reaches = distance % 4 == 0 && fits(distance / 4, 26);
             reaches.then(|| instruction(old, field(distance / 4, 26)))?
         }
-        RelocKind::Aarch64AdrPrelPgHi21 => {
+        RelocKind::Aarch64AdrPrelPgHi21 | RelocKind::Aarch64AdrGotPage21 => {
             let pages = ((target >> 12).wrapping_sub(place >> 12)).cast_signed();
             let pages = fits(pages, 21).then(|| field(pages, 21))?;
             instruction(old, (pages & 3) << 29 | (pages >> 2) << 5)
         }
         RelocKind::Aarch64AddAbsLo12Nc => instruction(old, (target as u32 & 0xfff) << 10),
-        // Refused with the unit (`RelocKind::needs_table`).
-        RelocKind::X86CallPltRel4
-        | RelocKind::X86GotPcRel4
-        | RelocKind::Aarch64AdrGotPage21
-        | RelocKind::Aarch64Ld64GotLo12Nc => None,
+        RelocKind::Aarch64Ld64GotLo12Nc => {
+            let entry = target as u32 & 0xfff;
+            entry.is_multiple_of(8).then(|| instruction(old, (entry / 8) << 10))?
+        }
     }
 }
 
 /// The code of a veneer.
-pub(crate) fn veneer(target: u64) -> [u8; VENEER_BYTES] {
+pub fn veneer(target: u64) -> [u8; VENEER_BYTES] {
     let mut code = [0; VENEER_BYTES];
     code[..4].copy_from_slice(&0x5800_0050u32.to_le_bytes());
     code[4..8].copy_from_slice(&0xd61f_0200u32.to_le_bytes());
@@ -134,6 +137,10 @@ mod tests {
         assert_eq!(arm(page, adrp, 0x1ff0, 0x5008), Some(0x9000_0020));
         assert_eq!(arm(page, adrp, 0x1ff0, 0x0008), Some(0xf0ff_ffe0));
         assert_eq!(arm(page, adrp, 0, 1 << 32), None);
+        // ldr x0, [x0, #0x120]
+        let load = 0xf940_0000;
+        assert_eq!(arm(RelocKind::Aarch64Ld64GotLo12Nc, load, 0, 0x5120), Some(0xf940_9000));
+        assert_eq!(arm(RelocKind::Aarch64Ld64GotLo12Nc, load, 0, 0x5124), None);
         // add x0, x0, #0x123
         assert_eq!(arm(RelocKind::Aarch64AddAbsLo12Nc, add, 0, 0x5123), Some(0x9104_8c00));
     }
