@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs cargo for aarch64 on another Linux machine, under qemu-user: `tests/aarch64.sh test -p brolga --test c_structs`,
-# `tests/aarch64.sh run -- test -O2 tests/corpus/*`. Needs of Debian gcc-aarch64-linux-gnu, qemu-user, and the standard library for
+# `tests/aarch64.sh run -- test -O2 tests/corpus/*`; or a program that is there already: `tests/aarch64.sh --emulate PROGRAM ARGUMENTS…`. Needs of Debian gcc-aarch64-linux-gnu, qemu-user, and the standard library for
 # aarch64: libstd-rust-web-dev:arm64 beside Debian's rustc-web, or `rustup target add aarch64-unknown-linux-gnu`.
 # Tests that start programs of their own need the emulator as the kernel's handler of such files (Debian's qemu-user-binfmt).
 # Emulation shows wrong instructions and conventions. It does not show orders of memory that only weaker processors allow, nor caches.
@@ -25,8 +25,14 @@ aarch64-linux-gnu-gcc -shared -fPIC -x c -o "$tools/no_memfd.so" - <<'END'
 #include <errno.h>
 int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOSYS; return -1; }
 END
-export "$(variable "$target" runner)=$emulator -E LD_PRELOAD=$tools/no_memfd.so -E LD_LIBRARY_PATH=$root/lib -L $root"
-[ $# -gt 0 ] || { echo "usage: $0 CARGO-COMMAND [ARGUMENTS]" >&2; exit 2; }
+runner="$emulator -E LD_PRELOAD=$tools/no_memfd.so -E LD_LIBRARY_PATH=$root/lib -L $root"
+export "$(variable "$target" runner)=$runner"
+[ $# -gt 0 ] || { echo "usage: $0 CARGO-COMMAND [ARGUMENTS], or $0 --emulate PROGRAM [ARGUMENTS]" >&2; exit 2; }
 command=$1
 shift
+if [ "$command" = --emulate ]; then
+  # shellcheck disable=SC2086 # the words of a command
+  $runner "$@"
+  exit
+fi
 PATH=$tools:$PATH cargo "$command" --target "$target" "$@"

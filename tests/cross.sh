@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds images of `examples/` for aarch64 on this machine, and runs them under qemu-user: each check of the examples has the value that it has here.
-# Needs the command for both architectures; that for aarch64 is built as `tests/aarch64.sh` says, unless the variable BROLGA_AARCH64 names one.
+# Needs the command for both architectures: `cargo build --release`, and for aarch64 `tests/aarch64.sh build -p brolga --bin brolga`, which may need another
+# compiler (see there). The variables BROLGA and BROLGA_AARCH64 name others.
 #
 #   tests/cross.sh                   all examples
 #   tests/cross.sh examples/fib.jlir -O0
@@ -13,15 +14,11 @@ for argument in "$@"; do
 done
 [ ${#files[@]} -gt 0 ] || files=(examples/*.jlir)
 
-cargo build --release --quiet
-here=target/release/brolga
-there=${BROLGA_AARCH64:-}
-if [ -z "$there" ]; then
-  tests/aarch64.sh build --quiet -p brolga --bin brolga
-  there=${CARGO_TARGET_DIR:-target}/aarch64-unknown-linux-gnu/debug/brolga
-fi
-emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static)
-root=/usr/aarch64-linux-gnu
+here=${BROLGA:-target/release/brolga}
+there=${BROLGA_AARCH64:-${CARGO_TARGET_DIR:-target}/aarch64-unknown-linux-gnu/debug/brolga}
+for command in "$here" "$there"; do
+  [ -x "$command" ] || { echo "$0: $command is not there; the head of this script says how it is built" >&2; exit 2; }
+done
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -31,7 +28,7 @@ for file in "${files[@]}"; do
   $here image build --quiet "$file" --arch aarch64 "${options[@]}" -o "$image"
   while read -r call; do
     expected=$($here run "${options[@]}" "$file" --call "$call" 2>&1 || true)
-    found=$($emulator -E LD_LIBRARY_PATH=$root/lib -L $root "$there" run --image "$image" --call "$call" 2>&1 || true)
+    found=$(tests/aarch64.sh --emulate "$there" run --image "$image" --call "$call" 2>&1 || true)
     if [ "$expected" != "$found" ]; then
       echo "$file: $call: here $expected, on aarch64 $found" >&2
       exit 1

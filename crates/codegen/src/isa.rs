@@ -265,7 +265,12 @@ fn bare(arch: Arch) -> Result<Builder, IsaError> {
 pub(crate) fn feature_settings(arch: Arch) -> Result<Vec<&'static str>, IsaError> {
     let settings = bare(arch)?;
     let all = settings.iter();
-    Ok(all.filter(|setting| setting.kind == SettingKind::Bool).map(|setting| setting.name).collect())
+    // The other flags choose how code is made, not what the processor has.
+    let is_feature = |name: &str| name.starts_with("has_");
+    Ok(all
+        .filter(|setting| setting.kind == SettingKind::Bool && is_feature(setting.name))
+        .map(|setting| setting.name)
+        .collect())
 }
 
 /// The names of the processors and levels.

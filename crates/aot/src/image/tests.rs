@@ -130,7 +130,10 @@ fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
 }
 
 /// The code of an image for aarch64 with a function of these references and a function `g`.
-fn placed_for_aarch64(words: &[u32], references: &[(u32, RelocKind, Symbol)]) -> Result<Vec<u32>, ImageError> {
+fn placed_for_aarch64(
+    words: &[u32],
+    references: &[(u32, RelocKind, Symbol)],
+) -> Result<Vec<u32>, ImageError> {
     let code = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut f = function("f", vec![], vec![]);
     f.code = code(words);
