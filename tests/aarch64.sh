@@ -25,6 +25,8 @@ aarch64-linux-gnu-gcc -shared -fPIC -x c -o "$tools/no_memfd.so" - <<'END'
 #include <errno.h>
 int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOSYS; return -1; }
 END
+# Programs that a test starts find the same C library.
+export QEMU_LD_PREFIX=$root
 runner="$emulator -E LD_PRELOAD=$tools/no_memfd.so -E LD_LIBRARY_PATH=$root/lib -L $root"
 export "$(variable "$target" runner)=$runner"
 [ $# -gt 0 ] || { echo "usage: $0 CARGO-COMMAND [ARGUMENTS], or $0 --emulate PROGRAM [ARGUMENTS]" >&2; exit 2; }

@@ -346,6 +346,31 @@ fn functions_that_gain_and_their_callers_have_versions() {
     assert_eq!(all.iter().filter(|(name, _)| name.starts_with("plain")).count(), 2);
 }
 
+/// `tests/cross.sh` runs such images.
+#[test]
+#[cfg(all(feature = "cross", target_arch = "x86_64", target_os = "linux"))]
+fn an_image_for_another_architecture_is_made_and_refused_here() {
+    use brolga::Arch;
+    use object::{Architecture, Object as _};
+    for level in [OptLevel::O0, OptLevel::O2] {
+        for targets in ["generic", "generic;generic,+lse,clone_all"] {
+            let options = Options::new().opt_level(level).cpu_targets_of(Arch::Aarch64, targets).unwrap();
+            let bytes = built(SOURCE, &options);
+            let file = object::File::parse(&*bytes).unwrap();
+            assert_eq!(file.architecture(), Architecture::Aarch64);
+            assert!(file.dynamic_relocations().is_none_or(|mut all| all.next().is_none()));
+            let error = engine().open_bytes(&bytes).unwrap_err();
+            assert_eq!(error.fault(), Fault::World);
+            assert_eq!(error.to_string(), "the image is for the machine 183 of ELF's list, and this is 62");
+            let error = Engine::new(options).unwrap_err();
+            assert!(error.to_string().contains("code for aarch64 runs in images only"), "{error}");
+        }
+    }
+    let unknown = |targets| Options::new().cpu_targets_of(Arch::Aarch64, targets).unwrap_err().to_string();
+    assert_eq!(unknown("native"), "unknown cpu target `native`: `help` lists them");
+    assert!(unknown("generic,+avx2").starts_with("unknown feature or option `+avx2`"));
+}
+
 #[path = "support/doors.rs"]
 mod doors;
 
