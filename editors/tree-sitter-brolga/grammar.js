@@ -147,10 +147,10 @@ module.exports = grammar({
       optional(seq(
         'if', 'not', field('condition', $._expression),
         optional(seq('else', $.block_reference)),
-        optional(seq('odds', $.odds)),
+        optional(seq('weights', $.weights)),
       )),
     ),
-    odds: _ => token(/\d+[ \t]*:[ \t]*\d+/),
+    weights: _ => token(/\d+[ \t]*:[ \t]*\d+/),
     enter: $ => prec.right(seq(
       'enter',
       optional($.block_reference),

@@ -9,7 +9,7 @@ use brolga_ir::{Context, text};
 use cranelift_codegen::ir::Function;
 
 /// A chain of comparisons of a value of a low type with these constants, the last of them behind an addition if `is_busy`.
-fn chain(ty: &str, cases: &[&str], is_busy: bool, odds: &str) -> String {
+fn chain(ty: &str, cases: &[&str], is_busy: bool, weights: &str) -> String {
     let mut rows = format!("low function f(x::{ty}, z::i64)::i64\n");
     let mut row = 1;
     for (n, case) in cases.iter().enumerate() {
@@ -20,7 +20,7 @@ fn chain(ty: &str, cases: &[&str], is_busy: bool, odds: &str) -> String {
             row += 1;
         }
         rows += &format!("%{row} = eq_int(x, {case})::i8\n");
-        rows += &format!("└──      goto #{} if not %{row}{odds}\n", block + 2);
+        rows += &format!("└──      goto #{} if not %{row}{weights}\n", block + 2);
         rows += &format!("{} ─      return {n}\n", block + 1);
         row += 1;
     }
@@ -67,6 +67,6 @@ fn other_chains_stay() {
     assert_eq!(tables(&chain("i64", &dense[..4], false, "")), (0, 0), "too few");
     assert_eq!(tables(&chain("i64", &["0", "1", "2", "1", "0", "2"], false, "")), (0, 0), "three constants");
     assert_eq!(tables(&chain("i64", &dense, true, "")), (0, 0), "an addition in front of the fifth");
-    assert_eq!(tables(&chain("i64", &dense, false, " odds 3:1")), (0, 0), "what mostly holds");
-    assert_eq!(tables(&chain("i64", &dense, false, " odds 1:3")), (0, 1), "what mostly does not");
+    assert_eq!(tables(&chain("i64", &dense, false, " weights 3:1")), (0, 0), "what mostly holds");
+    assert_eq!(tables(&chain("i64", &dense, false, " weights 1:3")), (0, 1), "what mostly does not");
 }

@@ -122,7 +122,7 @@ const hue = origin => origin ? Math.round(((D.lines[origin - 1] || origin) * 137
 
 // ---- text as HTML ------------------------------------------------------------------------------------------------------
 
-const IR = /("(?:[^"\\]|\\.)*")|(#\s(?:check|throws|roots|\S).*$|^#.*$)|(::[\w.!]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?)|(%\d+)|([§#]\d+)|\b(function|end|low|struct|mutable|abstract|type|primitive|global|goto|if|not|return|unreachable|enter|leave|invoke|dynamic|new|odds)\b|([φπϒ]ᶜ?)|(\b(?:intrinsic|builtin)\s+(?:(?:Base|Core)\.)?|\b(?:Base|Core)\.)|(\b0x[0-9a-f]+\b|\b\d[\d_.]*(?:e[+-]?\d+)?f?\d*\b)/g;
+const IR = /("(?:[^"\\]|\\.)*")|(#\s(?:check|throws|roots|\S).*$|^#.*$)|(::[\w.!]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?)|(%\d+)|([§#]\d+)|\b(function|end|low|struct|mutable|abstract|type|primitive|global|goto|if|not|return|unreachable|enter|leave|invoke|dynamic|new|weights)\b|([φπϒ]ᶜ?)|(\b(?:intrinsic|builtin)\s+(?:(?:Base|Core)\.)?|\b(?:Base|Core)\.)|(\b0x[0-9a-f]+\b|\b\d[\d_.]*(?:e[+-]?\d+)?f?\d*\b)/g;
 const CLIF = /(;.*$)|(v\d+)|(block\d+)|\b(function|cold|tail|system_v)\b|(\b[iuf](?:8|16|32|64|128)(?:x\d+)?\b)|(\b0x[0-9a-f._p+-]+\b|-?\b\d+\b)|((?<==\s|^\s{4})[a-z][\w.]+)/g;
 const ASM = /([#;].*$)|(%[a-z]\w*)|(\$?-?\b0x[0-9a-fA-F]+\b|\$-?\d+)|(block\d+|label\d+)|(^\s*[a-z]\w*)/g;
 

@@ -1,7 +1,7 @@
 //! Hints about branches and calls, which change the speed of code and never its meaning.
 //!
 //! ```text
-//! goto #3 if not %1 odds 1:99                   the condition held once in a hundred times
+//! goto #3 if not %1 weights 1:99                the condition held once in a hundred times
 //! %2 = invoke f(x::Int64)::Int64 noinline       no body replaces this call
 //! function f(x::Int64)::Int64 inline            the body replaces calls at any cost
 //! ```
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odds_of_large_counts_keep_their_ratio() {
+    fn weights_of_large_counts_keep_their_ratio() {
         let weights = BranchWeights::of_counts(3 << 40, 1 << 40).unwrap();
         assert_eq!(weights.yes() / weights.no(), 3);
         assert_eq!(BranchWeights::of_counts(0, 0), None);

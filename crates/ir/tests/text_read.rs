@@ -387,7 +387,7 @@ fn faults_are_found_where_they_are() {
         (body("1 ─ %1 = Base.add_int(x, 1)::Int64 inline\n└── return %1"), "2 hint"),
         (body("1 ─ %1 = Core.tuple(x)::Tuple{Int64} noinline\n└── return %1"), "2 hint"),
         (body("1 ─ return x noinline"), "2 hint"),
-        (body("1 ─ goto #2 if not true odds 1:2 inline\n2 ─ return x"), "2 hint"),
+        (body("1 ─ goto #2 if not true weights 1:2 inline\n2 ─ return x"), "2 hint"),
         (body("1 ─ %1 = Main.g(x)::Any outline\n└── return x"), "2 syntax"),
         (body("1 ─ %1 = Main.g(x)::Any inline noinline\n└── return x"), "2 syntax"),
         ("low function f(x::i64)::i64 inline\n1 ─ return x\nend\n".to_owned(), "1 hint"),

@@ -6,7 +6,7 @@
 [ "check" "throws" "signature" "types" "globals" ] @keyword.directive
 
 [ "function" "low" "end" "struct" "mutable" "abstract" "primitive" "type" "global" "const" "@atomic" "CodeInfo" "where" ] @keyword
-[ "goto" "if" "not" "else" "return" "enter" "with" "scope" "odds" ] @keyword.control
+[ "goto" "if" "not" "else" "return" "enter" "with" "scope" "weights" ] @keyword.control
 (unreachable) @keyword.control
 [ "invoke" "dynamic" "φ" "φᶜ" "π" "ϒ" "%new" "%splatnew" "isa" "in" ] @keyword.operator
 (label) @keyword.operator
@@ -30,7 +30,7 @@
 (phi type: (identifier) @type)
 
 (number) @number
-(odds) @number
+(weights) @number
 (string) @string
 (character) @character
 (symbol) @string.special.symbol

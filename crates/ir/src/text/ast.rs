@@ -263,7 +263,7 @@ pub enum Stmt<'a> {
         target: Target,
         /// Taken when it is true; absent means the next block.
         otherwise: Option<Target>,
-        /// `odds 1:99`: how often it is true and false.
+        /// `weights 1:99`: how often it is true and false.
         weights: Option<BranchWeights>,
     },
     /// `return value`.

@@ -151,7 +151,7 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
             }
             let cond = p.expr(WHOLE)?;
             let otherwise = if p.eat_name("else")? { Some(self::target(p)?) } else { None };
-            let weights = if p.eat_name("odds")? { Some(weights(p)?) } else { None };
+            let weights = if p.eat_name("weights")? { Some(weights(p)?) } else { None };
             return Ok((Stmt::GotoIfNot { cond, target, otherwise, weights }, None));
         }
         "enter" if matches!(next.tok, Tok::BlockRef(_)) || next.is_name("with") => {

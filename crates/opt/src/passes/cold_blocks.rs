@@ -1,7 +1,7 @@
 //! Marks the blocks that are hardly ever entered, so that code generation puts them behind all others.
 //!
 //! ```text
-//! 1: goto #3 if not %1 odds 1:99              1, 3, …  in a row
+//! 1: goto #3 if not %1 weights 1:99           1, 3, …  in a row
 //! 2: …                             ==>        2        behind them, marked cold
 //! ```
 //!

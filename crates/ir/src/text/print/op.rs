@@ -33,7 +33,7 @@ impl FuncText<'_> {
                 self.operands(w, inst)?;
                 self.not_next(w, blocks.first().copied(), next)?;
                 return match self.func.branch_weights(inst) {
-                    Some(weights) => write!(w, " odds {}:{}", weights.yes(), weights.no()),
+                    Some(weights) => write!(w, " weights {}:{}", weights.yes(), weights.no()),
                     None => Ok(()),
                 };
             }
