@@ -362,11 +362,11 @@ fn an_image_for_another_architecture_is_made_and_refused_here() {
             let error = engine().open_bytes(&bytes).unwrap_err();
             assert_eq!(error.fault(), Fault::World);
             assert_eq!(error.to_string(), "the image is for the machine 183 of ELF's list, and this is 62");
-            let error = Engine::new(options).unwrap_err();
+            let error = Engine::new(options).err().unwrap();
             assert!(error.to_string().contains("code for aarch64 runs in images only"), "{error}");
         }
     }
-    let unknown = |targets| Options::new().cpu_targets_of(Arch::Aarch64, targets).unwrap_err().to_string();
+    let unknown = |targets| Options::new().cpu_targets_of(Arch::Aarch64, targets).err().unwrap().to_string();
     assert_eq!(unknown("native"), "unknown cpu target `native`: `help` lists them");
     assert!(unknown("generic,+avx2").starts_with("unknown feature or option `+avx2`"));
 }
