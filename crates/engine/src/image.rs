@@ -32,7 +32,7 @@ use brolga_codegen::target::{self, Target, TargetError};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::{Context, Func, FuncId, Level, Module};
+use brolga_ir::{Arch, Context, Func, FuncId, Level, Module};
 use brolga_jit::{
     Compiled, Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, Style,
     compile_for,
@@ -343,7 +343,7 @@ impl Engine {
         globals: &Globals,
     ) -> Result<(Module, Unit, About), Error> {
         let (abi, features) = (abi_of(self.runtime().heap().abi()), self.image_features()?);
-        let image = image::read(bytes, cx, &Expected { abi, features: &features })?;
+        let image = image::read(bytes, cx, &Expected { arch: Arch::HOST, abi, features: &features })?;
         let image::Image {
             module,
             code,

@@ -31,6 +31,8 @@ const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 /// This process, as far as code takes it for granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected<'a> {
+    /// The architecture.
+    pub arch: Arch,
     /// The ABI id.
     pub abi: u64,
     /// The features of the processor that code may use, by Cranelift's names.
@@ -134,7 +136,7 @@ pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, Image
     if checksum(file) != word(CHECKSUM) {
         return damaged("its bytes do not have the checksum that was written with them");
     }
-    let known = machine(Arch::HOST);
+    let known = machine(expected.arch);
     if word(32) != u32::from(known) {
         return Err(ImageError::Machine { found: word(32) as u16, known });
     }

@@ -126,7 +126,7 @@ fn built_as(
 
 fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
     let cx: Arc<Context> = Context::new();
-    read(bytes, cx, &Expected { abi: ABI, features: &[] })
+    read(bytes, cx, &Expected { arch: Arch::X86_64, abi: ABI, features: &[] })
 }
 
 /// The code of an image for aarch64 with a function of these references and a function `g`.
@@ -407,7 +407,8 @@ fn the_best_version_is_chosen_and_calls_its_own() {
         let bytes = versions(&[target("generic", &[], 0), target("v3", &v3, 0), target("v4", &v4, base)]);
         let open = |features: &[&str]| {
             let features: Vec<String> = features.iter().map(|&feature| feature.to_owned()).collect();
-            read(&bytes, Context::new(), &Expected { abi: ABI, features: &features }).unwrap()
+            read(&bytes, Context::new(), &Expected { arch: Arch::X86_64, abi: ABI, features: &features })
+                .unwrap()
         };
         // Functions are 32 bytes apart: f, g, f, g, f.
         for (features, name, f, g) in [
@@ -441,7 +442,8 @@ fn an_image_without_a_fitting_target_says_what_is_missing() {
         target("wings", &["has_wings"], 0),
     ]);
     let features = ["has_fma".to_owned()];
-    let error = read(&bytes, Context::new(), &Expected { abi: ABI, features: &features }).unwrap_err();
+    let error = read(&bytes, Context::new(), &Expected { arch: Arch::X86_64, abi: ABI, features: &features })
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "no target of the image fits this processor: `x86-64-v3` needs avx2; `x86-64-v4` needs avx2, avx512f; `wings` needs wings"
