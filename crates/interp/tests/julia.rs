@@ -523,3 +523,31 @@ fn elements_with_nothing_or_missing_have_a_union() {
          CodeInfo(\n1 ─ %1 = Base.arraylen(a)::Int64\n└──      return %1\n) => Int64\n",
     );
 }
+
+#[test]
+fn tables_have_the_text_of_their_filled_places() {
+    let table = |keys: &str, slot: &str| {
+        format!(
+            "CodeInfo(\n\
+             1 ─ %1 = $(Expr(:foreigncall, :(:jl_alloc_array_1d), Vector{{UInt8}}, svec(Any, Int64), 0, :(:ccall), Vector{{UInt8}}, 2, 2))::Vector{{UInt8}}\n\
+             │   %2 = $(Expr(:foreigncall, :(:jl_alloc_array_1d), Vector{{{keys}}}, svec(Any, Int64), 0, :(:ccall), Vector{{{keys}}}, 2, 2))::Vector{{{keys}}}\n\
+             │   %3 = $(Expr(:foreigncall, :(:jl_alloc_array_1d), Vector{{Int64}}, svec(Any, Int64), 0, :(:ccall), Vector{{Int64}}, 2, 2))::Vector{{Int64}}\n\
+             │        Base.arrayset(true, %1, 0x00, 1)::Vector{{UInt8}}\n\
+             │        Base.arrayset(true, %1, {slot}, 2)::Vector{{UInt8}}\n\
+             │        Base.arrayset(true, %2, key, 2)::Vector{{{keys}}}\n\
+             │        Base.arrayset(true, %3, 7, 2)::Vector{{Int64}}\n\
+             │   %8 = %new(Dict{{{keys}, Int64}}, %1, %2, %3, 0, 1, 0x0000000000000000, 1, 0)::Dict{{{keys}, Int64}}\n\
+             │   %9 = Base.string(%8)::Any\n└──      return %9\n) => Any\n"
+        )
+    };
+    for (keys, key, slot, text) in [
+        ("String", "\"k\"", "0x81", r#"Dict(\"k\" => 7)"#),
+        ("String", "\"k\"", "0x01", r#"Dict(\"k\" => 7)"#),
+        ("Any", "\"k\"", "0xff", r#"Dict{Any, Int64}(\"k\" => 7)"#),
+        ("String", "\"k\"", "0x02", "Dict{String, Int64}()"),
+        ("Int8", "Int8(3)", "0x80", "Dict{Int8, Int64}(3 => 7)"),
+    ] {
+        let head = format!("# signature: f(key::{keys})::Any\n# check: f({key}) == \"{text}\"\n");
+        passes(&(head + &table(keys, slot)));
+    }
+}

@@ -17,11 +17,6 @@ use super::Shown;
 use super::item::{Graph, Item, MAX_SHOWN, Row, TypeIn, View, shown};
 use crate::types::{TextForm, Type, TypeKind};
 
-fn is_missing(ty: TypeIn<'_>) -> bool {
-    let Some((decl, _)) = ty.types.nominal_parts(ty.ty) else { return false };
-    decl.is_builtin() && ty.types.names().text(ty.types.decl(decl).name) == "Missing"
-}
-
 /// The pieces of the text of a value.
 pub(super) type Pieces<'t, N> = Vec<Item<'t, N>>;
 
@@ -37,6 +32,11 @@ pub(super) fn singleton(ty: TypeIn<'_>) -> String {
         _ if is_missing(ty) => "missing".to_owned(),
         _ => format!("{}()", ty.text()),
     }
+}
+
+fn is_missing(ty: TypeIn<'_>) -> bool {
+    let Some((decl, _)) = ty.types.nominal_parts(ty.ty) else { return false };
+    decl.is_builtin() && ty.types.names().text(ty.types.decl(decl).name) == "Missing"
 }
 
 /// The pieces of a value of a type with a form of its own; `None` for any other, and for parts that are not Julia's.
@@ -204,7 +204,11 @@ pub(super) fn sub_string<'t, G: Graph<'t>>(
 }
 
 /// The keys and values of a table, in the order of their places.
-type Entries<N> = Vec<(Option<N>, Option<N>)>;
+struct Entries<N> {
+    list: Vec<(Option<N>, Option<N>)>,
+    /// Whether the table may have more: only so many places are looked at.
+    is_cut: bool,
+}
 
 /// The entries of a `Dict`. A place is filled if its byte is 1, until Julia 1.8, or has the highest bit, since.
 fn entries<'t, G: Graph<'t>>(
@@ -220,13 +224,13 @@ fn entries<'t, G: Graph<'t>>(
     if slots.len() != keys.len() || slots.len() != values.len() {
         return Ok(None);
     }
-    let mut entries = Vec::new();
+    let mut entries = Entries { list: Vec::new(), is_cut: slots.len() == MAX_SHOWN };
     for (slot, entry) in slots.into_iter().zip(keys.into_iter().zip(values)) {
         let Some(slot) = slot else { return Ok(None) };
         if let View::Bits(bits) = graph.view(&slot, 0)?
             && (bits == 1 || bits & 0x80 != 0)
         {
-            entries.push(entry);
+            entries.list.push(entry);
         }
     }
     Ok(Some(entries))
@@ -240,12 +244,13 @@ fn dict<'t, G: Graph<'t>>(
     let Some((_, &[key_ty, value_ty])) = ty.types.nominal_parts(ty.ty) else { return Ok(None) };
     let Some(entries) = entries(graph, fields)? else { return Ok(None) };
     let (key_ty, value_ty) = (ty.with(key_ty), ty.with(value_ty));
-    let is_told = !entries.is_empty() && is_told_by_its_text(key_ty) && is_told_by_its_text(value_ty);
+    let is_told = !entries.list.is_empty() && is_told_by_its_text(key_ty) && is_told_by_its_text(value_ty);
     let mut pieces = vec![Item::Owned(if is_told { "Dict".to_owned() } else { ty.text() }), Item::Text("(")];
-    for (n, (key, value)) in entries.into_iter().enumerate() {
+    for (n, (key, value)) in entries.list.into_iter().enumerate() {
         pieces.push(Item::Text(if n > 0 { ", " } else { "" }));
         pieces.extend([Item::Val(key, Some(key_ty)), Item::Text(" => "), Item::Val(value, Some(value_ty))]);
     }
+    pieces.extend(entries.is_cut.then_some(Item::Text(", …")));
     pieces.push(Item::Text(")"));
     Ok(Some(pieces))
 }
@@ -262,13 +267,15 @@ fn set<'t, G: Graph<'t>>(
         return Ok(None);
     }
     let Some(entries) = entries(graph, &fields)? else { return Ok(None) };
-    if entries.is_empty() {
+    if entries.list.is_empty() && !entries.is_cut {
         return Ok(Some(vec![Item::Owned(ty.text() + "()")]));
     }
-    let elements: Vec<Option<G::Node>> = entries.into_iter().map(|(key, _)| key).collect();
+    let is_cut = entries.is_cut;
+    let elements: Vec<Option<G::Node>> = entries.list.into_iter().map(|(key, _)| key).collect();
     let length = elements.len() as i64;
     let mut pieces = vec![Item::Text("Set(")];
     pieces.extend(element_parts(ty, false, ty.with(elem), &[length], elements));
+    pieces.extend(is_cut.then_some(Item::Text(", …")));
     pieces.push(Item::Text(")"));
     Ok(Some(pieces))
 }
