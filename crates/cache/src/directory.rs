@@ -362,7 +362,9 @@ mod tests {
                 });
             }
         });
+        // Writers that look at the directory at once may all leave what another one has just written. One that is alone does not.
         let store = DirectoryStore::open(folder.path(), 40_000).unwrap();
-        assert!(store.in_use().unwrap().bytes <= 40_000 + 4 * 40_000 / 16 + 4096);
+        store.put(&name(0), &[0; 4096]).unwrap();
+        assert!(store.in_use().unwrap().bytes <= 40_000);
     }
 }
