@@ -180,6 +180,11 @@ fn package(build: &Build) -> Done {
         let text = "executables and libraries for C are made of one program; several make a package";
         return Err(Stop::Usage(text.to_owned()));
     }
+    if build.arch.is_some() || build.target.is_some() {
+        let text =
+            "a package is for the machine that makes it; --arch and --target are for images of one program";
+        return Err(Stop::Usage(text.to_owned()));
+    }
     let name = Path::new(&build.output).file_stem().unwrap_or_default().to_string_lossy();
     let mut made = PackageBuild::new(name.into_owned()).threads(threads());
     if let Some(calls) = build.tiered {

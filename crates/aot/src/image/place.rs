@@ -26,7 +26,7 @@ use super::{ImageError, ImageParts, PAGE, versions};
 
 pub(super) const FUNCTION_ALIGN: usize = 32;
 const CONSTANT_ALIGN: usize = 16;
-/// What lies between functions: bytes that make a trap (`int3`, `udf`).
+/// The filler byte between functions; it decodes as a trap (`int3`, `udf`).
 pub(super) const fn trap(arch: Arch) -> u8 {
     match arch {
         Arch::X86_64 => 0xcc,

@@ -627,7 +627,7 @@ impl<'a> Resolver<'a> {
         let fields: Option<Vec<Term>> =
             args.iter().zip(declared).map(|(arg, field)| self.converted(arg, field.ty)).collect();
         let fields = fields?;
-        // What a constructor makes of other arguments, such as the table of `Dict(1 => 2)`, is not known here.
+        // Arguments are fields here. A constructor that computes its fields, such as `Dict(1 => 2)`, is unknown.
         if fields.iter().zip(declared).any(|(field, wanted)| !types.is_subtype(field.ty(), wanted.ty)) {
             return not_a_struct(self);
         }
