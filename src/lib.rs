@@ -171,7 +171,7 @@ pub use brolga_engine::Stages;
 ///     let bytes = image::build(&Program::read("half.jlir", HALF.as_bytes())?, &Options::new())?;
 ///     // SAFETY: the image is the one that was just made.
 ///     let doors = unsafe { Doors::open() };
-///     let opened = Engine::new(Options::new().doors(doors))?.open_bytes(&bytes)?;
+///     let opened = Engine::new(Options::new().doors(doors))?.open_bytes(bytes)?;
 ///     assert_eq!(opened.unit().func::<(i64,), i64>("half")?.call((8,))?, 4);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -127,7 +127,7 @@ fn code_and_addresses_from_elsewhere_take_open_doors() {
     closed(dylib.add_library("libm.so.6").unwrap_err());
     closed(dylib.add_archive("none.a", b"!<arch>\n").unwrap_err());
     let engine = Engine::new(Options::new()).unwrap();
-    assert!(matches!(engine.open_bytes(b""), Err(Error::Closed { door: Door::NativeCode, .. })));
+    assert!(matches!(engine.open_bytes(Vec::new()), Err(Error::Closed { door: Door::NativeCode, .. })));
     assert!(matches!(engine.open("none.so"), Err(Error::Closed { door: Door::NativeCode, .. })));
     let none = Options::new().check_bounds(CheckBounds::No);
     assert!(matches!(Engine::new(none), Err(Error::Closed { door: Door::Bounds, .. })));

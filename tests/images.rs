@@ -30,13 +30,13 @@ fn a_program_is_what_it_was() {
             for stress in [false, true] {
                 let bytes = built(SOURCE, &crate::doors::open(Options::new()).opt_level(level).roots(roots));
                 let engine = Engine::new(crate::doors::open(Options::new()).gc_stress(stress)).unwrap();
-                let image = engine.open_bytes(&bytes).unwrap();
+                let image = engine.open_bytes(bytes.clone()).unwrap();
                 let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
                 assert_eq!((guarded.call((0,)).unwrap(), guarded.call((10,)).unwrap()), (-1, 101));
                 let program = program(SOURCE);
-                let mut evaluator = Evaluator::of_image(&image, &engine);
+                let mut evaluator = Evaluator::of_image(&image, &engine).unwrap();
                 for text in ["total(3)", "guarded(5)", "area(Square(7))", "step(1)"] {
-                    let by_image = evaluator.call(&image.program().call(text).unwrap()).unwrap();
+                    let by_image = evaluator.call(&image.program().unwrap().call(text).unwrap()).unwrap();
                     let expected =
                         Evaluator::interpreted(&program).call(&program.call(text).unwrap()).unwrap();
                     assert_eq!(by_image, expected, "{text} at {level:?}");
@@ -50,7 +50,7 @@ fn a_program_is_what_it_was() {
 fn exceptions_leave_with_their_lines() {
     let engine = Engine::new(crate::doors::open(Options::new()).traces(Traces::default())).unwrap();
     let compiled = engine.compile(&program(SOURCE)).unwrap();
-    let image = engine.open_bytes(&built(SOURCE, &crate::doors::open(Options::new()))).unwrap();
+    let image = engine.open_bytes(built(SOURCE, &crate::doors::open(Options::new()))).unwrap();
     let thrown = |unit: &brolga::Unit| {
         let outer = unit.func::<(i64,), i64>("outer").unwrap();
         match outer.call((0,)) {
@@ -71,12 +71,12 @@ fn exceptions_leave_with_their_lines() {
 fn an_image_and_what_was_taken_from_it_are_freed() {
     let engine = engine();
     let bytes = built(SOURCE, &crate::doors::open(Options::new()));
-    let warm = engine.open_bytes(&bytes).unwrap();
+    let warm = engine.open_bytes(bytes.clone()).unwrap();
     let guarded = warm.unit().func::<(i64,), i64>("guarded").unwrap();
     assert_eq!(guarded.call((0,)).unwrap(), -1);
     let before = engine.code_memory().in_use;
     for _ in 0..20 {
-        let image = engine.open_bytes(&bytes).unwrap();
+        let image = engine.open_bytes(bytes.clone()).unwrap();
         let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
         drop(image);
         assert_eq!(guarded.call((0,)).unwrap(), -1, "a function keeps its image");
@@ -114,7 +114,7 @@ fn a_file_is_opened_by_its_path() {
 fn a_target_beyond_the_processor_is_refused() {
     for target in CpuTarget::ALL {
         let bytes = built(SOURCE, &crate::doors::open(Options::new()).cpu_target(target));
-        match engine().open_bytes(&bytes) {
+        match engine().open_bytes(bytes.clone()) {
             Ok(image) => {
                 let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
                 assert_eq!(guarded.call((0,)).unwrap(), -1);
@@ -128,6 +128,113 @@ fn a_target_beyond_the_processor_is_refused() {
             }
         }
     }
+}
+
+/// What is wrong with the IR of a program is found out when the program is requested: opening and calling read no function.
+#[test]
+fn a_program_is_read_when_it_is_requested() {
+    let whole = built(SOURCE, &crate::doors::open(Options::new()));
+    let (mut opened, mut refused) = (0, 0);
+    for at in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x20;
+        mutate::seal_image(&mut bytes);
+        // Code that is changed is not called.
+        let Ok(image) = engine().open_bytes(bytes) else { continue };
+        opened += 1;
+        match image.program() {
+            Ok(program) => assert!(program.module().func_count() > 0),
+            Err(error) => {
+                refused += 1;
+                assert!(error.to_string().starts_with("the program in the image is refused: "), "{error}");
+                assert!(image.program().is_err(), "it is refused again");
+            }
+        }
+    }
+    assert!(refused > 20 && opened > refused, "{refused} of {opened}");
+}
+
+#[test]
+fn functions_of_an_image_are_found_by_both_names() {
+    let bytes = built(SOURCE, &crate::doors::open(Options::new()));
+    let image = engine().open_bytes(bytes).unwrap();
+    let compiled = engine().compile(&program(SOURCE)).unwrap();
+    let symbols: Vec<&str> = image.unit().symbols().collect();
+    assert_eq!(symbols, compiled.symbols().collect::<Vec<_>>());
+    for symbol in symbols {
+        let declared = image.declaration(symbol).unwrap().unwrap();
+        assert_eq!(declared.symbol(image.context()), symbol);
+        let (by_image, by_jit) = (image.unit().untyped(symbol), compiled.untyped(symbol));
+        assert_eq!(by_image.unwrap().signature(), by_jit.unwrap().signature());
+        let bare = symbol.split('(').next().unwrap();
+        assert_eq!(image.unit().untyped(bare).is_ok(), compiled.untyped(bare).is_ok(), "{bare}");
+    }
+    let unknown = |unit: &brolga::Unit| unit.untyped("unknown").unwrap_err().to_string();
+    assert_eq!(unknown(image.unit()), unknown(&compiled));
+    assert!(image.declaration("unknown").unwrap().is_none());
+}
+
+#[test]
+fn an_image_is_cut_down_to_what_its_entries_reach() {
+    let only = |entries: &[&str]| Options::new().image_trim(entries.iter().copied());
+    let whole = built(SOURCE, &Options::new());
+    for (entries, code, ir) in [
+        (
+            &["guarded"][..],
+            &["guarded(Int64)"][..],
+            &["inverse(Int64)", "outer(Int64)", "guarded(Int64)"][..],
+        ),
+        (&["total"], &["total(Int64)"], &["area(Square)", "area(Line)", "total(Int64)"]),
+        (&["step(Int64)", "area(Line)"], &["area(Line)", "step(Int64)"], &["area(Line)", "step(Int64)"]),
+    ] {
+        let bytes = built(SOURCE, &only(entries).opt_level(OptLevel::O2));
+        assert!(bytes.len() < whole.len());
+        let engine = engine();
+        let image = engine.open_bytes(bytes).unwrap();
+        let symbols: Vec<&str> = image.unit().symbols().collect();
+        assert!(code.iter().all(|symbol| symbols.contains(symbol)), "{symbols:?} of {entries:?}");
+        let module = image.program().unwrap().module();
+        let kept: Vec<String> = module.funcs().map(|(_, func)| func.symbol(&module.cx)).collect();
+        assert_eq!(kept, ir, "{entries:?}");
+        assert!(symbols.iter().all(|symbol| kept.iter().any(|kept| kept == symbol)), "{symbols:?}");
+        let source = program(SOURCE);
+        for text in ["total(3)", "guarded(5)", "guarded(0)", "area(Line(1, 2))", "step(1)"] {
+            let found = image.run(&engine, text);
+            let is_kept = kept.iter().any(|symbol| symbol.split('(').next() == text.split('(').next());
+            match found {
+                Ok(run) => {
+                    let expected = Evaluator::interpreted(&source).call(&source.call(text).unwrap());
+                    assert_eq!(run.evaluator().call(run.call()).unwrap(), expected.unwrap(), "{text}");
+                }
+                Err(error) => assert!(!is_kept, "{text}: {error}"),
+            }
+        }
+    }
+    let refused = |options: &Options| image::build(&program(SOURCE), options).unwrap_err();
+    let error = refused(&only(&["unknown"]));
+    assert_eq!(error.fault(), Fault::Caller);
+    assert!(error.to_string().contains("`unknown`"), "{error}");
+    assert!(refused(&only(&[])).to_string().contains("none is named"));
+}
+
+#[test]
+fn a_call_of_an_image_reads_the_methods_of_its_name_alone() {
+    let engine = engine();
+    let image = engine.open_bytes(built(SOURCE, &Options::new())).unwrap();
+    let source = program(SOURCE);
+    for text in
+        ["total(3)", "guarded(5)", "guarded(0)", "area(Square(7))", "area(Line(1, 2))", "step(1)", "step(2)"]
+    {
+        let run = image.run(&engine, text).unwrap();
+        let name = text.split('(').next().unwrap();
+        let module = run.program().module();
+        assert!(module.funcs().all(|(_, func)| func.spelled_name(&module.cx) == name), "{text}");
+        let value = run.evaluator().call(run.call()).unwrap();
+        let expected = Evaluator::interpreted(&source).call(&source.call(text).unwrap());
+        assert_eq!(value, expected.unwrap(), "{text}");
+    }
+    let error = image.run(&engine, "unknown(1)").unwrap_err().to_string();
+    assert_eq!(error, source.call("unknown(1)").unwrap_err().to_string());
 }
 
 /// Opening a damaged file is an error.
@@ -146,7 +253,7 @@ fn damage(count: usize, seed: u64) {
             _ => bytes = mutate::bytes(&mut rng, &whole),
         }
         if bytes != whole {
-            assert!(engine.open_bytes(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
+            assert!(engine.open_bytes(bytes.clone()).is_err(), "turn {turn} of seed {seed} was not noticed");
         }
     }
 }
@@ -276,7 +383,7 @@ fn the_best_version_is_chosen_under_masked_features() {
         (&["sse3", "avx2"][..], "generic"),
     ] {
         let engine = without(masked);
-        let image = engine.open_bytes(&bytes).unwrap();
+        let image = engine.open_bytes(bytes.clone()).unwrap();
         assert!(target.is_empty() || image.target() == target, "{} without {masked:?}", image.target());
         let caller = image.unit().func::<(i64,), i64>("caller").unwrap();
         let expected: i64 = (1..=1000i64).map(|n| i64::from(n.count_ones())).sum::<i64>() * 3;
@@ -285,7 +392,9 @@ fn the_best_version_is_chosen_under_masked_features() {
         assert_eq!(fused.call((0.1, 10.0)).unwrap(), 0.1f64.mul_add(10.0, 0.5));
         // The opened image is tested as well.
         let program = program(VERSIONS);
-        let by_image = Evaluator::of_image(&image, &engine).call(&image.program().call("plain(14)").unwrap());
+        let by_image = Evaluator::of_image(&image, &engine)
+            .unwrap()
+            .call(&image.program().unwrap().call("plain(14)").unwrap());
         let expected = Evaluator::interpreted(&program).call(&program.call("plain(14)").unwrap());
         assert_eq!(by_image.unwrap(), expected.unwrap());
     }
@@ -295,7 +404,7 @@ fn the_best_version_is_chosen_under_masked_features() {
 #[cfg(target_arch = "x86_64")]
 fn an_error_lists_the_targets_that_do_not_fit() {
     let bytes = versions("x86-64-v2;x86-64-v3");
-    let error = without(&["sse4.2", "avx2"]).open_bytes(&bytes).unwrap_err();
+    let error = without(&["sse4.2", "avx2"]).open_bytes(bytes.clone()).unwrap_err();
     assert_eq!(error.fault(), Fault::World);
     let text = error.to_string();
     assert!(
@@ -359,7 +468,7 @@ fn an_image_for_another_architecture_is_made_and_refused_here() {
             let file = object::File::parse(&*bytes).unwrap();
             assert_eq!(file.architecture(), Architecture::Aarch64);
             assert!(file.dynamic_relocations().is_none_or(|mut all| all.next().is_none()));
-            let error = engine().open_bytes(&bytes).unwrap_err();
+            let error = engine().open_bytes(bytes.clone()).unwrap_err();
             assert_eq!(error.fault(), Fault::World);
             assert_eq!(error.to_string(), "the image is for the machine 183 of ELF's list, and this is 62");
             let error = Engine::new(options).err().unwrap();

@@ -72,6 +72,12 @@ struct Build {
     /// The run time of executables, `libbrolga_capi.a`: the one beside this program unless it is given
     #[arg(long, value_name = "FILE", requires = "executable")]
     runtime: Option<PathBuf>,
+    /// Hold only what may be reached from the functions of `--entry`, those that C calls, and the call of an executable
+    #[arg(long, conflicts_with_all = ["package"])]
+    trim: bool,
+    /// A function from which the image is reached, by its name (`fib`) or by its symbol (`fib(Int64)`)
+    #[arg(long = "entry", value_name = "FUNCTION", requires = "trim")]
+    entries: Vec<String>,
     /// Make a package: code that a session links when it is first needed, and that is redefined, tiered up and removed like code that was compiled there
     #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library", "executable", "target", "arch"])]
     package: bool,
@@ -146,6 +152,7 @@ fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
     let options = options.image_report(move |made| {
         *shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
     });
+    let options = if build.trim { options.image_trim(&build.entries) } else { options };
     let file = match build.files.as_slice() {
         [file] if !build.package => file,
         _ => return package(build),
@@ -178,6 +185,10 @@ fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
 fn package(build: &Build) -> Done {
     if build.executable || build.header.is_some() || !build.exports.is_empty() || build.export_all {
         let text = "executables and libraries for C are made of one program; several make a package";
+        return Err(Stop::Usage(text.to_owned()));
+    }
+    if build.trim {
+        let text = "a package holds all functions of its programs; --trim is for images of one program";
         return Err(Stop::Usage(text.to_owned()));
     }
     if build.arch.is_some() || build.target.is_some() {

@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Done {
             run_session(args, Source::Text { name, bytes, calls }, &listeners, cache.as_ref())
         }
         (None, Some(bytes)) if session::is_package(&bytes) => {
-            run_session(args, Source::Package(bytes), &listeners, cache.as_ref())
+            run_session(args, Source::Package(bytes.into()), &listeners, cache.as_ref())
         }
         (None, image) => run_engine(args, image, &listeners, cache.as_ref()),
     };
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn run_engine(
     args: &Args,
-    image: Option<Vec<u8>>,
+    image: Option<image::Bytes>,
     listeners: &Listeners,
     cache: Option<&Arc<Cache>>,
 ) -> Done {
@@ -154,9 +154,13 @@ fn run_engine(
     if let Some(engine) = &engine {
         listeners.listen(engine.runtime(), None);
     }
-    if let (Some(bytes), Some(engine)) = (&image, &engine) {
+    if let (Some(bytes), Some(engine)) = (image, &engine) {
         let image = engine.open_bytes(bytes)?;
-        return run_by(args, image.program(), || Evaluator::of_image(&image, engine));
+        if args.call.is_none() && image.declaration(MAIN)?.is_none() {
+            return Err(no_main());
+        }
+        let run = image.run(engine, args.call.as_deref().unwrap_or(MAIN))?;
+        return make_call(args, run.program(), run.call(), run.evaluator());
     }
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
     let call = args.call.as_deref().unwrap_or(MAIN);

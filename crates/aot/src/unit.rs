@@ -37,7 +37,7 @@ use crate::image::tables::{
 };
 
 /// The form of units; it goes into the facts that an entry depends on.
-pub const UNIT_VERSION: u64 = 1;
+pub const UNIT_VERSION: u64 = 2;
 
 const PARTS: usize = TABLES;
 const RELOCATIONS: usize = TABLES + 1;

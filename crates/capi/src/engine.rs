@@ -2,8 +2,10 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
-use brolga::{Engine, Program, Unit};
+use brolga::ir::{Context, Func, Type};
+use brolga::{Engine, Image, Program, Unit};
 
 use crate::error::{BrolgaError, fenced};
 use crate::function::{BrolgaFunction, Types};
@@ -25,8 +27,8 @@ impl BrolgaEngine {
 
     /// The functions of an image.
     pub(crate) fn opened(&self, image: &brolga::image::Image) -> BrolgaUnit {
-        let (unit, program) = (image.unit().clone(), image.program().clone());
-        BrolgaUnit { unit, program, runtime: self.runtime.clone() }
+        let (unit, declared) = (image.unit().clone(), Declared::Image(image.clone()));
+        BrolgaUnit { unit, declared, runtime: self.runtime.clone() }
     }
 }
 
@@ -38,8 +40,36 @@ pub struct BrolgaProgram {
 /// Compiled functions of one program.
 pub struct BrolgaUnit {
     unit: Unit,
-    program: Program,
+    declared: Declared,
     runtime: BrolgaRuntime,
+}
+
+/// Where the types of a unit's functions are found.
+enum Declared {
+    Program(Program),
+    Image(Image),
+}
+
+impl Declared {
+    /// The symbol of the function with a name or symbol, and the type of its result.
+    fn find(&self, name: &str) -> Result<Option<(String, Option<Type>)>, BrolgaError> {
+        let cx = self.context();
+        let told = |func: &Func| (func.symbol(cx), func.sig.results.first().copied());
+        Ok(match self {
+            Declared::Program(program) => {
+                let is_named = |func: &&Func| func.symbol(cx) == name || func.spelled_name(cx) == name;
+                program.module().funcs().map(|(_, func)| func).find(is_named).map(told)
+            }
+            Declared::Image(image) => image.declaration(name)?.as_ref().map(told),
+        })
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        match self {
+            Declared::Program(program) => &program.module().cx,
+            Declared::Image(image) => image.context(),
+        }
+    }
 }
 
 /// Makes an engine with a run time of its own. `options` may be null for the defaults.
@@ -118,8 +148,8 @@ pub extern "C" fn brolga_engine_compile(
         let (engine, program) = (given(engine, "engine")?, given(program, "program")?);
         let place = place(unit, "unit")?;
         let unit = engine.engine.compile(&program.program)?;
-        let (program, runtime) = (program.program.clone(), engine.runtime.clone());
-        give(place, BrolgaUnit { unit, program, runtime });
+        let (declared, runtime) = (Declared::Program(program.program.clone()), engine.runtime.clone());
+        give(place, BrolgaUnit { unit, declared, runtime });
         Ok(())
     })
 }
@@ -141,16 +171,11 @@ pub unsafe extern "C" fn brolga_unit_function(
         // SAFETY: by the contract.
         let name = unsafe { self::name(name) }?;
         let func = unit.unit.untyped(name)?;
-        let module = unit.program.module();
-        let is_named = |func: &&brolga::ir::Func| {
-            func.symbol(&module.cx) == name || func.spelled_name(&module.cx) == name
-        };
-        let found = module.funcs().map(|(_, func)| func).find(is_named);
-        let symbol = found.map_or(name.to_owned(), |func| func.symbol(&module.cx));
-        let result = found.and_then(|func| func.sig.results.first().copied());
-        let result = result.map(|ty| module.cx.types.display(ty).to_string()).unwrap_or_default();
+        let (symbol, result) = unit.declared.find(name)?.unwrap_or_else(|| (name.to_owned(), None));
+        let cx = unit.declared.context();
+        let result = result.map(|ty| cx.types.display(ty).to_string()).unwrap_or_default();
         let types = Types::of_symbol(&symbol, &result);
-        give(place, BrolgaFunction::new(func, &symbol, types, &module.cx, &unit.runtime, unit.unit.clone()));
+        give(place, BrolgaFunction::new(func, &symbol, types, cx, &unit.runtime, unit.unit.clone()));
         Ok(())
     })
 }

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brolga::image::{self, Image};
-use brolga::{Doors, Engine, Evaluator, Options, UntypedFunc, Word};
+use brolga::{Doors, Engine, Options, UntypedFunc, Word};
 
 use crate::engine::{BrolgaEngine, BrolgaUnit};
 use crate::error::{BrolgaCode, BrolgaError, fenced};
@@ -191,12 +191,12 @@ pub unsafe extern "C" fn brolga_image_main(
     }
 }
 
-fn run(bytes: &[u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
+fn run(bytes: &'static [u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
     let engine = Engine::new(vouched(None))?;
     let image = engine.open_bytes(bytes)?;
-    let call = image.program().call(call)?;
-    let mut evaluator = Evaluator::of_image(&image, &engine);
-    let value = evaluator.call(&call);
+    let run = image.run(&engine, call)?;
+    let mut evaluator = run.evaluator();
+    let value = evaluator.call(run.call());
     let unwritten = evaluator.take_output_error();
     let value = value.map_err(|failure| match failure {
         brolga::Failure::NotCompiled(error) => BrolgaError::from(error),
@@ -255,7 +255,7 @@ unsafe fn opened(
         return Err(BrolgaError::new(BrolgaCode::Machine, text));
     }
     let engine = Engine::new(vouched(options))?;
-    let image = engine.open_bytes(&bytes)?;
+    let image = engine.open_bytes(bytes)?;
     let function = |export: &image::Export| {
         let func = image.unit().untyped(&export.function)?;
         let is_pointer = image::pointers(func.signature());

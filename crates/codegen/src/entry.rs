@@ -47,6 +47,12 @@ pub fn boxed_signature() -> Signature {
     Signature::new([Abi::Ptr, Abi::I64], [Abi::Object])
 }
 
+/// The name of the trampoline for functions of the given signature, in images, which have their own.
+pub fn entry_name(signature: &Signature) -> String {
+    let list = |abis: &[Abi]| abis.iter().map(|abi| format!(" {abi:?}")).collect::<String>();
+    format!("brolga entry{} to{}", list(&signature.params), list(&signature.results))
+}
+
 /// Builds the trampoline for functions of the given signature.
 pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
     // The caller owns the buffers, and has sized and aligned them by the same signature.

@@ -19,7 +19,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::Signature;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Name, Type};
-use brolga_jit::{Compiled, Jit, Linkage, Source, Style, Unit, WeakUnit};
+use brolga_jit::{Compiled, Jit, Linkage, Source, Style, WeakUnit};
 use brolga_opt::lower::{boxed_entry, boxed_symbol};
 use brolga_opt::{Cx, OptLevel, optimize};
 use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, MethodRow, NewMethods};
@@ -136,15 +136,15 @@ impl EntrySource for UnitEntry {
 
 /// The rows of functions of a unit.
 pub(crate) fn rows(
-    unit: &Unit,
+    unit: &WeakUnit,
     module: &Module,
     ids: impl IntoIterator<Item = FuncId>,
-    recipe: Recipe,
+    recipe: &Arc<Recipe>,
 ) -> NewMethods {
-    let (mut rows, recipe) = (NewMethods::default(), Arc::new(recipe));
+    let mut rows = NewMethods::default();
     for id in ids {
         let entry = |declared| {
-            MethodEntry::deferred(UnitEntry { unit: unit.downgrade(), declared, recipe: recipe.clone() })
+            MethodEntry::deferred(UnitEntry { unit: unit.clone(), declared, recipe: recipe.clone() })
         };
         if let Some(row) = row(module, id, entry) {
             rows.add(&module.cx, row);

@@ -8,10 +8,12 @@
 //! function of it, is dropped.
 
 use brolga_runtime::events::{Event, Stage};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brolga_aot::image::Functions;
 use brolga_cache::Fingerprint;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::target::{self, Target};
@@ -267,42 +269,64 @@ impl Engine {
 #[derive(Clone, Debug)]
 pub struct Unit {
     unit: brolga_jit::Unit,
-    /// The symbols of the functions with a name.
-    names: Arc<BTreeMap<String, Vec<String>>>,
+    names: Names,
+}
+
+/// The symbols of the functions with a bare name.
+#[derive(Clone, Debug)]
+enum Names {
+    Known(Arc<BTreeMap<String, Vec<String>>>),
+    Image(Functions),
 }
 
 impl Unit {
     pub(crate) fn new(unit: brolga_jit::Unit, names: BTreeMap<String, Vec<String>>) -> Unit {
-        Unit { unit, names: Arc::new(names) }
+        Unit { unit, names: Names::Known(Arc::new(names)) }
+    }
+
+    /// The code of an image.
+    pub(crate) fn of_image(unit: brolga_jit::Unit, functions: Functions) -> Unit {
+        Unit { unit, names: Names::Image(functions) }
     }
 
     /// The function of that name, for calls with Rust values of the given types. The name may be a bare one (`fib`), if only
     /// one method has it, or a method's symbol (`fib(Int64)`).
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
-        self.unit.func(self.symbol(name))
+        self.unit.func(&self.symbol(name))
     }
 
     /// The function of that name, to be called inside a scope with objects among its arguments and results. The name is as for
     /// [`Unit::func`].
     pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
-        self.unit.func_in(self.symbol(name))
+        self.unit.func_in(&self.symbol(name))
     }
 
     /// The function of that name, to be called with the bits of low values.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
-        self.unit.untyped(self.symbol(name))
+        self.unit.untyped(&self.symbol(name))
     }
 
     /// The symbols of all functions, in order.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.unit.types().map(|ty| ty.name.as_str())
+        self.unit.names()
+    }
+
+    /// Whether it has code for the function with this symbol.
+    pub(crate) fn has(&self, symbol: &str) -> bool {
+        self.unit.loaded().function(symbol).is_some()
     }
 
     /// The symbol of the only method with a bare name; any other name is taken unchanged.
-    fn symbol<'a>(&'a self, name: &'a str) -> &'a str {
-        match self.names.get(name).map(Vec::as_slice) {
-            Some([only]) => only,
-            _ => name,
+    pub(crate) fn symbol<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
+        match &self.names {
+            Names::Known(names) => match names.get(name).map(Vec::as_slice) {
+                Some([only]) => Cow::Borrowed(only),
+                _ => Cow::Borrowed(name),
+            },
+            Names::Image(functions) => match <[String; 1]>::try_from(functions.named(name)) {
+                Ok([only]) => Cow::Owned(only),
+                Err(_) => Cow::Borrowed(name),
+            },
         }
     }
 }
@@ -367,7 +391,7 @@ fn link(
     let table = runtime.method_table();
     let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };
     let unit = jit.link(compiled, &linkage)?;
-    let rows = boxed::rows(&unit, module, methods, recipe);
+    let rows = boxed::rows(&unit.downgrade(), module, methods, &Arc::new(recipe));
     // The table is one of this runtime's.
     unit.keep_methods(runtime.change_methods_of(&table, rows).unwrap_or_default());
     Ok(unit)

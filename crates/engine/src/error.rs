@@ -2,7 +2,7 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`], [`Error::Export`], [`Error::Target`] | the program's, or its caller's |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`], [`Error::Export`], [`Error::NoEntry`], [`Error::Target`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`], [`Error::Executable`] | the machine's: no memory, no linker |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message names pass, function and step |
 //! | any kind | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by the error inside: a missing C symbol is the program's fault |
@@ -89,6 +89,12 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// An image is to hold what a function reaches that there is not, or what none reaches.
+    #[error("{}", no_entry(.name))]
+    NoEntry {
+        /// The name; none if no function was named.
+        name: Option<String>,
+    },
     /// The roots of a function could not be placed. A bug of ours.
     #[error("the roots of `{function}` cannot be placed: {reason}")]
     Roots {
@@ -160,6 +166,7 @@ impl Error {
             | Error::Changed { .. }
             | Error::Closed { .. }
             | Error::Export { .. }
+            | Error::NoEntry { .. }
             | Error::Target(_) => Fault::Caller,
             Error::Optimise(OptError::TooLarge { .. }) => Fault::Program,
             Error::Optimise(
@@ -200,6 +207,16 @@ impl Error {
     /// Whether there is no room for code, and there may be later.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(self, Error::Build(BuildError::Link(error)) if error.is_shortage())
+    }
+}
+
+/// The message for an entry that is not there.
+fn no_entry(name: &Option<String>) -> String {
+    match name {
+        Some(name) => format!(
+            "the image is to be cut down to what `{name}` reaches, and the program has no such function"
+        ),
+        None => "the image is to be cut down to what some functions reach, and none is named".to_owned(),
     }
 }
 

@@ -24,7 +24,7 @@ use brolga_interp::{self as interp, Interp, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
 use brolga_ir::text::{Call, Check, Outcome as Expected};
-use brolga_ir::{Block, Context, FuncId, Level, Type};
+use brolga_ir::{Block, Context, Func, FuncId, Level, Type};
 use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
 
@@ -149,17 +149,19 @@ impl<'p> Evaluator<'p> {
     }
 
     /// Runs the code of an image that the engine has opened. Functions without code there are compiled.
-    pub fn of_image(image: &'p Image, engine: &Engine) -> Self {
-        let module = image.program().module();
-        let has_code = |id: &FuncId| image.unit().untyped(&module[*id].symbol(&module.cx)).is_ok();
-        let units = module.funcs().map(|(id, _)| id).filter(has_code).map(|id| (id, image.unit().clone()));
-        let (units, globals) = (units.collect(), Some(image.globals().clone()));
-        Evaluator { units, globals, ..Evaluator::native(image.program(), engine) }
+    ///
+    /// # Errors
+    /// As [`Image::program`].
+    pub fn of_image(image: &'p Image, engine: &Engine) -> Result<Self, Error> {
+        Ok(Evaluator::of_unit(image.program()?, image.unit(), image.globals(), engine))
     }
 
-    /// Runs functions of a program in a unit.
+    /// Runs functions of a program in a unit, as far as they have code there.
     pub(crate) fn of_unit(program: &'p Program, unit: &Unit, globals: &Globals, engine: &Engine) -> Self {
-        let units = program.module().funcs().map(|(id, _)| (id, unit.clone())).collect();
+        let module = program.module();
+        let has_code = |func: &Func| unit.has(&func.symbol(&module.cx));
+        let units = module.funcs().filter(|(_, func)| has_code(func)).map(|(id, _)| (id, unit.clone()));
+        let units = units.collect();
         Evaluator { units, globals: Some(globals.clone()), ..Evaluator::native(program, engine) }
     }
 
@@ -480,8 +482,7 @@ fn make(
     let module = program.module();
     image::write(path, &engine.making().image(module, ids, None)?)?;
     let bytes = brolga_aot::image::read_file(path)?;
-    let (_, unit, _) = engine.open_in(&bytes, module.cx.clone(), globals)?;
-    Ok(unit)
+    Ok(engine.open_in(&bytes, module.cx.clone(), globals)?.unit)
 }
 
 /// The first reason why a function has no native form, and how many more there are.

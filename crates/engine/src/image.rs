@@ -9,10 +9,18 @@
 //! module with its types, globals and the IR of its functions. So an opened program can be called, tested, printed and compiled again.
 //!
 //! Opening has the same result as compiling. Types are those of the context that the module is read into; constants, types and singletons become
-//! permanent objects of the run time; methods go into their own table; global variables get their values from the module. Types of
-//! functions are computed from the module and compared with those that the code was compiled with.
+//! permanent objects of the run time; methods go into their own table; global variables get their values from the module.
 //!
-//! Cost: building compiles, with as many threads as the options say (`emission.rs`). Opening reads the module and the tables, and compiles nothing.
+//! ```text
+//!   open               imports with their types, global variables, the code in memory
+//!   look-up of a name  its row in the tables, its declaration in the module: compared with the signature of the code
+//!   dynamic call       the first one reads all declarations: rows of the method table
+//!   program            the first request reads the whole module and verifies it
+//! ```
+//!
+//! An image has its own trampolines for calls from Rust, one for each signature, so that the first call compiles nothing.
+//!
+//! Cost: building compiles, with as many threads as the options say (`emission.rs`). Opening compiles nothing and reads no function.
 //!
 //! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
 //! worlds, so images are closed sets.
@@ -20,24 +28,29 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use brolga_aot::executable::executable_object;
-use brolga_aot::image::{self, Expected, ImageParts};
+use brolga_aot::image::{self, Expected, ImageError, ImageParts};
+use brolga_codegen::compile::CompileError;
+use brolga_codegen::compiled::CompiledFunction;
+use brolga_codegen::entry::{compile_entry, entry_function, entry_name};
 use brolga_codegen::isa::HostIsa;
 use brolga_codegen::linkage::CallKind;
-use brolga_codegen::sig::{Abi, Signature};
+use brolga_codegen::sig::{Abi, FunctionType, Signature};
 use brolga_codegen::target::{self, Target, TargetError};
 use brolga_gcroots::Lowering as Roots;
+use brolga_ir::binary::Stored;
 use brolga_ir::doors::Door;
 use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::{Arch, Context, Func, FuncId, Level, Module};
+use brolga_ir::{Arch, Context, Func, FuncId, Module};
 use brolga_jit::{
-    Compiled, Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, Style,
-    compile_for,
+    BuildError, Compiled, Globals, ImageCode, ImageFunction, ImageFunctions, ImageLinkage, JitError,
+    JitOptions, Source, Style, compile_for,
 };
 use brolga_opt::OptLevel;
+use brolga_runtime::FrameMaps;
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::abi::abi_of;
@@ -47,16 +60,18 @@ use crate::emission::{Emission, weight};
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
 use crate::library::Resolved;
-use crate::native_type::{declared_type, function_type};
+use crate::native_type::{function_type, type_of_declaration};
 use crate::options::{Options, tier};
 use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
+use crate::trim;
 
 pub use crate::library::{Library, LibraryImage};
 pub use crate::options::{BuildReport, Progress};
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;
+pub use bytes::Bytes;
 
 /// How an image is made.
 pub(crate) struct Making<'a> {
@@ -67,6 +82,8 @@ pub(crate) struct Making<'a> {
     pub(crate) heap: &'a HeapAbi,
     /// The targets; that of the options of the JIT if there is none.
     pub(crate) targets: &'a [Target],
+    /// The functions whose reach the image is cut down to.
+    pub(crate) trim: Option<&'a [String]>,
     pub(crate) emission: Emission<'a>,
 }
 
@@ -76,9 +93,7 @@ pub(crate) struct Making<'a> {
 /// # Errors
 /// A function has no native form, or refers to what images do not hold.
 pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
-    let making = Making::new(options);
-    let module = program.module();
-    making.image(module, module.funcs().map(|(id, _)| id), None)
+    Making::new(options).whole(program.module(), Vec::new(), None)
 }
 
 /// As [`build`], with functions that C calls: the image is a shared library that C programs link with, beside the C library of Brolga (the crate
@@ -87,10 +102,10 @@ pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
 /// # Errors
 /// As [`build`]; or a function has no types of C, or no name for C.
 pub fn build_library(program: &Program, options: &Options, library: &Library) -> Result<LibraryImage, Error> {
-    let making = Making::new(options);
     let module = program.module();
     let resolved = Resolved::new(module, library)?;
-    let image = making.image(module, module.funcs().map(|(id, _)| id), Some(&resolved))?;
+    let exported = trim::named(module, &resolved.symbols())?;
+    let image = Making::new(options).whole(module, exported, Some(&resolved))?;
     Ok(LibraryImage { image, header: resolved.header(), functions: resolved.symbols() })
 }
 
@@ -107,7 +122,9 @@ pub fn build_executable(
 ) -> Result<(), Error> {
     // Errors of the call are reported here, not when the executable starts.
     program.call(run.call)?;
-    let object = executable_object(&build(program, options)?, run.call, run.shows)?;
+    let called = trim::named_in(program.module(), run.call);
+    let image = Making::new(options).whole(program.module(), called, None)?;
+    let object = executable_object(&image, run.call, run.shows)?;
     Ok(linker.link(&object, output.as_ref())?)
 }
 
@@ -136,9 +153,36 @@ pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
 impl<'a> Making<'a> {
     /// As options say, for the default heap.
     fn new(options: &'a Options) -> Making<'a> {
-        let Options { level, roots, opt, jit, targets, image_threads, progress, report, .. } = options;
+        let Options { level, roots, opt, jit, targets, image_threads, progress, report, trim, .. } = options;
         let emission = Emission::new(*image_threads, progress.as_deref(), report.as_deref());
-        Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI, targets, emission }
+        Making {
+            level: *level,
+            roots: *roots,
+            opt,
+            jit: *jit,
+            heap: &DEFAULT_ABI,
+            targets,
+            trim: trim.as_deref(),
+            emission,
+        }
+    }
+
+    /// The image of a module with all of its functions; or of what these functions reach, and those that the options name, if it is to be cut down.
+    fn whole(
+        &self,
+        module: &Module,
+        mut entries: Vec<FuncId>,
+        library: Option<&Resolved>,
+    ) -> Result<Vec<u8>, Error> {
+        let Some(names) = self.trim else {
+            return self.image(module, module.funcs().map(|(id, _)| id), library);
+        };
+        entries.extend(trim::named(module, names)?);
+        if entries.is_empty() {
+            return Err(Error::NoEntry { name: None });
+        }
+        let (module, entries) = trim::trimmed(module, &entries);
+        self.image(&module, entries, library)
     }
 
     /// The image of a module in which these functions, and what they call, have code.
@@ -202,6 +246,15 @@ impl<'a> Making<'a> {
             constants.extend(objects.map(|object| (version, object.name.as_str(), object.bytes.as_slice())));
         }
         let Some(first) = versions.first() else { return Err(TargetError::None.into()) };
+        let called: BTreeSet<&Signature> =
+            functions.iter().filter_map(|function| function.signature).collect();
+        let trampolines = called.into_iter().map(|signature| {
+            compile_entry(&entry_name(signature), entry_function(signature, &first.isa), &first.isa)
+        });
+        let trampolines: Vec<CompiledFunction> =
+            trampolines.collect::<Result<_, _>>().map_err(not_generated)?;
+        let entry = |function| image::Compiled { function, version: 0, signature: None };
+        functions.extend(trampolines.iter().map(entry));
         let entries = library.map(|library| library.entries(&first.isa)).transpose()?;
         let library = entries.as_ref().map(|(exports, open)| image::Library { open, exports });
         let targets: Vec<image::ImageTarget> =
@@ -247,6 +300,10 @@ impl<'a> Making<'a> {
     }
 }
 
+fn not_generated(error: CompileError) -> BuildError {
+    BuildError::Generate(error.into())
+}
+
 /// A version of an image.
 struct Version {
     isa: HostIsa,
@@ -255,10 +312,11 @@ struct Version {
     funcs: Option<BTreeSet<String>>,
 }
 
-/// A program that was opened: its module, and its functions ready to be called.
+/// A program that was opened: its functions ready to be called, and its module, which is read when it is first requested.
 #[derive(Clone, Debug)]
 pub struct Image {
-    program: Program,
+    functions: Arc<OpenedFunctions>,
+    program: Arc<OnceLock<Program>>,
     unit: Unit,
     globals: Globals,
     about: About,
@@ -271,10 +329,60 @@ pub(crate) struct About {
     target: Arc<str>,
 }
 
+/// A program's code, opened.
+pub(crate) struct Opened {
+    functions: Arc<OpenedFunctions>,
+    pub(crate) unit: Unit,
+    about: About,
+}
+
 impl Image {
-    /// The program: functions and globals, without the text that it was made from.
-    pub fn program(&self) -> &Program {
-        &self.program
+    /// The program: functions and globals, without the text that it was made from. The first request reads and verifies it, with the bodies of all
+    /// functions.
+    ///
+    /// # Errors
+    /// The image was not written by this version, in spite of what it says: its program is malformed.
+    pub fn program(&self) -> Result<&Program, Error> {
+        if let Some(program) = self.program.get() {
+            return Ok(program);
+        }
+        let module = self.functions.stored.module().map_err(ImageError::from)?;
+        let program = Program::of_verified(module)?;
+        Ok(self.program.get_or_init(|| program))
+    }
+
+    /// The names and types of its program.
+    pub fn context(&self) -> &Arc<Context> {
+        self.functions.stored.cx()
+    }
+
+    /// A function without its body: name and signature. The name is as for [`Unit::func`]. Nothing if there is no code of such a function.
+    ///
+    /// # Errors
+    /// As [`Image::program`].
+    pub fn declaration(&self, name: &str) -> Result<Option<Func>, Error> {
+        let OpenedFunctions { stored, functions } = &*self.functions;
+        match functions.find(&self.unit.symbol(name)) {
+            Some(image::Found { id: Some(id), .. }) => {
+                Ok(stored.declaration(id).map_err(ImageError::from)?)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A module with the global variables, and with the declarations of the functions with a bare name.
+    pub(crate) fn methods(&self, name: &str) -> Result<Module, Error> {
+        let OpenedFunctions { stored, functions } = &*self.functions;
+        let mut module = stored.globals().clone();
+        for symbol in functions.named(name) {
+            let id = functions.find(&symbol).and_then(|found| found.id);
+            let declared = id.map(|id| stored.declaration(id)).transpose().map_err(ImageError::from)?;
+            if let Some(func) = declared.flatten() {
+                let added = module.add_func(func);
+                added.map_err(|error| ImageError::Damaged { reason: format!("of `{symbol}`, {error}") })?;
+            }
+        }
+        Ok(module)
     }
 
     /// Its functions in machine code.
@@ -297,12 +405,73 @@ impl Image {
     }
 }
 
+/// The functions of an image, in the tables of the file and in its module.
+#[derive(Debug)]
+struct OpenedFunctions {
+    stored: Stored<Bytes>,
+    functions: image::Functions,
+}
+
+impl OpenedFunctions {
+    /// A module with the declarations of all functions that dynamic calls may go to.
+    fn declarations(&self) -> (Module, Vec<FuncId>) {
+        let mut module = self.stored.globals().without_functions();
+        let with_bodies = self.functions.ids().filter_map(|(id, has_body)| has_body.then_some(id));
+        // A declaration that cannot be read is that of no method: its call throws. The program of the image says what is wrong.
+        let declared = with_bodies.filter_map(|id| self.stored.declaration(id).ok().flatten());
+        let ids = declared.filter_map(|func| module.add_func(func).ok()).collect();
+        (module, ids)
+    }
+}
+
+impl ImageFunctions for OpenedFunctions {
+    fn offset(&self, name: &str) -> Option<u32> {
+        self.functions.find(name).map(|found| found.offset)
+    }
+
+    fn ty(&self, name: &str) -> Result<Option<FunctionType>, String> {
+        let Some(image::Found { id: Some(id), signature: Some(recorded), .. }) = self.functions.find(name)
+        else {
+            return Ok(None);
+        };
+        let declared = self.stored.declaration(id).map_err(|error| error.to_string())?;
+        let Some(ty) = declared.and_then(|func| type_of_declaration(self.stored.cx(), &func)) else {
+            return Ok(None);
+        };
+        match ty.symbol == name && ty.signature == recorded {
+            true => Ok(Some(ty)),
+            false => Err(format!(
+                "its code has the signature {recorded:?}, and its declaration {:?}",
+                ty.signature
+            )),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.functions.names()
+    }
+
+    fn describe(&self) -> Vec<(bool, ImageFunction)> {
+        let all = self.functions.all().unwrap_or_default();
+        all.into_iter().map(|(is_chosen, function)| (is_chosen, placed(function))).collect()
+    }
+}
+
 impl Engine {
     /// How images are made whose code is as the engine's own.
     pub(crate) fn making(&self) -> Making<'_> {
         let (level, opt, roots, jit) = self.settings();
         let emission = Emission::new(1, None, None);
-        Making { level, roots, opt, jit, heap: self.runtime().heap().abi(), targets: &[], emission }
+        Making {
+            level,
+            roots,
+            opt,
+            jit,
+            heap: self.runtime().heap().abi(),
+            targets: &[],
+            trim: None,
+            emission,
+        }
     }
 
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
@@ -312,7 +481,7 @@ impl Engine {
     /// imports is not there. Nothing of it was run then.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image, Error> {
         self.need_open_doors()?;
-        self.open_bytes(&image::read_file(path.as_ref())?)
+        self.open_bytes(image::read_file(path.as_ref())?)
     }
 
     /// Refuses images while the doors are closed.
@@ -323,82 +492,73 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::open`], for the bytes of an image.
+    /// As [`Engine::open`], for the bytes of an image, which are shared for as long as it is used.
     ///
     /// # Errors
     /// As [`Engine::open`].
-    pub fn open_bytes(&self, bytes: &[u8]) -> Result<Image, Error> {
+    pub fn open_bytes(&self, bytes: impl Into<Bytes>) -> Result<Image, Error> {
         self.need_open_doors()?;
         let globals = Globals::new(self.runtime());
-        let (module, unit, about) = self.open_in(bytes, Context::new(), &globals)?;
-        set_globals(&module, &globals, self.runtime())?;
-        Ok(Image { program: Program::of_verified(module)?, unit, globals, about })
+        let Opened { functions, unit, about } = self.open_in(&bytes.into(), Context::new(), &globals)?;
+        set_globals(functions.stored.globals(), &globals, self.runtime())?;
+        Ok(Image { functions, program: Arc::default(), unit, globals, about })
     }
 
     /// As [`Engine::open_bytes`], with the names and types of a context, and global variables that are given and not set.
     pub(crate) fn open_in(
         &self,
-        bytes: &[u8],
+        bytes: &Bytes,
         cx: Arc<Context>,
         globals: &Globals,
-    ) -> Result<(Module, Unit, About), Error> {
+    ) -> Result<Opened, Error> {
         let (abi, features) = (abi_of(self.runtime().heap().abi()), self.image_features()?);
         let image = image::read(bytes, cx, &Expected { arch: Arch::HOST, abi, features: &features })?;
         let image::Image {
-            module,
+            module: stored,
             code,
             constants,
             imports_at,
             imports,
             functions,
+            frames,
             exports,
             needs_heap,
             target,
         } = image;
-        let signatures: BTreeMap<&str, _> = functions
-            .iter()
-            .filter_map(|function| Some((function.name.as_str(), function.signature.as_ref()?)))
-            .collect();
-        let (mut types, mut compiled) = (Vec::new(), Vec::new());
-        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (id, func) in module.funcs() {
-            let symbol = func.symbol(&module.cx);
-            if signatures.contains_key(symbol.as_str()) {
-                let declared = match func.level {
-                    Level::High => declared_type(&module.cx, symbol.clone(), &func.sig),
-                    Level::Low => Some(function_type(&module, id, func)),
-                };
-                // A function of this module has code only if it has a native form; for a foreign module this is unknown.
-                types.extend(declared);
-                compiled.push(id);
-                names.entry(func.spelled_name(&module.cx)).or_default().push(symbol.clone());
-            }
+        let opened = Arc::new(OpenedFunctions { stored, functions });
+        let cx = opened.stored.cx();
+        for global in opened.stored.globals().globals() {
+            globals.declare_type(cx, cx.names.text(global.name), global.ty);
         }
-        for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
-        }
-        let functions: Vec<ImageFunction> = functions.into_iter().map(placed).collect();
+        let listed: Arc<dyn ImageFunctions> = opened.clone();
         let code = ImageCode {
             code: &code,
             constants: &constants,
             imports_at,
             imports: &imports,
-            functions: &functions,
+            functions: &listed,
             needs_heap,
         };
+        let frames = FrameMaps::of_rows(frames.returns, frames.starts, frames.words).unwrap_or_default();
         let jit = self.jit();
         let table = jit.runtime().method_table();
-        let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
-        let unit = jit.load_image(&code, types, &linkage)?;
+        let linkage = ImageLinkage { cx, globals, table: &table };
+        let unit = jit.load_image(&code, frames, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
         let recipe =
             Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
-        compiled.retain(|&id| module[id].entry().is_some());
-        let rows = boxed::rows(&unit, &module, compiled, recipe);
-        // The table is one of this runtime's.
-        unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());
+        let recipe = Arc::new(recipe);
+        let of = unit.downgrade();
+        // The table is one of this runtime's, and new.
+        let declared = opened.clone();
+        let later = jit.runtime().add_methods_later(&table, move || {
+            let (module, ids) = declared.declarations();
+            boxed::rows(&of, &module, ids, &recipe)
+        });
+        later.map(|later| unit.keep_later_methods(later));
         let about = About { exports: exports.into(), target: target.into() };
-        Ok((module, Unit::new(unit, names), about))
+        let unit = Unit::of_image(unit, opened.functions.clone());
+        Ok(Opened { functions: opened, unit, about })
     }
 }
 

@@ -1,4 +1,5 @@
-//! Runs that a cache has: calls of a program whose text is not read (`cached/run.rs`).
+//! Runs whose code is there: calls of a program that a cache has, whose text is not read (`cached/run.rs`), and of an image, of whose program only the called
+//! methods are read.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,12 @@ use brolga_jit::Globals;
 
 use crate::cached::{FoundRun, facts_of_run, find_run};
 use crate::engine::{Engine, Unit};
+use crate::error::Error;
 use crate::evaluate::Evaluator;
+use crate::image::Image;
 use crate::program::Program;
 
-/// The code of a call, from a cache.
+/// The code of a call, from a cache or an image.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -58,14 +61,35 @@ impl KeptRun {
         &self.call
     }
 
-    /// The code that makes the call. Other calls of the program have no code.
+    /// The code that makes the call. Other calls of the program may have no code.
     pub fn evaluator(&self) -> Evaluator<'_> {
         Evaluator::of_unit(&self.program, &self.unit, &self.globals, &self.engine)
     }
 
-    /// The declarations of the functions with code, for messages.
+    /// The declarations of functions with code, for messages.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+}
+
+impl Image {
+    /// The code of a call, such as `fib(30)`, by the engine that has opened the image. Reads the declarations of the methods that have the name of the
+    /// callee; if the call is not one of these, the whole program.
+    ///
+    /// # Errors
+    /// There is no such call; or as [`Image::program`].
+    pub fn run(&self, engine: &Engine, call: &str) -> Result<KeptRun, Error> {
+        let name = call.split('(').next().unwrap_or(call).trim();
+        let methods = Program::of_verified(self.methods(name)?)?;
+        let (program, call) = match methods.call(call) {
+            Ok(call) => (methods, call),
+            Err(_) => {
+                let program = self.program()?;
+                (program.clone(), program.call(call)?)
+            }
+        };
+        let (engine, unit, globals) = (engine.clone(), self.unit().clone(), self.globals().clone());
+        Ok(KeptRun { engine, program, call, unit, globals })
     }
 }
 

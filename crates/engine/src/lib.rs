@@ -10,11 +10,11 @@
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
-//! | `kept_run` | [`KeptRun`]: a call whose code a cache has, without reading the program |
+//! | `kept_run` | [`KeptRun`]: a call whose code a cache or an image has, without reading the program |
 //! | `format` | the normal form of a text, with its comments |
 //! | `cached` | code that outlives the process: looked up in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
-//! | [`image`], `emission`, `library`, `clones` | programs built ahead of time and opened by path; their code by several threads; their functions for C; functions with several versions |
+//! | [`image`], `emission`, `library`, `clones`, `trim` | programs built ahead of time and opened by path; their code by several threads; their functions for C; functions with several versions; the part that some functions reach |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 
@@ -42,6 +42,7 @@ mod program;
 pub mod session;
 mod stages;
 mod sync;
+mod trim;
 mod varargs;
 
 pub use brolga_codegen::isa::CpuTarget;

@@ -29,21 +29,28 @@ pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> Function
     };
     match native {
         Some(native) => high_type(&module.cx, symbol, &native, signature),
-        None => {
-            let params = low_types(types, low.sig.params.iter().map(|param| param.ty));
-            let result = low_result(low_types(types, low.sig.results.iter().copied()));
-            FunctionType { name: symbol.clone(), symbol, params, result, signature }
-        }
+        None => low_type(types, symbol, low, signature),
+    }
+}
+
+fn low_type(types: &Types, symbol: String, low: &Func, signature: sig::Signature) -> FunctionType {
+    let params = low_types(types, low.sig.params.iter().map(|param| param.ty));
+    let result = low_result(low_types(types, low.sig.results.iter().copied()));
+    FunctionType { name: symbol.clone(), symbol, params, result, signature }
+}
+
+/// The type of a function at typed calls, of which only the declaration is known; `None` if it has no native form.
+pub(crate) fn type_of_declaration(cx: &Arc<Context>, func: &Func) -> Option<FunctionType> {
+    let symbol = func.symbol(cx);
+    match func.level {
+        Level::High => declared_type(cx, symbol, &func.sig),
+        Level::Low => Some(low_type(&cx.types, symbol, func, signature_of(func).unwrap_or_default())),
     }
 }
 
 /// The type of a function at typed calls, known before it is lowered; `None` if it has no native form.
 pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
-    let func = &module[id];
-    match func.level {
-        Level::High => declared_type(&module.cx, func.symbol(&module.cx), &func.sig),
-        Level::Low => Some(function_type(module, id, func)),
-    }
+    type_of_declaration(&module.cx, &module[id])
 }
 
 /// The type of a high function for typed calls, before it is lowered; none if it has no native form.

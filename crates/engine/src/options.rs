@@ -50,6 +50,8 @@ pub struct Options {
     pub(crate) compile_limit: Option<Duration>,
     /// By how many threads images are made; none are one.
     pub(crate) image_threads: usize,
+    /// The functions whose reach images are cut down to.
+    pub(crate) trim: Option<Vec<String>>,
     /// Hears how an image was made.
     pub(crate) report: Option<Box<ToldReport>>,
     /// Hears how far the build of an image is.
@@ -179,6 +181,14 @@ impl Options {
     #[must_use]
     pub fn image_threads(mut self, threads: usize) -> Options {
         self.image_threads = threads;
+        self
+    }
+
+    /// Images hold only what these functions may reach, with those that C calls ([`Library`](crate::image::Library)) and the call of an executable: code, and IR for a program that
+    /// prints or compiles again. A name is a symbol, or a bare name, which stands for all of its methods. Other calls of the image are errors, as of functions that the program does not have.
+    #[must_use]
+    pub fn image_trim<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Options {
+        self.trim = Some(entries.into_iter().map(Into::into).collect());
         self
     }
 

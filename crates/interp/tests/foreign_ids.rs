@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brolga_interp::{self as interp, Fault, Interp, Outcome, SimMemory};
 use brolga_ir::analysis::{Cfg, DomTree};
+use brolga_ir::binary::{Stored, write_with_types};
 use brolga_ir::build::{BuildError, Builder};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
@@ -57,6 +58,8 @@ fn a_module_has_no_functions_of_others() {
     for id in NUMBERS.map(FuncId::from_u32) {
         assert!(module.func(id).is_none() && module.func_mut(id).is_none() && module.symbol(id).is_none());
         module.supersede(id, twice(&cx));
+        let stored = Stored::open(write_with_types(&module, &[]), Context::new()).unwrap();
+        assert!(stored.declaration(id).unwrap().is_none());
         let mut interp = Interp::new(&module, interp::Options::default(), Box::<SimMemory>::default());
         for outcome in [interp.call(id, &[]).unwrap_err(), interp.call_low(id, &[]).unwrap_err()] {
             let Outcome::Error(error) = outcome else { panic!("{outcome:?}") };

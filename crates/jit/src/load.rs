@@ -30,6 +30,7 @@ use crate::link::globals::Globals;
 use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 use crate::link::maps;
 use crate::tiering::profile::Cells;
+use crate::unit::types::Types;
 use crate::unit::{Contents, MethodKeeper, Unit};
 
 /// Facts about the program of the code.
@@ -100,7 +101,7 @@ impl Jit {
     /// it answers.
     pub(crate) fn load_placed(
         &self,
-        types: impl IntoIterator<Item = Arc<FunctionType>>,
+        types: impl Into<Types>,
         visible: &[Unit],
         program: Option<Program<'_>>,
         loops: Vec<CellOwner>,
@@ -117,7 +118,7 @@ impl Jit {
         let indirect = resolver.indirect.into_inner();
         let contents = Contents {
             placed,
-            types: types.into_iter().map(|ty| (ty.name.clone(), ty)).collect(),
+            types: types.into(),
             // The function behind a cell may be any.
             needs_heap: program.is_some_and(|program| program.needs_heap) || !indirect.is_empty(),
             cx: program.map(|program| program.cx.clone()),

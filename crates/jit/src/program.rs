@@ -531,16 +531,15 @@ fn check_calls(
 ) -> Result<(), BuildError> {
     for (name, actual) in &compiled.calls {
         let recorded = match indirect.get(name.as_str()) {
-            Some(cell) => cell.as_ref().ok().map(|cell| &cell.ty().signature),
+            Some(cell) => cell.as_ref().ok().map(|cell| cell.ty().signature.clone()),
             None if compiled.signatures.contains_key(name) => None,
             None => {
                 let unit = linkage.visible.iter().find(|unit| unit.loaded().function(name).is_some());
                 unit.and_then(|unit| unit.signature(name))
             }
         };
-        if let Some(recorded) = recorded.filter(|recorded| *recorded != actual) {
-            let (recorded, actual) = (recorded.clone(), actual.clone());
-            return Err(BuildError::Signature { name: name.clone(), recorded, actual });
+        if let Some(recorded) = recorded.filter(|recorded| recorded != actual) {
+            return Err(BuildError::Signature { name: name.clone(), recorded, actual: actual.clone() });
         }
     }
     Ok(())

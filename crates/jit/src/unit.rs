@@ -10,20 +10,24 @@
 //! to their targets, so the files of `cell/` are built on this one and not the other way round.
 
 mod retired;
+pub(crate) mod types;
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, Weak};
 
+use brolga_codegen::entry::entry_name;
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::Context;
 use brolga_runtime::FrameMapsInForce;
-use brolga_runtime::objects::{MethodTable, Methods};
+use brolga_runtime::objects::{LaterMethods, MethodTable, Methods};
 
 use crate::engine::Jit;
+use crate::entry::trampoline::Entry;
 use crate::link::globals::Globals;
 use crate::link::linker::{LoadedUnit, release};
 use crate::tiering::profile::Cells;
+use types::Types;
 
 /// A loaded unit. Clones share it; it is freed with the last clone and the last function taken from it.
 #[derive(Clone)]
@@ -34,8 +38,9 @@ pub struct Unit {
 struct Inner {
     /// Methods that are removed with the last handle, before the code.
     methods: OnceLock<Vec<Methods>>,
+    later_methods: OnceLock<LaterMethods>,
     code: Arc<Code>,
-    types: BTreeMap<String, Arc<FunctionType>>,
+    types: Types,
     /// Whether its code, or code that it calls, handles objects.
     needs_heap: bool,
     jit: Jit,
@@ -46,7 +51,7 @@ pub(crate) struct Contents {
     /// The machine code, and the maps of its frames.
     pub(crate) placed: (Arc<LoadedUnit>, Option<FrameMapsInForce>),
     /// The functions that can be looked up.
-    pub(crate) types: BTreeMap<String, Arc<FunctionType>>,
+    pub(crate) types: Types,
     /// Whether its own code handles objects, or calls through cells, which may lead to any function.
     pub(crate) needs_heap: bool,
     /// The context of the types that the code names by address.
@@ -145,7 +150,8 @@ impl Unit {
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
         let kept = OnceLock::new();
         let code = Arc::new(Code { maps, loaded, cx, globals, table, edges, held, cells, visible, kept });
-        let inner = Inner { methods: OnceLock::new(), code, types, needs_heap, jit: jit.clone() };
+        let (methods, later_methods) = (OnceLock::new(), OnceLock::new());
+        let inner = Inner { methods, later_methods, code, types, needs_heap, jit: jit.clone() };
         Unit { inner: Arc::new(inner) }
     }
 
@@ -158,6 +164,18 @@ impl Unit {
     /// Gives the unit methods, which are removed when its last handle is dropped. Once; later ones are refused, and removed at once.
     pub fn keep_methods(&self, methods: Vec<Methods>) -> bool {
         self.inner.methods.set(methods).is_ok()
+    }
+
+    /// As [`Unit::keep_methods`], for methods that are made later.
+    pub fn keep_later_methods(&self, methods: LaterMethods) -> bool {
+        self.inner.later_methods.set(methods).is_ok()
+    }
+
+    /// The trampoline for functions with this signature that an image has brought with it.
+    pub(crate) fn entry(&self, signature: &Signature) -> Option<Arc<Entry>> {
+        let Types::Image(_) = &self.inner.types else { return None };
+        let address = self.loaded().function(&entry_name(signature))?;
+        Some(Arc::new(Entry { address, unit: self.loaded().clone() }))
     }
 
     /// Makes the code keep the owners of addresses that it names, while a thread may run it. Once; any later call is refused.
@@ -180,9 +198,9 @@ impl Unit {
         &self.inner.jit
     }
 
-    /// The functions that can be looked up, by name.
-    pub fn types(&self) -> impl Iterator<Item = &FunctionType> {
-        self.inner.types.values().map(|ty| &**ty)
+    /// The names of the functions that can be looked up, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inner.types.names()
     }
 
     /// The global variables that its code reads and writes.
@@ -209,18 +227,16 @@ impl Unit {
     }
 
     /// The signature of a function, by its symbol, if it can be looked up.
-    pub(crate) fn signature(&self, symbol: &str) -> Option<&Signature> {
-        let by_name = self.ty(symbol).filter(|ty| ty.symbol == symbol);
-        by_name.or_else(|| self.types().find(|ty| ty.symbol == symbol)).map(|ty| &ty.signature)
+    pub(crate) fn signature(&self, symbol: &str) -> Option<Signature> {
+        self.inner.types.of_symbol(symbol).map(|ty| ty.signature.clone())
     }
 
     /// The type of a function that can be looked up.
-    pub fn ty(&self, name: &str) -> Option<&FunctionType> {
-        self.shared_ty(name).map(|ty| &**ty)
-    }
-
-    pub(crate) fn shared_ty(&self, name: &str) -> Option<&Arc<FunctionType>> {
-        self.inner.types.get(name)
+    ///
+    /// # Errors
+    /// The image that the unit was opened from contradicts itself: the reason.
+    pub fn ty(&self, name: &str) -> Result<Option<Arc<FunctionType>>, String> {
+        self.inner.types.find(name)
     }
 }
 

@@ -230,6 +230,16 @@ impl FrameMaps {
         made
     }
 
+    /// Maps as they are stored: return addresses, from the start of the code, where the words of each begin, with the number of all words behind them, and the
+    /// words. Nothing if these do not ascend or do not fit each other.
+    pub fn of_rows(returns: Vec<u32>, starts: Vec<u32>, words: Vec<i32>) -> Option<FrameMaps> {
+        let fit = starts.len() == returns.len() + 1
+            && starts.first() == Some(&0)
+            && starts.last().is_some_and(|&last| last as usize == words.len());
+        let ascend = returns.is_sorted_by(|a, b| a < b) && starts.is_sorted();
+        (fit && ascend).then_some(FrameMaps { returns, starts, words })
+    }
+
     /// Whether no call has roots.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()

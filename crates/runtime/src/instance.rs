@@ -13,7 +13,9 @@ use crate::events::Events;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object};
-use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds};
+use crate::objects::{
+    Ambiguous, IsaCache, LaterMethods, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds,
+};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::{Reporter, RetireList};
@@ -274,6 +276,16 @@ impl Runtime {
             return Err(MethodError::OtherRuntime);
         }
         Ok(table.shared.change(new, &mut [], |_| {}).1)
+    }
+
+    /// Gives a program's table, which belongs to this runtime, its first methods: `make` is called when the table is first searched or changed, and must not
+    /// look at tables. The methods are there until the result is dropped. Nothing if the table is another runtime's, or has such methods already.
+    pub fn add_methods_later(
+        &self,
+        table: &MethodTable,
+        make: impl Fn() -> NewMethods + Send + Sync + 'static,
+    ) -> Option<LaterMethods> {
+        self.owns(table).then(|| table.shared.add_later(Box::new(make)))?
     }
 
     /// The newest world.

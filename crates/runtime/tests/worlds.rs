@@ -74,6 +74,76 @@ fn each_change_makes_a_world() {
     assert_eq!(runtime.world(), first + 4);
 }
 
+/// The rows of a method that gives a number, and how often they were made.
+fn counted(cx: &Arc<Context>, number: i64) -> (Arc<AtomicUsize>, impl Fn() -> NewMethods + use<>) {
+    let (count, cx) = (Arc::new(AtomicUsize::new(0)), cx.clone());
+    let made = count.clone();
+    let make = move || {
+        made.fetch_add(1, Ordering::SeqCst);
+        let mut rows = NewMethods::default();
+        rows.add(&cx, row(&cx, "f", MethodEntry::host(move |scope, _| Ok(scope.int(number).unwrap()))));
+        rows
+    };
+    (count, make)
+}
+
+#[test]
+fn the_first_methods_of_a_table_are_made_at_the_first_search() {
+    let (runtime, cx) = runtime();
+    let table = runtime.method_table();
+    let (count, make) = counted(&cx, 1);
+    let later = runtime.add_methods_later(&table, make).unwrap();
+    let world = runtime.world();
+    let (_, other) = counted(&cx, 2);
+    assert!(runtime.add_methods_later(&table, other).is_none(), "a table has first methods once");
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    for _ in 0..3 {
+        assert_eq!(call(&runtime, &table, &cx, "f"), Some(1));
+    }
+    assert_eq!((count.load(Ordering::SeqCst), runtime.world()), (1, world), "they make no world");
+    drop(later);
+    assert_eq!(call(&runtime, &table, &cx, "f"), None);
+
+    // Those that are dropped before are never made.
+    let table = runtime.method_table();
+    let (count, make) = counted(&cx, 1);
+    drop(runtime.add_methods_later(&table, make).unwrap());
+    assert_eq!(call(&runtime, &table, &cx, "f"), None);
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    // Another runtime's table is refused.
+    let (_, make) = counted(&cx, 1);
+    assert!(Runtime::new(RuntimeOptions::default()).add_methods_later(&table, make).is_none());
+}
+
+#[test]
+fn first_methods_rank_below_those_that_are_added() {
+    let (runtime, cx) = runtime();
+    let table = runtime.method_table();
+    let (count, make) = counted(&cx, 1);
+    let _later = runtime.add_methods_later(&table, make).unwrap();
+    let added = giving(&runtime, &table, &cx, "f", 2);
+    assert_eq!(count.load(Ordering::SeqCst), 1, "a change makes them first");
+    assert_eq!(call(&runtime, &table, &cx, "f"), Some(2));
+    drop(added);
+    assert_eq!(call(&runtime, &table, &cx, "f"), Some(1));
+}
+
+#[test]
+fn threads_that_search_at_once_find_the_first_methods() {
+    let (runtime, cx) = runtime();
+    for number in 0..20 {
+        let table = runtime.method_table();
+        let (count, make) = counted(&cx, number);
+        let _later = runtime.add_methods_later(&table, make).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert_eq!(call(&runtime, &table, &cx, "f"), Some(number)));
+            }
+        });
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+}
+
 /// Counts when it is dropped.
 struct Dropped(Arc<AtomicUsize>);
 

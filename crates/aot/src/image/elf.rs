@@ -90,6 +90,8 @@ pub(super) fn write(
         contents[tables::TARGETS] = targets;
         contents[tables::MODULE] = module;
         contents[tables::EXPORTS] = &writer.exports;
+        contents[tables::NAMES] = &writer.names;
+        contents[tables::INDEX] = &writer.index;
         contents
     };
     for index in tables::FUNCTIONS..TABLES {

@@ -16,7 +16,7 @@ use super::tables::TABLES;
 use super::{ImageError, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// How many program headers there are in front of it.
 pub(super) const PROGRAM_HEADERS: u32 = 5;
 /// Where the header lies.

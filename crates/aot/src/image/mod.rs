@@ -43,13 +43,17 @@
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on addresses, hash order or time. The same input
 //! gives the same bytes.
 //!
-//! **Cost.** Writing is linear in the code. Reading is one checksum, one pass over the tables and reading the module, which takes most of the time.
+//! **On demand.** Opening reads what the code needs: imports with their types, and global variables. A function is looked up in the tables where they lie
+//! (`functions.rs`), and the IR of the program is read when it is first requested.
 //!
-//! Not done: mapping the file instead of copying it, reading functions' tables on demand, leaving out the code of targets that are not chosen, other
-//! formats than ELF and other processors than x86-64.
+//! **Cost.** Writing is linear in the code. Opening is one checksum, one look at each row of the table of functions, the imports and the global
+//! variables.
+//!
+//! Not done: mapping the file instead of copying it, leaving out the code of targets that are not chosen, other formats than ELF.
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `functions.rs` | functions, found by name in the tables |
 //! | `place.rs` | the layout, and the references |
 //! | `tables.rs` | rows and strings, both ways |
 //! | `header.rs` | the header, both ways, and the checks that come first |
@@ -61,6 +65,7 @@
 
 mod elf;
 mod exports;
+mod functions;
 mod header;
 mod place;
 mod read;
@@ -72,9 +77,12 @@ mod write;
 
 use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
+use brolga_ir::binary::Stored;
 use brolga_ir::func::LineColumn;
 use brolga_ir::{Arch, Module};
+use bytes::Bytes;
 
+pub use functions::{Found, FrameRows, Functions};
 pub(crate) use header::machine;
 pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
 pub use read::{read, read_file};
@@ -137,18 +145,20 @@ pub struct Compiled<'a> {
 /// An image that was read.
 #[derive(Debug)]
 pub struct Image {
-    /// The program, and what names its types.
-    pub module: Module,
+    /// The program.
+    pub module: Stored<Bytes>,
     /// The machine code.
-    pub code: Vec<u8>,
+    pub code: Bytes,
     /// The constants, which lie behind the imports.
-    pub constants: Vec<u8>,
+    pub constants: Bytes,
     /// From the start of the code to the imports.
     pub imports_at: usize,
     /// The imports of the code, in the order of the table.
     pub imports: Vec<Symbol>,
-    /// The functions, by offset; of each the version that was chosen.
-    pub functions: Vec<Function>,
+    /// The functions, of each the version that was chosen.
+    pub functions: Functions,
+    /// Where the roots of calls lie.
+    pub frames: FrameRows,
     /// The name of the target that was chosen.
     pub target: String,
     /// The functions that C calls, in the order of their numbers.

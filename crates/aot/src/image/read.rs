@@ -2,34 +2,54 @@
 //!
 //! The file is read as a whole, and only the checked bytes are used: a writer that changes it meanwhile has no effect here.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use brolga_ir::{Context, binary};
+use brolga_ir::Context;
+use brolga_ir::binary::Stored;
+use bytes::Bytes;
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::MmapOptions;
 
-use super::header::{self, Expected};
+use super::functions::Functions;
+use super::header::{self, Expected, Place};
 use super::place::LIMIT;
 use super::tables::{CODE, CONSTANTS, MODULE, Reader, TABLES, TARGETS};
-use super::{Function, Image, ImageError, versions};
+use super::{Image, ImageError, versions};
+
+/// Files of this size or more are read into large pages.
+const LARGE: usize = 1 << 20;
 
 /// The bytes of the file at a path, which is no larger than images are.
 ///
 /// # Errors
 /// The system refuses to read it, or it is too large.
-pub fn read_file(path: &Path) -> Result<Vec<u8>, ImageError> {
+pub fn read_file(path: &Path) -> Result<Bytes, ImageError> {
     let failed = |source| ImageError::File { what: "read", path: path.display().to_string(), source };
-    let file = File::open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
+    let mut file = File::open(path).map_err(failed)?;
+    let known = file.metadata().map_err(failed)?;
+    if !known.is_file() {
         return Err(failed(io::Error::other("it is no regular file")));
     }
-    let mut bytes = Vec::new();
-    file.take(LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    match bytes.len() {
-        length if length > LIMIT => Err(ImageError::TooLarge { bytes: length, limit: LIMIT }),
-        _ => Ok(bytes),
+    let length = usize::try_from(known.len()).unwrap_or(usize::MAX);
+    match length {
+        _ if length > LIMIT => Err(ImageError::TooLarge { bytes: length, limit: LIMIT }),
+        LARGE.. => {
+            let mut bytes = MmapOptions::new().len(length).map_anon().map_err(failed)?;
+            // A hint: two faults for four megabytes, and not a thousand.
+            #[cfg(target_os = "linux")]
+            let _ = bytes.advise(Advice::HugePage);
+            file.read_exact(&mut bytes).map_err(failed)?;
+            Ok(Bytes::from_owner(bytes))
+        }
+        _ => {
+            let mut bytes = Vec::with_capacity(length + 1);
+            file.take(LIMIT as u64).read_to_end(&mut bytes).map_err(failed)?;
+            Ok(bytes.into())
+        }
     }
 }
 
@@ -37,50 +57,38 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, ImageError> {
 ///
 /// # Errors
 /// The bytes are not those of an image that this process can run; see [`ImageError`].
-pub fn read(file: &[u8], cx: Arc<Context>, expected: &Expected<'_>) -> Result<Image, ImageError> {
+pub fn read(file: &Bytes, cx: Arc<Context>, expected: &Expected<'_>) -> Result<Image, ImageError> {
     let damaged = |what: &str| ImageError::Damaged { reason: format!("{what} cannot be read") };
     let header = header::read(file, expected)?;
+    // The header was held against the file.
+    let part = |Place { offset, length }| file.slice(offset..offset + length);
+    let of = |table: usize| part(header.tables[table]);
     let mut tables: [&[u8]; TABLES] = [&[]; TABLES];
     for (table, place) in tables.iter_mut().zip(&header.tables) {
-        // The header was held against the file.
         *table = file.get(place.offset..place.offset + place.length).ok_or_else(|| damaged("a table"))?;
     }
     let targets = versions::read(tables[TARGETS]).ok_or_else(|| damaged("the list of targets"))?;
     let chosen = versions::choose(&targets, expected.features)?;
+    let chain = versions::chain(&targets, chosen).into();
+    let functions = Functions::new(file.clone(), header.tables, chain, targets.len());
+    let functions = functions.ok_or_else(|| damaged("the table of functions"))?;
     let reader = Reader { tables };
-    let functions = reader.functions(targets.len()).ok_or_else(|| damaged("the table of functions"))?;
-    let functions = of_chain(functions, &versions::chain(&targets, chosen));
     let exports = reader.exports().ok_or_else(|| damaged("the table of exports"))?;
-    let (module, types) = binary::read_with_types(tables[MODULE], cx)?;
-    let imports = reader.imports(&types).ok_or_else(|| damaged("the table of imports"))?;
+    let module = Stored::open(of(MODULE), cx)?;
+    let imports = reader.imports(&module.listed()?).ok_or_else(|| damaged("the table of imports"))?;
     if tables[CODE].len() > header.imports_at {
         return Err(damaged("the code, which reaches into the imports,"));
     }
     Ok(Image {
         module,
-        code: tables[CODE].to_vec(),
-        constants: tables[CONSTANTS].to_vec(),
+        code: of(CODE),
+        constants: of(CONSTANTS),
         imports_at: header.imports_at,
         imports,
+        frames: functions.frame_rows().ok_or_else(|| damaged("the places of roots"))?,
         functions,
         target: targets.into_iter().nth(chosen).map(|target| target.name).unwrap_or_default(),
         exports,
         needs_heap: header.needs_heap,
     })
-}
-
-/// Of each function the version that comes first in a chain of targets.
-fn of_chain(functions: Vec<(usize, Function)>, chain: &[usize]) -> Vec<Function> {
-    let rank = |version: usize| chain.iter().position(|&target| target == version);
-    let mut best: BTreeMap<String, usize> = BTreeMap::new();
-    for (version, function) in &functions {
-        if let Some(rank) = rank(*version) {
-            let known = best.entry(function.name.clone()).or_insert(rank);
-            *known = rank.min(*known);
-        }
-    }
-    let is_best = |(version, function): &(usize, Function)| {
-        rank(*version).is_some_and(|rank| best.get(&function.name) == Some(&rank))
-    };
-    functions.into_iter().filter(is_best).map(|(_, function)| function).collect()
 }

@@ -11,6 +11,8 @@
 //! | words | distance from the frame pointer |
 //! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
 //! | exports | function (offset, length), name for C (offset, length) |
+//! | names | of each row of functions: bare name (offset, length), function of the module or none, whether it has a body |
+//! | index | rows of functions by name and target, then those of the first target by bare name |
 //!
 //! The lines and maps of a function end where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
 //! and one byte for each.
@@ -25,7 +27,7 @@ use brolga_ir::func::LineColumn;
 use super::{Export, Function};
 
 /// The tables of an image, in the order of the header.
-pub(crate) const TABLES: usize = 12;
+pub(crate) const TABLES: usize = 14;
 pub(crate) const CODE: usize = 0;
 pub(crate) const CONSTANTS: usize = 1;
 pub(crate) const FUNCTIONS: usize = 2;
@@ -38,12 +40,15 @@ pub(crate) const STRINGS: usize = 8;
 pub(crate) const TARGETS: usize = 9;
 pub(crate) const MODULE: usize = 10;
 pub(crate) const EXPORTS: usize = 11;
+pub(crate) const NAMES: usize = 12;
+pub(crate) const INDEX: usize = 13;
 
 /// No place.
 pub(crate) const NONE: u32 = u32::MAX;
-const FUNCTION_WORDS: usize = 9;
+pub(crate) const FUNCTION_WORDS: usize = 9;
 const LINE_WORDS: usize = 2;
-const MAP_WORDS: usize = 2;
+pub(crate) const MAP_WORDS: usize = 2;
+pub(crate) const NAME_WORDS: usize = 4;
 const IMPORT_WORDS: usize = 10;
 const EXPORT_WORDS: usize = 4;
 
@@ -92,6 +97,8 @@ pub(crate) struct Writer {
     pub(crate) imports: Vec<u8>,
     pub(crate) strings: Vec<u8>,
     pub(crate) exports: Vec<u8>,
+    pub(crate) names: Vec<u8>,
+    pub(crate) index: Vec<u8>,
     /// The types that imports name, by number.
     pub(crate) types: Vec<Type>,
 }
@@ -193,7 +200,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) tables: [&'a [u8]; TABLES],
 }
 
-fn word(table: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn word(table: &[u8], at: usize) -> Option<u32> {
     let start = at.checked_mul(4)?;
     Some(u32::from_le_bytes(*table.get(start..)?.first_chunk()?))
 }
@@ -213,7 +220,7 @@ pub(crate) fn rows(table: &[u8], words: usize) -> Option<usize> {
 }
 
 impl<'a> Reader<'a> {
-    fn string(&self, at: u32, length: u32) -> Option<&'a [u8]> {
+    pub(crate) fn string(&self, at: u32, length: u32) -> Option<&'a [u8]> {
         self.tables[STRINGS].get(at as usize..)?.get(..length as usize)
     }
 
@@ -223,47 +230,46 @@ impl<'a> Reader<'a> {
 
     /// The functions, by rising offset, each with the number of its target, of which there are so many.
     pub(crate) fn functions(&self, targets: usize) -> Option<Vec<(usize, Function)>> {
+        let count = rows(self.tables[FUNCTIONS], FUNCTION_WORDS)?;
+        (0..count).map(|index| self.function(index, targets)).collect()
+    }
+
+    /// The function of a row.
+    pub(crate) fn function(&self, index: usize, targets: usize) -> Option<(usize, Function)> {
         let table = self.tables[FUNCTIONS];
-        let count = rows(table, FUNCTION_WORDS)?;
         let (lines, maps) = (rows(self.tables[LINES], LINE_WORDS)?, rows(self.tables[MAPS], MAP_WORDS)?);
         let words = rows(self.tables[WORDS], 1)?;
-        let mut functions = Vec::with_capacity(count);
-        for index in 0..count {
-            let [name, length, offset, size, frame_bytes, line, map, signature, version] = row(table, index)?;
-            let next: Option<[u32; FUNCTION_WORDS]> = row(table, index + 1);
-            let (last_line, last_map) = match next {
-                Some(next) => (next[5] as usize, next[6] as usize),
-                None => (lines, maps),
-            };
-            if last_line > lines || last_map > maps {
-                return None;
-            }
-            let lines = (line as usize..last_line).map(|at| {
-                let [offset, place] = row(self.tables[LINES], at)?;
-                Some((offset, LineColumn::from_bits(place)?))
-            });
-            let lines = lines.collect::<Option<Vec<_>>>()?;
-            if !lines.is_sorted_by_key(|line| line.0) {
-                return None;
-            }
-            let frame_maps = (map as usize..last_map).map(|at| {
-                let [return_offset, first] = row(self.tables[MAPS], at)?;
-                let last = match row::<MAP_WORDS>(self.tables[MAPS], at + 1) {
-                    Some([_, last]) => last as usize,
-                    None => words,
-                };
-                let listed =
-                    (first as usize..last).map(|at| Some(word(self.tables[WORDS], at)?.cast_signed()));
-                Some(FrameMap { return_offset, words: listed.collect::<Option<_>>()? })
-            });
-            let frame_maps = frame_maps.collect::<Option<Vec<_>>>()?;
-            let signature = if signature == NONE { None } else { Some(self.signature(signature)?) };
-            let name = self.text(name, length)?;
-            let version = usize::try_from(version).ok().filter(|&version| version < targets)?;
-            let function = Function { name, offset, size, frame_bytes, lines, frame_maps, signature };
-            functions.push((version, function));
+        let [name, length, offset, size, frame_bytes, line, map, signature, version] = row(table, index)?;
+        let next: Option<[u32; FUNCTION_WORDS]> = row(table, index + 1);
+        let (last_line, last_map) = match next {
+            Some(next) => (next[5] as usize, next[6] as usize),
+            None => (lines, maps),
+        };
+        if last_line > lines || last_map > maps {
+            return None;
         }
-        Some(functions)
+        let lines = (line as usize..last_line).map(|at| {
+            let [offset, place] = row(self.tables[LINES], at)?;
+            Some((offset, LineColumn::from_bits(place)?))
+        });
+        let lines = lines.collect::<Option<Vec<_>>>()?;
+        if !lines.is_sorted_by_key(|line| line.0) {
+            return None;
+        }
+        let frame_maps = (map as usize..last_map).map(|at| {
+            let [return_offset, first] = row(self.tables[MAPS], at)?;
+            let last = match row::<MAP_WORDS>(self.tables[MAPS], at + 1) {
+                Some([_, last]) => last as usize,
+                None => words,
+            };
+            let listed = (first as usize..last).map(|at| Some(word(self.tables[WORDS], at)?.cast_signed()));
+            Some(FrameMap { return_offset, words: listed.collect::<Option<_>>()? })
+        });
+        let frame_maps = frame_maps.collect::<Option<Vec<_>>>()?;
+        let signature = if signature == NONE { None } else { Some(self.signature(signature)?) };
+        let name = self.text(name, length)?;
+        let version = usize::try_from(version).ok().filter(|&version| version < targets)?;
+        Some((version, Function { name, offset, size, frame_bytes, lines, frame_maps, signature }))
     }
 
     pub(crate) fn signature(&self, at: u32) -> Option<Signature> {

@@ -9,6 +9,7 @@ use brolga_codegen::export::{EXPORTS, EXPORTS_CALL, EXPORTS_OPEN};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::func::LineColumn;
 use brolga_ir::{Arch, Context, Module, Type};
+use bytes::Bytes;
 
 use super::header::{self, Expected};
 use super::place::place;
@@ -46,7 +47,7 @@ fn function(name: &str, loads: Vec<Symbol>, calls: Vec<(Symbol, RelocKind)>) -> 
         relocs,
         symbols,
         frame_bytes: 48,
-        frame_maps: vec![FrameMap { return_offset: size - 1, words: [-8, -16].into() }],
+        frame_maps: vec![FrameMap { return_offset: size, words: [-8, -16].into() }],
         lines: vec![(0, LineColumn::new(7, 0)), (5, LineColumn::new(9, 40))],
         made_by: MadeBy::Other,
         file: None,
@@ -126,7 +127,7 @@ fn built_as(
 
 fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
     let cx: Arc<Context> = Context::new();
-    read(bytes, cx, &Expected { arch: Arch::X86_64, abi: ABI, features: &[] })
+    read(&Bytes::copy_from_slice(bytes), cx, &Expected { arch: Arch::X86_64, abi: ABI, features: &[] })
 }
 
 /// The code of an image for aarch64 with a function of these references and a function `g`.
@@ -235,7 +236,12 @@ fn a_written_image_is_read_back() {
     assert_eq!(image.imports, expected);
     assert!(image.needs_heap);
     assert!(image.constants.windows(14).any(|bytes| bytes == b"constant bytes"));
-    let [f, g] = image.functions.as_slice() else { panic!("{:?}", image.functions) };
+    let all = image.functions.all().unwrap();
+    let [(true, f), (true, g)] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(image.functions.find("g").unwrap().offset, g.offset);
+    assert_eq!(image.functions.find("h"), None);
+    assert_eq!(image.functions.names(), ["f", "g"]);
+    assert_eq!(image.functions.named("g"), ["g"]);
     assert_eq!((f.name.as_str(), f.offset, f.frame_bytes), ("f", 0, 48));
     assert_eq!(f.lines, [(0, LineColumn::new(7, 0)), (5, LineColumn::new(9, 40))]);
     assert_eq!(&*f.frame_maps[0].words, [-8, -16]);
@@ -255,7 +261,7 @@ fn references_lead_where_they_should() {
         // The second load of a symbol reads the same word.
         assert_eq!(target(7 * (index + count + 2) + 3), image.imports_at + 8 * index);
     }
-    let g = image.functions[1].offset as usize;
+    let g = image.functions.find("g").unwrap().offset as usize;
     // Addresses inside the image are computed, not loaded.
     let (constant, address) = (7 * count, 7 * (count + 1));
     assert_eq!((image.code[constant + 1], image.code[address + 1]), (0x8d, 0x8d));
@@ -362,7 +368,7 @@ fn files_that_are_not_images_are_refused_with_a_reason() {
         header::seal(&mut bytes);
         opened(&bytes).unwrap_err()
     };
-    assert!(matches!(with(8, 2), ImageError::Version { found: 0, known: 2 }));
+    assert!(matches!(with(8, 2), ImageError::Version { found: 1, known: 3 }));
     assert!(matches!(with(24, 1), ImageError::Abi { known: ABI, .. }));
     assert!(matches!(with(32, 1), ImageError::Machine { .. }));
 }
@@ -407,8 +413,12 @@ fn the_best_version_is_chosen_and_calls_its_own() {
         let bytes = versions(&[target("generic", &[], 0), target("v3", &v3, 0), target("v4", &v4, base)]);
         let open = |features: &[&str]| {
             let features: Vec<String> = features.iter().map(|&feature| feature.to_owned()).collect();
-            read(&bytes, Context::new(), &Expected { arch: Arch::X86_64, abi: ABI, features: &features })
-                .unwrap()
+            read(
+                &bytes.clone().into(),
+                Context::new(),
+                &Expected { arch: Arch::X86_64, abi: ABI, features: &features },
+            )
+            .unwrap()
         };
         // Functions are 32 bytes apart: f, g, f, g, f.
         for (features, name, f, g) in [
@@ -419,9 +429,12 @@ fn the_best_version_is_chosen_and_calls_its_own() {
         ] {
             let image = open(features);
             let of = |name: &str| {
-                let found: Vec<_> = image.functions.iter().filter(|function| function.name == name).collect();
-                assert_eq!(found.len(), 1);
-                found[0].offset
+                let all = image.functions.all().unwrap();
+                let chosen = all.iter().filter(|(is_chosen, function)| *is_chosen && function.name == name);
+                let offsets: Vec<u32> = chosen.map(|(_, function)| function.offset).collect();
+                let found = image.functions.find(name).unwrap();
+                assert_eq!(offsets, [found.offset]);
+                found.offset
             };
             assert_eq!((image.target.as_str(), of("f"), of("g")), (name, f, g), "base {base}");
         }
@@ -442,8 +455,12 @@ fn an_image_without_a_fitting_target_says_what_is_missing() {
         target("wings", &["has_wings"], 0),
     ]);
     let features = ["has_fma".to_owned()];
-    let error = read(&bytes, Context::new(), &Expected { arch: Arch::X86_64, abi: ABI, features: &features })
-        .unwrap_err();
+    let error = read(
+        &bytes.clone().into(),
+        Context::new(),
+        &Expected { arch: Arch::X86_64, abi: ABI, features: &features },
+    )
+    .unwrap_err();
     assert_eq!(
         error.to_string(),
         "no target of the image fits this processor: `x86-64-v3` needs avx2; `x86-64-v4` needs avx2, avx512f; `wings` needs wings"
@@ -513,8 +530,14 @@ fn damage(count: usize, seed: u64) {
         }
         assert!(opened(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
         header::seal(&mut bytes);
-        // The result is never a panic.
-        let _ = opened(&bytes);
+        // The result is never a panic, whatever is read later.
+        if let Ok(image) = opened(&bytes) {
+            let _ = (image.module.module(), image.functions.all(), image.functions.ids().count());
+            for name in image.functions.names() {
+                let found = image.functions.find(&name).and_then(|found| found.id);
+                let _ = found.map(|id| image.module.declaration(id));
+            }
+        }
     }
 }
 

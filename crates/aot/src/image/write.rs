@@ -3,14 +3,15 @@
 //! A file is written beside its place under a temporary name, made durable, and renamed: readers see the complete old image or the complete new one, even
 //! if the writer is killed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use brolga_ir::{Arch, binary};
+use brolga_ir::{Arch, FuncId, binary};
 
 use super::place::{LIMIT, place};
-use super::tables::Writer;
+use super::tables::{FUNCTION_WORDS, NONE, Writer, put, row};
 use super::{Function, ImageError, ImageParts, elf, exports, versions};
 
 /// The bytes of an image.
@@ -40,12 +41,43 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
     placed.imports.iter().for_each(|symbol| tables.import(symbol));
     let entries = parts.library.map(exports::place).transpose()?;
     parts.library.iter().flat_map(|library| library.exports).for_each(|(export, _)| tables.export(export));
+    name(parts, &mut tables);
     let module = binary::write_with_types(parts.module, &tables.types);
     let file = elf::write(parts, &placed, entries.as_ref(), &tables, targets.as_bytes(), &module)?;
     if file.len() > LIMIT {
         return Err(ImageError::TooLarge { bytes: file.len(), limit: LIMIT });
     }
     Ok(file)
+}
+
+/// Writes the bare names of functions, their numbers in the module, and the index by which both kinds of names are found.
+fn name(parts: &ImageParts<'_>, tables: &mut Writer) {
+    let module = parts.module;
+    let ids: BTreeMap<String, FuncId> =
+        module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect();
+    let mut rows: Vec<(&str, usize, u32)> = Vec::with_capacity(parts.functions.len());
+    let mut bare_rows: Vec<(String, &str, u32)> = Vec::new();
+    for (number, compiled) in parts.functions.iter().enumerate() {
+        let (name, number) = (compiled.function.name.as_str(), number as u32);
+        let func = ids.get(name).and_then(|&id| Some((id, module.func(id)?)));
+        let bare = func.map_or_else(|| name.to_owned(), |(_, func)| func.spelled_name(&module.cx));
+        let [at, length] = match row(&tables.functions, number as usize) {
+            // Most names begin with the bare one.
+            Some::<[u32; FUNCTION_WORDS]>([at, ..]) if name.starts_with(&bare) => [at, bare.len() as u32],
+            _ => tables.string(bare.as_bytes()),
+        };
+        let id = func.map_or(NONE, |(id, _)| id.as_u32());
+        let has_body = func.is_some_and(|(_, func)| func.entry().is_some());
+        put(&mut tables.names, &[at, length, id, u32::from(has_body)]);
+        rows.push((name, compiled.version, number));
+        if compiled.version == 0 && compiled.signature.is_some() {
+            bare_rows.push((bare, name, number));
+        }
+    }
+    rows.sort_unstable();
+    bare_rows.sort_unstable();
+    rows.iter().for_each(|&(.., row)| put(&mut tables.index, &[row]));
+    bare_rows.iter().for_each(|&(.., row)| put(&mut tables.index, &[row]));
 }
 
 /// Puts an image into a file, in one step for all readers.

@@ -319,7 +319,7 @@ impl Dylib {
     /// the error says which. A program cannot be defined here. Nothing is defined then.
     pub fn open_package(&self, path: impl AsRef<Path>) -> Result<OpenedPackage, SessionError> {
         self.session.need("a package", Door::NativeCode)?;
-        self.open_package_bytes(read_file(path.as_ref()).map_err(Error::from)?)
+        self.open_package_bytes(read_file(path.as_ref()).map_err(Error::from)?.into())
     }
 
     /// As [`Dylib::open_package`], for the bytes of a package.

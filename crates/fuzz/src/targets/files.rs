@@ -115,10 +115,17 @@ pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
 pub fn image(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     let mut sealed = bytes.to_vec();
     mutate::seal_image(&mut sealed);
-    match machine.engine.open_bytes(&sealed) {
+    match machine.engine.open_bytes(sealed) {
         Ok(image) => {
-            // Names and types are looked at; the code is not run.
-            image.unit().symbols().for_each(drop);
+            // All that is read on demand is read; the code is not run.
+            for symbol in image.unit().symbols() {
+                if let Err(error) = image.unit().untyped(symbol) {
+                    said(&error)?;
+                }
+            }
+            if let Err(error) = image.program() {
+                said(&error)?;
+            }
             Ok(true)
         }
         Err(error) => said(&error).map(|()| false),

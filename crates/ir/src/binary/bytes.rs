@@ -50,8 +50,9 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Source { bytes, at, last: at }
+    /// The bytes of a range, with their places in the whole.
+    pub(super) fn within(bytes: &'a [u8], range: std::ops::Range<usize>) -> Self {
+        Source { bytes: &bytes[..range.end], at: range.start, last: range.start }
     }
 
     /// Where the next part begins.
@@ -61,6 +62,14 @@ impl<'a> Source<'a> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
+    }
+
+    /// Nothing is left.
+    pub(super) fn finish(&self) -> Result<(), BinaryError> {
+        match self.is_empty() {
+            true => Ok(()),
+            false => Err(BinaryError { offset: self.at, refusal: Refusal::Trailing }),
+        }
     }
 
     /// An error at the part that was read last.
@@ -169,7 +178,7 @@ mod tests {
         wides.iter().for_each(|&n| sink.wide(n));
         signed.iter().for_each(|&n| sink.signed(n));
         sink.block(b"abc");
-        let mut source = Source::new(&sink.bytes, 0);
+        let mut source = Source::within(&sink.bytes, 0..sink.bytes.len());
         assert!(wides.iter().all(|&n| source.wide() == Ok(n)));
         assert!(signed.iter().all(|&n| source.signed() == Ok(n)));
         assert_eq!(source.block().unwrap(), b"abc");
@@ -181,11 +190,11 @@ mod tests {
     fn numbers_that_do_not_fit_are_refused() {
         let mut long = vec![0xff; 18];
         long.push(0x04);
-        assert_eq!(Source::new(&long, 0).wide().unwrap_err().refusal, Refusal::Number);
+        assert_eq!(Source::within(&long, 0..long.len()).wide().unwrap_err().refusal, Refusal::Number);
         let endless = [0x80; 40];
-        assert_eq!(Source::new(&endless, 0).wide().unwrap_err().refusal, Refusal::Number);
+        assert_eq!(Source::within(&endless, 0..endless.len()).wide().unwrap_err().refusal, Refusal::Number);
         let count = [0x90, 0x4e, 0];
-        let error = Source::new(&count, 0).count().unwrap_err();
+        let error = Source::within(&count, 0..count.len()).count().unwrap_err();
         assert_eq!(error, BinaryError { offset: 0, refusal: Refusal::Count { count: 10_000 } });
     }
 }

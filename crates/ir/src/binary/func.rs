@@ -204,7 +204,8 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
     hints::write(out, func, &|meta| used.metas.of(meta));
 }
 
-pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, BinaryError> {
+/// A function without its body, which follows.
+pub(super) fn read_declaration(tables: Tables<'_>, source: &mut Source<'_>) -> Result<Func, BinaryError> {
     let name = tables.written(source)?;
     let level = if source.flag()? { Level::Low } else { Level::High };
     let inlining = hints::inlining(source)?;
@@ -222,6 +223,11 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, Bin
     let statics = read_statics(tables, source)?;
     let mut func = Func::new(name, level, Signature { params, results, vararg, statics });
     func.inlining = inlining;
+    Ok(func)
+}
+
+pub(super) fn read(tables: Tables<'_>, source: &mut Source<'_>) -> Result<Func, BinaryError> {
+    let mut func = read_declaration(tables, source)?;
     let mut values: Vec<Value> = func.params().to_vec();
     let first_const = values.len();
     for _ in 0..source.count()? {
@@ -266,7 +272,7 @@ struct Pending {
 }
 
 fn read_body(
-    tables: &Tables,
+    tables: Tables<'_>,
     source: &mut Source<'_>,
     func: &mut Func,
     mut values: Vec<Value>,
@@ -343,7 +349,7 @@ fn write_statics(names: &mut Names<'_>, out: &mut Sink, statics: &Statics) {
     names.tys(out, &statics.patterns);
 }
 
-fn read_statics(tables: &Tables, source: &mut Source<'_>) -> Result<Statics, BinaryError> {
+fn read_statics(tables: Tables<'_>, source: &mut Source<'_>) -> Result<Statics, BinaryError> {
     let params = (0..limited(source, MAX_WIDTH)?)
         .map(|_| {
             let name = tables.written(source)?;
@@ -453,7 +459,7 @@ pub(super) fn write_const(
 
 /// Reads a constant whose fields are among `earlier`.
 pub(super) fn read_const(
-    tables: &Tables,
+    tables: Tables<'_>,
     source: &mut Source<'_>,
     earlier: &[Value],
 ) -> Result<Const, BinaryError> {
@@ -510,7 +516,7 @@ fn write_callee(names: &mut Names<'_>, out: &mut Sink, callee: &CalleeData) {
     }
 }
 
-fn read_callee(tables: &Tables, source: &mut Source<'_>) -> Result<CalleeData, BinaryError> {
+fn read_callee(tables: Tables<'_>, source: &mut Source<'_>) -> Result<CalleeData, BinaryError> {
     Ok(match source.byte()? {
         0 => {
             let function = tables.ty(source)?;
@@ -537,7 +543,7 @@ fn write_foreign(names: &mut Names<'_>, out: &mut Sink, foreign: &ForeignData) {
     out.number(foreign.variadic_after.map_or(0, |n| u64::from(n) + 1));
 }
 
-fn read_foreign(tables: &Tables, source: &mut Source<'_>) -> Result<ForeignData, BinaryError> {
+fn read_foreign(tables: Tables<'_>, source: &mut Source<'_>) -> Result<ForeignData, BinaryError> {
     let name = if source.flag()? { Some(tables.name(source)?) } else { None };
     let result = tables.ty(source)?;
     let params: Box<[Type]> = tables.tys(source)?.into();
@@ -570,7 +576,7 @@ fn write_meta(names: &mut Names<'_>, out: &mut Sink, meta: &MetaData) {
     }
 }
 
-fn read_meta(tables: &Tables, source: &mut Source<'_>) -> Result<MetaData, BinaryError> {
+fn read_meta(tables: Tables<'_>, source: &mut Source<'_>) -> Result<MetaData, BinaryError> {
     let items = (0..source.count()?)
         .map(|_| {
             Ok(match source.byte()? {

@@ -1,12 +1,13 @@
 //! The compact binary form of a module, for images and caches.
 //!
 //! ```text
-//! file      = "BRLG" version:u16 flags:u16 checksum:u64 strings decls types globals functions
-//! strings   = count (length utf-8-bytes)*
+//! file      = "BRLG" version:u16 flags:u16 checksum:u64 directory strings decls definitions types globals functions listed
+//! strings   = list of utf-8-bytes                              directory and lists: `sections.rs`
 //! decls     = count (number builtin? name parameters)*
-//! types     = count (definition | type)*                        each refers to earlier ones only
+//! types     = list of type                                     each is made of earlier ones
 //! globals   = count (name type literal)*
-//! functions = count function*
+//! functions = list of function
+//! listed    = count type*
 //! function  = name level inlining vararg params results statics
 //!             constants callees c-functions slots notes data     each: count item*
 //!             blocks:count (insts:count inst*)*
@@ -14,7 +15,7 @@
 //! inst      = operation result-types operands blocks line
 //! ```
 //!
-//! With flag 1 a list of types follows the functions: data outside the module refers to them by their place in the list.
+//! With flag 1 the file has a list of types that data outside the module refers to by their place in it; without, the list is empty.
 //!
 //! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over all that follows
 //! it. Nothing is stored by an id of this process: strings by their text, types by their structure, declarations and
@@ -24,6 +25,9 @@
 //!
 //! Kept: everything in the text form, and source lines. Not kept: places in a text.
 //!
+//! **On demand.** [`Stored`] reads declared types and global variables, and a function, with the strings and types that it names, when it is
+//! requested. [`read`] reads everything.
+//!
 //! **Reading trusts nothing.** A count is compared with the bytes that remain before anything is allocated for it, ids are
 //! compared with what was read, types are made by the functions that check them, and the finished module is verified.
 //! Types that are declared already must be declared in the same way.
@@ -31,6 +35,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `bytes` | numbers and texts, both ways |
+//! | `sections` | the directory, and lists, both ways |
+//! | `stored` | a file whose parts are read when they are needed |
 //! | `tables` | strings, declarations, types, both ways |
 //! | `ops` | operations, both ways |
 //! | `func` | functions, both ways |
@@ -42,23 +48,26 @@ mod error;
 mod func;
 mod hints;
 mod ops;
+mod sections;
+mod stored;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 pub use error::{BinaryError, Refusal};
+pub use stored::Stored;
 
 use crate::context::Context;
-use crate::module::{Global, Literal, Module};
+use crate::module::{Literal, Module};
 use crate::types::Type;
-use crate::verify::verify_module;
 use bytes::{Sink, Source};
+use sections::ListSink;
 use std::sync::Arc;
 use tables::{Names, Tables};
 
 const MAGIC: [u8; 4] = *b"BRLG";
 /// The version of the form; a reader takes its own only.
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 /// Magic, version, flags, checksum.
 const HEADER: usize = 16;
 /// How deep literals may nest, like types.
@@ -79,30 +88,32 @@ pub fn write_with_types(module: &Module, types: &[Type]) -> Vec<u8> {
 
 fn write_all(module: &Module, types: Option<&[Type]>) -> Vec<u8> {
     let mut names = Names::new(&module.cx);
-    let mut body = Sink::default();
-    body.count(module.globals().len());
+    let mut globals = Sink::default();
+    globals.count(module.globals().len());
     for global in module.globals() {
-        names.name(&mut body, global.name);
-        names.ty(&mut body, global.ty);
-        write_literal(&mut names, &mut body, &global.init);
+        names.name(&mut globals, global.name);
+        names.ty(&mut globals, global.ty);
+        write_literal(&mut names, &mut globals, &global.init);
     }
-    body.count(module.func_count());
+    let mut functions = ListSink::default();
     for (_, func) in module.funcs() {
-        func::write(&mut names, &mut body, func);
+        let mut one = Sink::default();
+        func::write(&mut names, &mut one, func);
+        functions.push(&one.bytes);
     }
-    if let Some(types) = types {
-        names.tys(&mut body, types);
-    }
+    let mut listed = Sink::default();
+    names.tys(&mut listed, types.unwrap_or_default());
     let flags = if types.is_some() { WITH_TYPES } else { 0 };
-    let mut out = Sink::default();
-    out.bytes.extend(MAGIC);
-    out.bytes.extend(VERSION.to_le_bytes());
-    out.bytes.extend(flags.to_le_bytes());
-    out.bytes.extend([0; HEADER - 8]);
-    names.write(&mut out);
-    out.bytes.extend(body.bytes);
-    seal(&mut out.bytes);
-    out.bytes
+    let mut out = Vec::new();
+    out.extend(MAGIC);
+    out.extend(VERSION.to_le_bytes());
+    out.extend(flags.to_le_bytes());
+    out.extend([0; HEADER - 8]);
+    let [strings, decls, definitions, types] = names.finish();
+    let sections = [strings, decls, definitions, types, globals.bytes, functions.finish(), listed.bytes];
+    sections::write(&mut out, sections);
+    seal(&mut out);
+    out
 }
 
 /// The module that bytes describe, with the names and types of `cx`.
@@ -120,6 +131,21 @@ fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<T
     let Some((header, body)) = bytes.split_at_checked(HEADER) else {
         return fail(bytes.len(), Refusal::Truncated);
     };
+    check_header(header, flags)?;
+    if header[8..] != checksum(body).to_le_bytes() {
+        return fail(8, Refusal::Checksum);
+    }
+    let stored = Stored::after_header(bytes, cx)?;
+    let (module, listed) = (stored.module()?, stored.listed()?);
+    match flags & WITH_TYPES == 0 && !listed.is_empty() {
+        true => fail(6, Refusal::Flags),
+        false => Ok((module, listed)),
+    }
+}
+
+/// Magic, version and flags of a header.
+fn check_header(header: &[u8], flags: u16) -> Result<(), BinaryError> {
+    let fail = |offset, refusal| Err(BinaryError { offset, refusal });
     if header[..4] != MAGIC {
         return fail(0, Refusal::Magic);
     }
@@ -130,42 +156,7 @@ fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<T
     if header[6..8] != flags.to_le_bytes() {
         return fail(6, Refusal::Flags);
     }
-    if header[8..] != checksum(body).to_le_bytes() {
-        return fail(8, Refusal::Checksum);
-    }
-    let mut source = Source::new(bytes, HEADER);
-    let tables = Tables::read(&mut source, &cx)?;
-    let mut module = Module::new(cx);
-    for _ in 0..source.count()? {
-        let start = source.offset();
-        let name = tables.written(&mut source)?;
-        let ty = tables.ty(&mut source)?;
-        let init = read_literal(&tables, &mut source)?;
-        let added = module.add_global(Global { name, ty, init });
-        added.map_err(|error| BinaryError { offset: start, refusal: Refusal::Module(error) })?;
-    }
-    let mut starts = Vec::new();
-    for _ in 0..source.count()? {
-        let start = source.offset();
-        let func = func::read(&tables, &mut source)?;
-        let added = module.add_func(func);
-        starts.push(start);
-        added.map_err(|error| BinaryError { offset: start, refusal: Refusal::Module(error) })?;
-    }
-    let mut types = Vec::new();
-    if flags & WITH_TYPES != 0 {
-        for _ in 0..source.count()? {
-            // Code names types with the variables of a `where` in them, too.
-            types.push(tables.part(&mut source)?);
-        }
-    }
-    if !source.is_empty() {
-        return fail(source.offset(), Refusal::Trailing);
-    }
-    match verify_module(&module) {
-        Ok(()) => Ok((module, types)),
-        Err(found) => Err(BinaryError::malformed(&module, found, &starts)),
-    }
+    Ok(())
 }
 
 /// FNV-1a: finds damage, not malice.
@@ -214,7 +205,7 @@ fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
 /// and those that there are.
 type OpenLiteral = (Type, Option<Vec<usize>>, usize, Vec<Literal>);
 
-fn read_literal(tables: &Tables, source: &mut Source<'_>) -> Result<Literal, BinaryError> {
+fn read_literal(tables: Tables<'_>, source: &mut Source<'_>) -> Result<Literal, BinaryError> {
     let mut open: Vec<OpenLiteral> = Vec::new();
     let whole = |ty, dims, parts| match dims {
         None => Literal::Aggregate { ty, fields: parts },

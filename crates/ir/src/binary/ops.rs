@@ -235,7 +235,7 @@ fn write_access(out: &mut Sink, access: Access) {
     out.byte(access.align_log2);
 }
 
-pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) -> Result<Op, BinaryError> {
+pub(super) fn read(tables: Tables<'_>, source: &mut Source<'_>, counts: &Counts) -> Result<Op, BinaryError> {
     let tag = source.byte()?;
     if let Some(&plain) = PLAIN.get(usize::from(tag)) {
         return Ok(plain);
@@ -285,7 +285,7 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) ->
 }
 
 fn named<T>(
-    tables: &Tables,
+    tables: Tables<'_>,
     source: &mut Source<'_>,
     what: &'static str,
     find: impl Fn(&str) -> Option<T>,

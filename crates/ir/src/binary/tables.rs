@@ -1,21 +1,26 @@
 //! Strings, declarations and types, which the rest refers to by number.
 //!
 //! Declarations come first, in the order in which they were made, because printing keeps that order; each says its number.
-//! Each entry refers to earlier ones only. A
-//! definition follows the types that it names and the definition of its supertype. Unions follow the
-//! definitions of their members without fields, because their normal form depends on which members have a single value.
+//! A type is made of types with lower numbers. Definitions have a list of their own, in the order in which they are made: that of a supertype
+//! comes first, and those of members without fields come before that of a type which names a union of them, because the normal form of unions
+//! depends on which members have a single value.
+//!
+//! **Reading.** Declarations and definitions are read first. A string or type is read when it is first named, with those that it is made of, and
+//! kept; so a reader of one function reads what that function names.
 
 use super::bytes::{Sink, Source};
+use super::sections::{DECLS, DEFINITIONS, Directory, List, ListSink, STRINGS, TYPES};
 use super::{BinaryError, Refusal};
 use crate::context::Context;
 use crate::function_name::{FunctionName, is_module_path};
 use crate::names::Name;
 use crate::types::{
-    Decl, DeclBody, DeclKind, FieldDecl, LowType, PrimitiveRepr, Type, TypeError, TypeKind, Types,
+    Decl, DeclBody, DeclKind, FieldDecl, LowType, MAX_DEPTH, PrimitiveRepr, Type, TypeError, TypeKind, Types,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::Cell;
+use std::sync::OnceLock;
 
-const DEFINE: u8 = 2;
 const BOTTOM: u8 = 3;
 const ANY: u8 = 4;
 const TOKEN: u8 = 5;
@@ -59,10 +64,10 @@ const REPRS: [PrimitiveRepr; 6] = [
 /// The tables of a file being written: numbers are given in the order in which things are first named.
 pub(super) struct Names<'a> {
     cx: &'a Context,
-    strings: Sink,
+    strings: ListSink,
     string_numbers: FxHashMap<Box<str>, u64>,
-    entries: Sink,
-    entry_count: usize,
+    definitions: Sink,
+    entries: ListSink,
     types: FxHashMap<Type, u64>,
     decls: FxHashMap<Decl, u64>,
     /// Declarations whose definition may still have to be written.
@@ -76,10 +81,10 @@ impl<'a> Names<'a> {
     pub(super) fn new(cx: &'a Context) -> Self {
         Names {
             cx,
-            strings: Sink::default(),
+            strings: ListSink::default(),
             string_numbers: FxHashMap::default(),
-            entries: Sink::default(),
-            entry_count: 0,
+            definitions: Sink::default(),
+            entries: ListSink::default(),
             types: FxHashMap::default(),
             decls: FxHashMap::default(),
             undefined: Vec::new(),
@@ -94,7 +99,7 @@ impl<'a> Names<'a> {
             None => {
                 let number = self.string_numbers.len() as u64;
                 self.string_numbers.insert(text.into(), number);
-                self.strings.block(text.as_bytes());
+                self.strings.push(text.as_bytes());
                 number
             }
         };
@@ -121,10 +126,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub(super) fn write(mut self, out: &mut Sink) {
+    /// The sections of strings, declarations, definitions and types.
+    pub(super) fn finish(mut self) -> [Vec<u8>; 4] {
         let mut decls: Vec<(Decl, u64)> = self.decls.iter().map(|(&decl, &number)| (decl, number)).collect();
         decls.sort_unstable();
         let mut heads = Sink::default();
+        heads.count(decls.len());
         for &(decl, number) in &decls {
             let data = self.cx.types.decl(decl);
             heads.number(number);
@@ -137,17 +144,7 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        out.count(self.string_numbers.len());
-        out.bytes.extend(self.strings.bytes);
-        out.count(decls.len());
-        out.bytes.extend(heads.bytes);
-        out.count(self.entry_count);
-        out.bytes.extend(self.entries.bytes);
-    }
-
-    fn entry(&mut self, entry: Sink) {
-        self.entries.bytes.extend(entry.bytes);
-        self.entry_count += 1;
+        [self.strings.finish(), heads.bytes, self.definitions.bytes, self.entries.finish()]
     }
 
     /// Types nest at most [`MAX_DEPTH`](crate::types::MAX_DEPTH) deep, so this may recurse.
@@ -252,7 +249,7 @@ impl<'a> Names<'a> {
         }
         let number = self.types.len() as u64;
         self.types.insert(ty, number);
-        self.entry(entry);
+        self.entries.push(&entry.bytes);
         number
     }
 
@@ -307,7 +304,6 @@ impl<'a> Names<'a> {
         let Some(body) = self.cx.types.body(decl) else { return };
         let number = self.decl_number(decl);
         let mut entry = Sink::default();
-        entry.byte(DEFINE);
         entry.number(number);
         let supertype = self.type_number(body.supertype);
         entry.number(supertype);
@@ -330,59 +326,132 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        self.entry(entry);
+        self.definitions.bytes.extend(entry.bytes);
     }
 }
 
 // ----- reading -----
 
-/// The tables of a file being read.
-pub(super) struct Tables {
-    names: Vec<Name>,
-    texts: Vec<Box<str>>,
-    types: Vec<Type>,
-    /// The types that parameters of declarations occur in.
-    open: FxHashSet<Type>,
+/// How deep types may be nested that are read when they are needed: every constructor of a type is one of its levels, or the union around one.
+const MAX_NESTED: u16 = 2 * MAX_DEPTH;
+
+/// A type of a file, and whether a parameter of a declaration occurs in it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    ty: Type,
+    is_open: bool,
+}
+
+/// The strings and types of a file that were read so far.
+#[derive(Debug)]
+pub(super) struct Interned {
+    strings: List,
+    names: Box<[OnceLock<Name>]>,
+    entries: List,
+    types: Box<[OnceLock<Entry>]>,
     decls: Vec<Decl>,
 }
 
-impl Tables {
-    pub(super) fn read(source: &mut Source<'_>, cx: &Context) -> Result<Tables, BinaryError> {
-        let mut tables =
-            Tables { names: vec![], texts: vec![], types: vec![], open: FxHashSet::default(), decls: vec![] };
-        for _ in 0..source.count()? {
-            let Ok(text) = std::str::from_utf8(source.block()?) else { return source.refuse(Refusal::Utf8) };
-            tables.names.push(cx.names.intern(text));
-            tables.texts.push(text.into());
-        }
-        let count = source.count()?;
+/// The tables of a file being read, with the names and types of a context.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<'a> {
+    bytes: &'a [u8],
+    cx: &'a Context,
+    interned: &'a Interned,
+}
+
+fn unset<T>(count: usize) -> Box<[OnceLock<T>]> {
+    (0..count).map(|_| OnceLock::new()).collect()
+}
+
+impl Interned {
+    /// Reads declarations and definitions, and the strings and types that these name.
+    pub(super) fn read(bytes: &[u8], directory: &Directory, cx: &Context) -> Result<Interned, BinaryError> {
+        let (strings, entries) = (directory.list(bytes, STRINGS)?, directory.list(bytes, TYPES)?);
+        let (names, types) = (unset(strings.count()), unset(entries.count()));
+        let mut interned = Interned { strings, names, entries, types, decls: Vec::new() };
+        let mut heads = directory.source(bytes, DECLS);
+        let count = heads.count()?;
         let mut decls = vec![None; count];
         for _ in 0..count {
-            let number = source.index("declaration", count)?;
-            decls[number] = Some(tables.head(source, &cx.types)?);
+            let number = heads.index("declaration", count)?;
+            decls[number] = Some(Tables { bytes, cx, interned: &interned }.head(&mut heads)?);
         }
+        heads.finish()?;
         for (number, decl) in decls.into_iter().enumerate() {
             match decl {
-                Some(decl) => tables.decls.push(decl),
+                Some(decl) => interned.decls.push(decl),
                 None => {
                     let number = number as u64;
-                    return source.refuse(Refusal::Reference { what: "declaration", number });
+                    return heads.refuse(Refusal::Reference { what: "declaration", number });
                 }
             }
         }
-        for _ in 0..source.count()? {
-            tables.entry(source, &cx.types)?;
+        let mut definitions = directory.source(bytes, DEFINITIONS);
+        while !definitions.is_empty() {
+            Tables { bytes, cx, interned: &interned }.definition(&mut definitions)?;
         }
         let is_undefined = |&&decl: &&Decl| !decl.is_builtin() && cx.types.body(decl).is_none();
-        if let Some(&decl) = tables.decls.iter().find(is_undefined) {
+        if let Some(&decl) = interned.decls.iter().find(is_undefined) {
             let name = cx.names.text(cx.types.decl(decl).name);
-            return source.refuse(Refusal::Type(format!("the type `{name}` is declared and not defined")));
+            let refusal = Refusal::Type(format!("the type `{name}` is declared and not defined"));
+            return definitions.refuse(refusal);
         }
-        Ok(tables)
+        Ok(interned)
+    }
+}
+
+impl<'a> Tables<'a> {
+    pub(super) fn new(bytes: &'a [u8], cx: &'a Context, interned: &'a Interned) -> Tables<'a> {
+        Tables { bytes, cx, interned }
     }
 
-    fn head(&self, source: &mut Source<'_>, types: &Types) -> Result<Decl, BinaryError> {
-        let start = source.offset();
+    /// Reads all that was not read yet, so that nothing is accepted that means nothing.
+    pub(super) fn read_all(self) -> Result<(), BinaryError> {
+        (0..self.interned.names.len()).try_for_each(|number| self.name_at(number).map(drop))?;
+        (0..self.interned.types.len()).try_for_each(|number| self.entry(number, 0).map(drop))
+    }
+
+    fn text_at(self, number: usize) -> Result<&'a str, BinaryError> {
+        let strings = &self.interned.strings;
+        std::str::from_utf8(strings.item(self.bytes, number)?)
+            .map_err(|_| BinaryError { offset: strings.start(self.bytes, number), refusal: Refusal::Utf8 })
+    }
+
+    fn name_at(self, number: usize) -> Result<Name, BinaryError> {
+        let place = &self.interned.names[number];
+        match place.get() {
+            Some(&name) => Ok(name),
+            None => {
+                let name = self.cx.names.intern(self.text_at(number)?);
+                Ok(*place.get_or_init(|| name))
+            }
+        }
+    }
+
+    /// The type with a number, which is made of types with lower ones. `nested` counts how many types are being read for the sake of each other.
+    fn entry(self, number: usize, nested: u16) -> Result<Entry, BinaryError> {
+        let place = &self.interned.types[number];
+        if let Some(&entry) = place.get() {
+            return Ok(entry);
+        }
+        let mut source = self.interned.entries.source(self.bytes, number)?;
+        if nested > MAX_NESTED {
+            return source.refuse(Refusal::TooDeep);
+        }
+        let parts = Parts { tables: self, below: number, nested: nested + 1, is_open: Cell::new(false) };
+        let entry = parts.entry(&mut source)?;
+        source.finish()?;
+        Ok(*place.get_or_init(|| entry))
+    }
+
+    /// The parts of a definition, or of types in functions and globals: any types.
+    fn parts_of_any(self) -> Parts<'a> {
+        Parts { tables: self, below: self.interned.types.len(), nested: 0, is_open: Cell::new(false) }
+    }
+
+    fn head(self, source: &mut Source<'_>) -> Result<Decl, BinaryError> {
+        let (start, types) = (source.offset(), &self.cx.types);
         if source.flag()? {
             let name = self.name(source)?;
             return match types.find_builtin(name) {
@@ -398,43 +467,46 @@ impl Tables {
         types.declare(name, &params).map_err(|error| wrong(types, start, &error))
     }
 
-    pub(super) fn text(&self, source: &mut Source<'_>) -> Result<&str, BinaryError> {
-        let number = source.index("string", self.texts.len())?;
-        Ok(&self.texts[number])
+    fn string(self, source: &mut Source<'_>) -> Result<usize, BinaryError> {
+        source.index("string", self.interned.names.len())
     }
 
-    pub(super) fn name(&self, source: &mut Source<'_>) -> Result<Name, BinaryError> {
-        let number = source.index("string", self.names.len())?;
-        Ok(self.names[number])
+    pub(super) fn text(self, source: &mut Source<'_>) -> Result<&'a str, BinaryError> {
+        self.text_at(self.string(source)?)
+    }
+
+    pub(super) fn name(self, source: &mut Source<'_>) -> Result<Name, BinaryError> {
+        self.name_at(self.string(source)?)
     }
 
     /// A type of a value: parameters of declarations stand for none.
-    pub(super) fn ty(&self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
-        let ty = self.part(source)?;
-        match self.open.contains(&ty) {
-            true => source.refuse(Refusal::Type("a type parameter stands outside of a declaration".into())),
-            false => Ok(ty),
+    pub(super) fn ty(self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
+        let number = source.index("type", self.interned.types.len())?;
+        match self.entry(number, 0)? {
+            Entry { is_open: true, .. } => {
+                source.refuse(Refusal::Type("a type parameter stands outside of a declaration".into()))
+            }
+            Entry { ty, .. } => Ok(ty),
         }
     }
 
     /// A type inside of another one, of a declaration, or of what says how variables are bound.
-    pub(super) fn part(&self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
-        let number = source.index("type", self.types.len())?;
-        Ok(self.types[number])
+    pub(super) fn part(self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
+        self.parts_of_any().part(source)
     }
 
-    pub(super) fn parts(&self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
-        (0..source.count()?).map(|_| self.part(source)).collect()
+    pub(super) fn parts(self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
+        self.parts_of_any().parts(source)
     }
 
     /// A name and what it says.
-    pub(super) fn named(&self, source: &mut Source<'_>) -> Result<(Name, &str), BinaryError> {
-        let number = source.index("string", self.names.len())?;
-        Ok((self.names[number], &self.texts[number]))
+    pub(super) fn named(self, source: &mut Source<'_>) -> Result<(Name, &'a str), BinaryError> {
+        let number = self.string(source)?;
+        Ok((self.name_at(number)?, self.text_at(number)?))
     }
 
     /// A name that can be written: control characters cannot, except in symbols and strings.
-    pub(super) fn written(&self, source: &mut Source<'_>) -> Result<Name, BinaryError> {
+    pub(super) fn written(self, source: &mut Source<'_>) -> Result<Name, BinaryError> {
         let (name, text) = self.named(source)?;
         if text.chars().any(char::is_control) {
             return source.refuse(Refusal::Name { what: "thing", name: text.escape_debug().to_string() });
@@ -442,38 +514,93 @@ impl Tables {
         Ok(name)
     }
 
-    pub(super) fn tys(&self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
+    pub(super) fn tys(self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
         (0..source.count()?).map(|_| self.ty(source)).collect()
     }
 
-    fn decl(&self, source: &mut Source<'_>) -> Result<Decl, BinaryError> {
-        let number = source.index("declaration", self.decls.len())?;
-        Ok(self.decls[number])
+    fn decl(self, source: &mut Source<'_>) -> Result<Decl, BinaryError> {
+        let number = source.index("declaration", self.interned.decls.len())?;
+        Ok(self.interned.decls[number])
     }
 
-    fn names(&self, source: &mut Source<'_>) -> Result<Vec<Name>, BinaryError> {
+    fn names(self, source: &mut Source<'_>) -> Result<Vec<Name>, BinaryError> {
         (0..source.count()?).map(|_| self.written(source)).collect()
     }
 
-    fn entry(&mut self, source: &mut Source<'_>, types: &Types) -> Result<(), BinaryError> {
+    fn definition(self, source: &mut Source<'_>) -> Result<(), BinaryError> {
         let start = source.offset();
+        let decl = self.decl(source)?;
+        let body = self.body(source)?;
+        let types = &self.cx.types;
+        types.define(decl, body.supertype, body.kind).map_err(|error| wrong(types, start, &error))
+    }
+
+    fn body(self, source: &mut Source<'_>) -> Result<DeclBody, BinaryError> {
+        let supertype = self.part(source)?;
+        let kind = match source.byte()? {
+            ABSTRACT => DeclKind::Abstract,
+            OPAQUE => DeclKind::Opaque,
+            PRIMITIVE => {
+                let bits = source.small()?;
+                let Ok(bits) = u16::try_from(bits) else { return source.refuse(Refusal::Number) };
+                DeclKind::Primitive { bits, repr: source.choice("kind of bits", &REPRS)? }
+            }
+            tag @ (STRUCT | MUTABLE_STRUCT) => {
+                let fields = (0..source.count()?).map(|_| self.field(source)).collect::<Result<_, _>>()?;
+                DeclKind::Struct { mutable: tag == MUTABLE_STRUCT, fields }
+            }
+            tag => return source.refuse(Refusal::Tag { what: "definition", tag }),
+        };
+        Ok(DeclBody { supertype, kind })
+    }
+
+    fn field(self, source: &mut Source<'_>) -> Result<FieldDecl, BinaryError> {
+        let name = self.written(source)?;
+        let ty = self.part(source)?;
+        match source.byte()? {
+            flags @ 0..4 => Ok(FieldDecl { name, ty, is_const: flags & 1 != 0, is_atomic: flags & 2 != 0 }),
+            tag => source.refuse(Refusal::Tag { what: "kind of field", tag }),
+        }
+    }
+}
+
+/// The types that another one, or a definition, is made of.
+struct Parts<'a> {
+    tables: Tables<'a>,
+    /// Their numbers are below this one.
+    below: usize,
+    nested: u16,
+    /// Whether one of those that were read is open.
+    is_open: Cell<bool>,
+}
+
+impl Parts<'_> {
+    fn part(&self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
+        let number = source.index("type", self.below)?;
+        let Entry { ty, is_open } = self.tables.entry(number, self.nested)?;
+        self.is_open.set(self.is_open.get() || is_open);
+        Ok(ty)
+    }
+
+    fn parts(&self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
+        (0..source.count()?).map(|_| self.part(source)).collect()
+    }
+
+    fn entry(&self, source: &mut Source<'_>) -> Result<Entry, BinaryError> {
+        let (tables, start) = (self.tables, source.offset());
+        let types = &tables.cx.types;
         let wrong = |error: TypeError| wrong(types, start, &error);
         let ty = match source.byte()? {
-            DEFINE => {
-                let decl = self.decl(source)?;
-                let body = self.body(source)?;
-                return types.define(decl, body.supertype, body.kind).map_err(wrong);
-            }
             BOTTOM => Type::BOTTOM,
             ANY => Type::ANY,
             TOKEN => Type::TOKEN,
             LOW => Type::low(source.choice("low type", &LowType::ALL)?),
             NOMINAL => {
-                let decl = self.decl(source)?;
+                let decl = tables.decl(source)?;
                 types.nominal(decl, &self.parts(source)?).map_err(wrong)?
             }
             GENERIC => {
-                let decl = self.decl(source)?;
+                let decl = tables.decl(source)?;
                 types.nominal(decl, &[]).map_err(wrong)?
             }
             TUPLE => types.tuple(&self.parts(source)?).map_err(wrong)?,
@@ -482,22 +609,22 @@ impl Tables {
                 types.tuple_vararg(&elems, self.part(source)?).map_err(wrong)?
             }
             NAMED_TUPLE => {
-                let names = self.names(source)?;
+                let names = tables.names(source)?;
                 types.named_tuple(&names, self.part(source)?).map_err(wrong)?
             }
             UNION => types.union(&self.parts(source)?).map_err(wrong)?,
             TYPE_OF => types.type_of(self.part(source)?).map_err(wrong)?,
             FUNCTION => {
-                let (module, text) = self.named(source)?;
+                let (module, text) = tables.named(source)?;
                 if !is_module_path(text) {
                     let name = text.escape_debug().to_string();
                     return source.refuse(Refusal::Name { what: "module", name });
                 }
-                types.function_named(FunctionName { module, name: self.written(source)? })
+                types.function_named(FunctionName { module, name: tables.written(source)? })
             }
             PARAM => types.param(source.small()?),
             INT => types.int(source.signed()?),
-            SYM => types.sym(self.name(source)?),
+            SYM => types.sym(tables.name(source)?),
             BITS_VALUE => {
                 let of = self.part(source)?;
                 let bits = source.wide()?;
@@ -529,51 +656,15 @@ impl Tables {
         };
         let is_open = match types.kind(ty) {
             TypeKind::Param(_) => true,
-            TypeKind::Nominal { params, .. } => self.any_open(params),
-            TypeKind::Tuple { elems, vararg } => self.any_open(elems) || self.any_open(vararg.as_slice()),
-            TypeKind::NamedTuple { tuple, .. } => self.open.contains(tuple),
-            TypeKind::Union(members) => self.any_open(members),
-            TypeKind::TypeOf(of) => self.open.contains(of),
-            TypeKind::NTuple { count, elem } => self.any_open(&[*count, *elem]),
+            TypeKind::Nominal { .. }
+            | TypeKind::Tuple { .. }
+            | TypeKind::NamedTuple { .. }
+            | TypeKind::Union(_)
+            | TypeKind::TypeOf(_)
+            | TypeKind::NTuple { .. } => self.is_open.get(),
             _ => false,
         };
-        if is_open {
-            self.open.insert(ty);
-        }
-        self.types.push(ty);
-        Ok(())
-    }
-
-    fn any_open(&self, types: &[Type]) -> bool {
-        types.iter().any(|ty| self.open.contains(ty))
-    }
-
-    fn body(&self, source: &mut Source<'_>) -> Result<DeclBody, BinaryError> {
-        let supertype = self.part(source)?;
-        let kind = match source.byte()? {
-            ABSTRACT => DeclKind::Abstract,
-            OPAQUE => DeclKind::Opaque,
-            PRIMITIVE => {
-                let bits = source.small()?;
-                let Ok(bits) = u16::try_from(bits) else { return source.refuse(Refusal::Number) };
-                DeclKind::Primitive { bits, repr: source.choice("kind of bits", &REPRS)? }
-            }
-            tag @ (STRUCT | MUTABLE_STRUCT) => {
-                let fields = (0..source.count()?).map(|_| self.field(source)).collect::<Result<_, _>>()?;
-                DeclKind::Struct { mutable: tag == MUTABLE_STRUCT, fields }
-            }
-            tag => return source.refuse(Refusal::Tag { what: "definition", tag }),
-        };
-        Ok(DeclBody { supertype, kind })
-    }
-
-    fn field(&self, source: &mut Source<'_>) -> Result<FieldDecl, BinaryError> {
-        let name = self.written(source)?;
-        let ty = self.part(source)?;
-        match source.byte()? {
-            flags @ 0..4 => Ok(FieldDecl { name, ty, is_const: flags & 1 != 0, is_atomic: flags & 2 != 0 }),
-            tag => source.refuse(Refusal::Tag { what: "kind of field", tag }),
-        }
+        Ok(Entry { ty, is_open })
     }
 }
 

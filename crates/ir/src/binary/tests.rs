@@ -7,6 +7,7 @@ use crate::constant::Const;
 use crate::func::{ForeignData, MetaData, MetaItem};
 use crate::hints::Inlining;
 use crate::intrinsic::Intrinsic;
+use crate::module::Global;
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::text::show_module;
 use crate::types::{DeclKind, FieldDecl, Type};
@@ -328,4 +329,87 @@ fn types_beside_a_module_come_back_in_their_order() {
     assert_eq!(super::read(&bytes, Context::new()).unwrap_err().refusal, Refusal::Flags);
     let plain = super::write(&module);
     assert_eq!(super::read_with_types(&plain, Context::new()).unwrap_err().refusal, Refusal::Flags);
+}
+
+#[test]
+fn a_stored_module_is_read_in_parts() {
+    let cx = Context::new();
+    let module = sample(&cx);
+    let listed = [Type::FLOAT64, cx.types.tuple(&[Type::INT64, Type::FLOAT64]).unwrap()];
+    let bytes = write_with_types(&module, &listed);
+    let other = Context::new();
+    let stored = Stored::open(&bytes, other.clone()).unwrap();
+    assert_eq!((stored.func_count(), stored.globals().globals().len()), (2, 1));
+    for (id, func) in module.funcs() {
+        let declared = stored.declaration(id).unwrap().unwrap();
+        assert_eq!((declared.symbol(&other), declared.level), (func.symbol(&cx), func.level));
+        assert_eq!(declared.params().len(), func.params().len());
+        assert!(declared.entry().is_none());
+    }
+    assert!(stored.declaration(crate::FuncId::from_u32(2)).unwrap().is_none());
+    let types = stored.listed().unwrap();
+    assert_eq!(other.types.display(types[1]).to_string(), "Tuple{Int64, Float64}");
+    let whole = stored.module().unwrap();
+    assert_eq!(show_module(&whole).to_string(), show_module(&module).to_string());
+    assert!(write_with_types(&whole, &types) == bytes);
+}
+
+#[test]
+fn a_stored_module_refuses_a_part_when_it_is_read() {
+    let cx = Context::new();
+    let bytes = write_with_types(&sample(&cx), &[]);
+    let (mut opened, mut refused_later) = (0, 0);
+    for at in HEADER..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x55;
+        let Ok(stored) = Stored::open(&bytes, Context::new()) else { continue };
+        opened += 1;
+        // Neither panics; where reading everything succeeds, the module is verified.
+        let declared = (0..2).all(|id| stored.declaration(crate::FuncId::from_u32(id)).is_ok());
+        match (declared, stored.module()) {
+            (_, Ok(module)) => crate::verify::verify_module(&module).unwrap(),
+            (_, Err(_)) => refused_later += 1,
+        }
+    }
+    assert!(refused_later > 100 && opened > refused_later, "{refused_later} of {opened}");
+}
+
+#[test]
+fn types_that_would_exhaust_the_stack_are_refused() {
+    // Each type is a tuple of the one before; the last one is read first.
+    let cx = Context::new();
+    let mut ty = Type::INT64;
+    let mut types = vec![ty];
+    for _ in 0..100 {
+        ty = cx.types.tuple(&[ty]).unwrap();
+        types.push(ty);
+    }
+    let bytes = write_with_types(&Module::new(cx.clone()), &[ty]);
+    let listed = Stored::open(&bytes, Context::new()).unwrap().listed().unwrap();
+    assert_eq!(listed.len(), 1);
+    // A hundred thousand, written by hand: a tuple of one type, the one in front.
+    let mut entries = ListSink::default();
+    entries.push(&[4]);
+    for number in 0..100_000u64 {
+        let mut entry = Sink::default();
+        entry.byte(9);
+        entry.count(1);
+        entry.number(number);
+        entries.push(&entry.bytes);
+    }
+    let mut listed = Sink::default();
+    listed.count(1);
+    listed.number(100_000);
+    let mut bytes = Vec::new();
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(WITH_TYPES.to_le_bytes());
+    bytes.extend([0; HEADER - 8]);
+    let empty = ListSink::default().finish();
+    let sections = [empty.clone(), vec![0], vec![], entries.finish(), vec![0], empty, listed.bytes];
+    sections::write(&mut bytes, sections);
+    let stored = Stored::open(&bytes, Context::new()).unwrap();
+    assert_eq!(stored.listed().unwrap_err().refusal, Refusal::TooDeep);
+    seal(&mut bytes);
+    assert!(matches!(read_with_types(&bytes, Context::new()).unwrap_err().refusal, Refusal::Type(_)));
 }

@@ -67,6 +67,14 @@ pub enum LookupError {
         /// The symbols of the functions.
         methods: Vec<String>,
     },
+    /// The image that the unit was opened from contradicts itself.
+    #[error("the image does not tell how `{name}` is called: {reason}; build it again")]
+    Image {
+        /// The requested name.
+        name: String,
+        /// How that shows.
+        reason: String,
+    },
     /// The number of parameters differs.
     #[error("`{name}` takes {expected} arguments, not {given}")]
     Count {
@@ -366,10 +374,11 @@ impl Callee {
 pub(crate) type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
 
 impl Callable {
-    pub(crate) fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType), LookupError> {
-        let found = unit.ty(name).and_then(|ty| Some((ty, unit.loaded().function(&ty.symbol)?)));
-        let Some((ty, code)) = found else {
-            let available: Vec<String> = unit.types().map(|ty| ty.name.clone()).collect();
+    pub(crate) fn new(unit: &Unit, name: &str) -> Result<(Callable, Arc<FunctionType>), LookupError> {
+        let ty = unit.ty(name).map_err(|reason| LookupError::Image { name: name.into(), reason })?;
+        let found = ty.and_then(|ty| Some((unit.loaded().function(&ty.symbol)?, ty)));
+        let Some((code, ty)) = found else {
+            let available: Vec<String> = unit.names().map(str::to_owned).collect();
             let is_method =
                 |symbol: &&String| symbol.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
             let methods: Vec<String> = available.iter().filter(is_method).cloned().collect();
@@ -378,11 +387,15 @@ impl Callable {
                 _ => LookupError::Ambiguous { name: name.into(), methods },
             });
         };
-        Ok((Callable::to(Callee::Code(unit.clone(), code), ty)?, ty))
+        Ok((Callable::to(Callee::Code(unit.clone(), code), &ty)?, ty))
     }
 
     fn to(to: Callee, ty: &FunctionType) -> Result<Callable, LookupError> {
-        let entry = to.jit().entry(&ty.signature);
+        let own = match &to {
+            Callee::Code(unit, _) => unit.entry(&ty.signature),
+            Callee::Cell(_) => None,
+        };
+        let entry = own.map_or_else(|| to.jit().entry(&ty.signature), Ok);
         let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
         let (runtime, methods) = (to.jit().runtime().clone(), to.needs_heap().then(|| to.methods().clone()));
         Ok(Callable { entry, to, runtime, methods, kept: None })
@@ -729,7 +742,7 @@ impl Unit {
     /// The function of that name, to be called with bits.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         let (callable, ty) = Callable::new(self, name)?;
-        UntypedFunc::new(callable, self.jit(), name, ty)
+        UntypedFunc::new(callable, self.jit(), name, &ty)
     }
 }
 

@@ -411,7 +411,7 @@ impl Unit {
     pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
         let func = self.untyped(name)?;
         let (_, ty) = Callable::new(self, name)?;
-        scoped(func, name, ty)
+        scoped(func, name, &ty)
     }
 }
 

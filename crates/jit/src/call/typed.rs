@@ -82,7 +82,7 @@ impl Unit {
     /// The function of that name, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
         let (callable, ty) = Callable::new(self, name)?;
-        typed(callable, ty, || self.untyped(name))
+        typed(callable, &ty, || self.untyped(name))
     }
 }
 

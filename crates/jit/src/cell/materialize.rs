@@ -64,8 +64,8 @@ impl Target {
 impl Unit {
     /// The function of that name, for a cell to lead to.
     pub fn target(&self, name: &str) -> Option<Target> {
-        let ty = self.shared_ty(name)?;
+        let ty = self.ty(name).ok().flatten()?;
         let address = self.loaded().function(&ty.symbol)?;
-        Some(Target { address, ty: ty.clone(), unit: self.clone() })
+        Some(Target { address, ty, unit: self.clone() })
     }
 }

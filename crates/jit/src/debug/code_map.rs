@@ -7,6 +7,8 @@
 //!                                  └─────────────┴───────────────────────────┘
 //! ```
 //!
+//! A unit of an image is described when it is first asked for more than an address by name ([`Directory`]).
+//!
 //! Invariants: X1, ranges of units do not overlap, because their memory does not; X2, a unit is in the index from before its
 //! loading is published until just before its memory is returned, so every address that a thread executes is found;
 //! X3, a unit's number is never used twice.
@@ -25,7 +27,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use brolga_codegen::compiled::Variable;
 use brolga_ir::func::LineColumn;
@@ -47,6 +49,23 @@ pub struct CodeUnit {
     id: UnitId,
     base: usize,
     bytes: u32,
+    described: OnceLock<Described>,
+    /// The source of what is not described yet.
+    directory: Option<Arc<dyn Directory>>,
+}
+
+/// The functions of code that is not described yet.
+pub(crate) trait Directory: Send + Sync {
+    /// Where the function of that name begins, from the start of the code.
+    fn offset(&self, name: &str) -> Option<u32>;
+
+    /// All functions.
+    fn describe(&self) -> Described;
+}
+
+/// The functions of a unit.
+#[derive(Default)]
+pub(crate) struct Described {
     /// By offset.
     functions: Box<[Row]>,
     /// Indices of `functions`, by name.
@@ -92,14 +111,12 @@ pub(crate) struct PlacedFunction<'a> {
     pub(crate) variables: &'a [Variable],
 }
 
-impl CodeUnit {
-    /// Describes functions that lie from `base` on, in rising order, and end at `bytes`. `by_name` are their indices by name.
+impl Described {
+    /// Functions in rising order. `by_name` are the indices by name of those that can be looked up.
     pub(crate) fn new<'f>(
         placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
-        base: usize,
-        bytes: usize,
         by_name: Box<[u32]>,
-    ) -> CodeUnit {
+    ) -> Described {
         let text = placed.clone().map(|function| function.name.len()).sum();
         let count = placed.clone().map(|function| function.lines.len()).sum();
         let says = |(at, function): (usize, PlacedFunction<'f>)| {
@@ -123,15 +140,39 @@ impl CodeUnit {
             row
         });
         let functions = functions.collect();
-        CodeUnit {
-            id: UnitId(0),
-            base,
-            bytes: bytes as u32,
-            functions,
-            by_name,
-            names: names.into_boxed_str(),
-            lines: lines.into_boxed_slice(),
-            debug,
+        let (names, lines) = (names.into_boxed_str(), lines.into_boxed_slice());
+        Described { functions, by_name, names, lines, debug }
+    }
+}
+
+impl CodeUnit {
+    /// Describes functions that lie from `base` on, in rising order, and end at `bytes`. `by_name` are their indices by name.
+    pub(crate) fn new<'f>(
+        placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
+        base: usize,
+        bytes: usize,
+        by_name: Box<[u32]>,
+    ) -> CodeUnit {
+        let described = OnceLock::from(Described::new(placed, by_name));
+        CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory: None }
+    }
+
+    /// Code whose functions the directory knows, from `base` on to `bytes`.
+    pub(crate) fn of_directory(base: usize, bytes: usize, directory: Arc<dyn Directory>) -> CodeUnit {
+        let (described, directory) = (OnceLock::new(), Some(directory));
+        CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory }
+    }
+
+    fn described(&self) -> &Described {
+        self.described
+            .get_or_init(|| self.directory.as_ref().map(|directory| directory.describe()).unwrap_or_default())
+    }
+
+    /// The address of the function of that name.
+    pub(crate) fn address_of(&self, name: &str) -> Option<usize> {
+        match &self.directory {
+            Some(directory) => directory.offset(name).map(|offset| self.base + offset as usize),
+            None => self.function(name).map(|function| function.address()),
         }
     }
 
@@ -147,26 +188,28 @@ impl CodeUnit {
 
     /// Its functions, by address.
     pub fn functions(&self) -> impl ExactSizeIterator<Item = CodeFunction<'_>> {
-        (0..self.functions.len()).map(|index| CodeFunction { unit: self, index })
+        (0..self.described().functions.len()).map(|index| CodeFunction { unit: self, index })
     }
 
     /// Its functions, by name.
     pub fn functions_by_name(&self) -> impl ExactSizeIterator<Item = CodeFunction<'_>> {
-        self.by_name.iter().map(|&index| CodeFunction { unit: self, index: index as usize })
+        self.described().by_name.iter().map(|&index| CodeFunction { unit: self, index: index as usize })
     }
 
     /// The function of that name.
     pub fn function(&self, name: &str) -> Option<CodeFunction<'_>> {
         let function = |&index: &u32| CodeFunction { unit: self, index: index as usize };
-        let found = self.by_name.binary_search_by(|index| function(index).name().cmp(name)).ok()?;
-        self.by_name.get(found).map(function)
+        let by_name = &self.described().by_name;
+        let found = by_name.binary_search_by(|index| function(index).name().cmp(name)).ok()?;
+        by_name.get(found).map(function)
     }
 
     /// The function at an address, and the offset of the address in it.
     pub fn at(&self, address: usize) -> Option<(CodeFunction<'_>, u32)> {
         let offset = u32::try_from(address.checked_sub(self.base)?).ok()?;
-        let index = self.functions.partition_point(|row| row.offset <= offset).checked_sub(1)?;
-        let row = self.functions.get(index)?;
+        let functions = &self.described().functions;
+        let index = functions.partition_point(|row| row.offset <= offset).checked_sub(1)?;
+        let row = functions.get(index)?;
         let inside = offset - row.offset;
         (inside < row.size).then_some((CodeFunction { unit: self, index }, inside))
     }
@@ -174,7 +217,7 @@ impl CodeUnit {
 
 impl<'a> CodeFunction<'a> {
     fn row(&self) -> &'a Row {
-        &self.unit.functions[self.index]
+        &self.unit.described().functions[self.index]
     }
 
     /// The unit that it belongs to.
@@ -189,9 +232,9 @@ impl<'a> CodeFunction<'a> {
 
     /// Its name.
     pub fn name(&self) -> &'a str {
-        let next = self.unit.functions.get(self.index + 1);
-        &self.unit.names
-            [self.row().name as usize..next.map_or(self.unit.names.len(), |row| row.name as usize)]
+        let Described { functions, names, .. } = self.unit.described();
+        let next = functions.get(self.index + 1);
+        &names[self.row().name as usize..next.map_or(names.len(), |row| row.name as usize)]
     }
 
     /// The address of its first byte.
@@ -211,14 +254,15 @@ impl<'a> CodeFunction<'a> {
 
     /// Code offsets in rising order, each with the place in the source that holds from there on.
     pub fn lines(&self) -> &'a [(u32, LineColumn)] {
-        let next = self.unit.functions.get(self.index + 1);
-        &self.unit.lines
-            [self.row().lines as usize..next.map_or(self.unit.lines.len(), |row| row.lines as usize)]
+        let Described { functions, lines, .. } = self.unit.described();
+        let next = functions.get(self.index + 1);
+        &lines[self.row().lines as usize..next.map_or(lines.len(), |row| row.lines as usize)]
     }
 
     fn debug(&self) -> Option<&'a FunctionDebug> {
-        let found = self.unit.debug.binary_search_by_key(&self.index, |(at, _)| *at as usize).ok()?;
-        self.unit.debug.get(found).map(|(_, debug)| debug)
+        let debug = &self.unit.described().debug;
+        let found = debug.binary_search_by_key(&self.index, |(at, _)| *at as usize).ok()?;
+        debug.get(found).map(|(_, debug)| debug)
     }
 
     /// The file that its lines are counted in, if it says so.

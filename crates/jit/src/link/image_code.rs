@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{FrameMap, Symbol};
-use brolga_codegen::sig::Signature;
+use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::func::LineColumn;
 
-use crate::debug::code_map::{CodeMap, CodeUnit, PlacedFunction};
+use crate::debug::code_map::{CodeMap, CodeUnit, Described, Directory, PlacedFunction};
 use crate::link::linker::{LinkError, LoadedUnit};
 use crate::memory::code_memory::CodeMemory;
 use crate::memory::reservation::{Part, Parts};
@@ -31,8 +31,26 @@ pub struct ImageFunction {
     pub signature: Option<Signature>,
 }
 
+/// The functions of an image, which are found when they are requested. Names and types do not change.
+pub trait ImageFunctions: Send + Sync {
+    /// Where the function of that name begins, from the start of the image's code.
+    fn offset(&self, name: &str) -> Option<u32>;
+
+    /// The type of the function of that name, for calls; nothing if there is none that can be called.
+    ///
+    /// # Errors
+    /// The image contradicts itself: the reason.
+    fn ty(&self, name: &str) -> Result<Option<FunctionType>, String>;
+
+    /// The names of all functions that can be called, in order.
+    fn names(&self) -> Vec<String>;
+
+    /// All functions by rising offset, each with whether it is found by its name.
+    fn describe(&self) -> Vec<(bool, ImageFunction)>;
+}
+
 /// Code of an image as it is in the file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ImageCode<'a> {
     /// The machine code.
     pub code: &'a [u8],
@@ -42,10 +60,45 @@ pub struct ImageCode<'a> {
     pub imports_at: usize,
     /// The imports, in the order of the table.
     pub imports: &'a [Symbol],
-    /// The functions, by offset.
-    pub functions: &'a [ImageFunction],
+    /// The functions.
+    pub functions: &'a Arc<dyn ImageFunctions>,
     /// Whether its code handles objects.
     pub needs_heap: bool,
+}
+
+impl std::fmt::Debug for ImageCode<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ImageCode").field("imports", &self.imports).finish_non_exhaustive()
+    }
+}
+
+/// The functions of code that lies in memory.
+struct Placed {
+    functions: Arc<dyn ImageFunctions>,
+    bytes: u32,
+}
+
+impl Directory for Placed {
+    fn offset(&self, name: &str) -> Option<u32> {
+        self.functions.offset(name).filter(|&offset| offset < self.bytes)
+    }
+
+    fn describe(&self) -> Described {
+        let functions = self.functions.describe();
+        let mut by_name: Vec<u32> = (0..functions.len() as u32).collect();
+        by_name.retain(|&index| functions[index as usize].0);
+        by_name.sort_unstable_by_key(|&index| functions[index as usize].1.name.as_str());
+        let placed = functions.iter().map(|(_, function)| PlacedFunction {
+            name: &function.name,
+            offset: function.offset,
+            size: function.size,
+            frame_bytes: function.frame_bytes,
+            lines: &function.lines,
+            file: None,
+            variables: &[],
+        });
+        Described::new(placed, by_name.into_boxed_slice())
+    }
 }
 
 /// Puts the code into a run of pages, with the addresses of its imports.
@@ -71,18 +124,8 @@ pub(crate) fn place(
     draft.write(Part::Code, 0, code.code);
     draft.write(Part::ReadOnly, 0, &table);
     draft.write(Part::ReadOnly, table.len(), code.constants);
-    let mut by_name: Vec<u32> = (0..code.functions.len() as u32).collect();
-    by_name.sort_unstable_by_key(|&index| code.functions[index as usize].name.as_str());
-    let placed = code.functions.iter().map(|function| PlacedFunction {
-        name: &function.name,
-        offset: function.offset,
-        size: function.size,
-        frame_bytes: function.frame_bytes,
-        lines: &function.lines,
-        file: None,
-        variables: &[],
-    });
-    let described = CodeUnit::new(placed, start, code.code.len(), by_name.into_boxed_slice());
+    let functions = Placed { functions: code.functions.clone(), bytes: code.code.len() as u32 };
+    let described = CodeUnit::of_directory(start, code.code.len(), Arc::new(functions));
     let run = draft.seal()?;
     Ok(Arc::new(LoadedUnit::new(map.enter(described), Box::default(), Memory::Run(run), owners.to_vec())))
 }

@@ -215,7 +215,7 @@ impl LoadedUnit {
 
     /// The address of a function, valid while this unit is held.
     pub fn function(&self, name: &str) -> Option<usize> {
-        self.code().function(name).map(|function| function.address())
+        self.code().address_of(name)
     }
 
     /// The address of a data object, valid while this unit is held.

@@ -91,6 +91,9 @@ impl Drop for Run {
     }
 }
 
+/// A run of this size or more gets its memory at once.
+const POPULATED: usize = 1 << 18;
+
 /// A run that is being written. Only its owner can reach it, so it is not sealed.
 pub(crate) struct Draft {
     run: Run,
@@ -99,6 +102,10 @@ pub(crate) struct Draft {
 impl Draft {
     /// A run that is not shared yet.
     pub(crate) fn new(run: Run) -> Draft {
+        if run.bytes() >= POPULATED {
+            // SAFETY: M1, the range is the run's own.
+            unsafe { pages::populate(run.base(), run.bytes()) };
+        }
         Draft { run }
     }
 

@@ -36,6 +36,9 @@
 //! call of that callee makes the type objects of its signature. A session registers each method of each program; most are never
 //! called by dispatch, and cost a row and nothing on the heap.
 //!
+//! **Later methods.** The first methods of a table may be made when it is first searched or changed ([`LaterMethods`]), so a program that is opened makes
+//! no row for a function that is never called by dispatch. They are visible since the table was made, and rank below all that was added to it.
+//!
 //! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; the further conditions of the variables are checked
 //! behind them, in searches and of specificity alike (`variables.rs`).
 //!
@@ -48,7 +51,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
@@ -312,6 +315,26 @@ pub(crate) struct Table {
     /// The runtime's own table, behind that of a program.
     base: Option<Arc<Table>>,
     lists: RwLock<BTreeMap<Head, MethodList>>,
+    /// Its first methods, if they are made later.
+    later: OnceLock<Weak<Later>>,
+}
+
+/// The first methods of a table, made when it is first searched or changed. They are removed when this is dropped.
+#[must_use = "the methods are removed when this is dropped"]
+pub struct LaterMethods(#[expect(dead_code, reason = "held so that the table finds them")] Arc<Later>);
+
+impl fmt::Debug for LaterMethods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LaterMethods")
+    }
+}
+
+struct Later {
+    table: Weak<Table>,
+    make: Box<dyn Fn() -> NewMethods + Send + Sync>,
+    /// The newest world when the table got them.
+    world: u64,
+    made: OnceLock<Option<Methods>>,
 }
 
 /// Methods that were added. They are removed when this is dropped.
@@ -429,7 +452,68 @@ impl Table {
             changes.tables += 1;
             changes.tables
         };
-        Arc::new(Table { id, worlds: worlds.clone(), base: base.cloned(), lists: RwLock::default() })
+        let (worlds, base, later) = (worlds.clone(), base.cloned(), OnceLock::new());
+        Arc::new(Table { id, worlds, base, lists: RwLock::default(), later })
+    }
+
+    /// Gives the table its first methods, which `make` makes when they are needed; nothing if it has such already. `make` must not look at tables.
+    pub(crate) fn add_later(
+        self: &Arc<Self>,
+        make: Box<dyn Fn() -> NewMethods + Send + Sync>,
+    ) -> Option<LaterMethods> {
+        let (table, world) = (Arc::downgrade(self), self.worlds.newest());
+        let later = Arc::new(Later { table, make, world, made: OnceLock::new() });
+        self.later.set(Arc::downgrade(&later)).ok()?;
+        Some(LaterMethods(later))
+    }
+
+    /// Makes the methods that were to be made later. Threads that search meanwhile wait.
+    fn fill(&self) {
+        let Some(later) = self.later.get().and_then(Weak::upgrade) else { return };
+        later.made.get_or_init(|| {
+            let table = later.table.upgrade()?;
+            let new = (later.make)();
+            let mut changes = table.worlds.change();
+            let rows = table.ranked(&mut changes, new, later.world);
+            table.insert(&rows);
+            drop(changes);
+            Some(Methods { table, rows, world: later.world, is_hidden: false })
+        });
+    }
+
+    /// New methods, visible from a world on, above all that there are.
+    fn ranked(&self, changes: &mut Changes, new: NewMethods, world: u64) -> Vec<(Head, Arc<Method>)> {
+        let origin = match self.base {
+            _ if new.is_library => Origin::Library,
+            Some(_) => Origin::Program,
+            None => Origin::Common,
+        };
+        let method = |(head, cx, row)| {
+            changes.methods += 1;
+            (head, Arc::new(Method::new((origin, changes.methods), world, cx, row)))
+        };
+        new.rows.into_iter().map(method).collect()
+    }
+
+    /// Puts methods into the lists of their callees.
+    fn insert(&self, rows: &[(Head, Arc<Method>)]) {
+        let mut added: BTreeMap<&Head, Vec<Arc<Method>>> = BTreeMap::new();
+        for (head, method) in rows {
+            added.entry(head).or_default().push(method.clone());
+        }
+        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = Vec::with_capacity(added.len());
+        for (head, added) in added {
+            match lists.get_mut(head) {
+                Some(list) => {
+                    let all: MethodList = list.iter().chain(added).collect();
+                    before.push(std::mem::replace(list, all));
+                }
+                None => drop(lists.insert(head.clone(), added.into_iter().collect())),
+            }
+        }
+        // Lists are dropped behind the lock.
+        drop(lists);
     }
 
     /// Adds methods, whose signatures are looked at first.
@@ -467,37 +551,13 @@ impl Table {
         old: &mut [Methods],
         prepare: impl FnOnce(u64),
     ) -> (u64, Vec<Methods>) {
-        let origin = match self.base {
-            _ if new.is_library => Origin::Library,
-            Some(_) => Origin::Program,
-            None => Origin::Common,
-        };
+        self.fill();
         let mut changes = self.worlds.change();
         let world = self.worlds.newest() + 1;
         prepare(world);
-        let mut rows = Vec::with_capacity(new.rows.len());
-        for (head, cx, row) in new.rows {
-            changes.methods += 1;
-            let rank = (origin, changes.methods);
-            rows.push((head, Arc::new(Method::new(rank, world, cx, row))));
-        }
+        let rows = self.ranked(&mut changes, new, world);
         old.iter_mut().for_each(|old| old.hide(world));
-        let mut added: BTreeMap<&Head, Vec<Arc<Method>>> = BTreeMap::new();
-        for (head, method) in &rows {
-            added.entry(head).or_default().push(method.clone());
-        }
-        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
-        let mut before = Vec::with_capacity(added.len());
-        for (head, added) in added {
-            match lists.get_mut(head) {
-                Some(list) => {
-                    let all: MethodList = list.iter().chain(added).collect();
-                    before.push(std::mem::replace(list, all));
-                }
-                None => drop(lists.insert(head.clone(), added.into_iter().collect())),
-            }
-        }
-        drop(lists);
+        self.insert(&rows);
         self.worlds.advance(world);
         drop(changes);
         let one = |row| Methods { table: self.clone(), rows: vec![row], world, is_hidden: false };
@@ -507,6 +567,7 @@ impl Table {
     /// The methods of a callee: the program's, and those of the runtime's own table.
     fn lists(&self, callee: Object) -> [Option<MethodList>; 2] {
         let Some(head) = Head::of_callee(callee) else { return [None, None] };
+        self.fill();
         // Nothing that can panic happens under the lock.
         let of =
             |table: &Table| table.lists.read().unwrap_or_else(PoisonError::into_inner).get(&head).cloned();

@@ -49,7 +49,9 @@ pub use dispatch::{
     InWorld, InlineCacheLayout, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT,
 };
 pub use entry::{CodeEntry, CodeOwner, EntryCaller, ThreadPointer};
-pub use methods::{Ambiguous, HostFn, MethodEntry, MethodRow, MethodTable, Methods, NewMethods};
+pub use methods::{
+    Ambiguous, HostFn, LaterMethods, MethodEntry, MethodRow, MethodTable, Methods, NewMethods,
+};
 pub use throw::Raised;
 pub use values::CopyError;
 
