@@ -628,8 +628,12 @@ impl Func {
         self.order.insert_block(self.own_block(block), None);
     }
 
-    /// Removes a block from the order, with its instructions.
+    /// Removes a block from the order, with its instructions and their root maps.
     pub fn remove_block(&mut self, block: Block) {
+        if !self.root_maps.is_empty() {
+            let order = &self.order;
+            self.root_maps.retain(|&inst, _| order.inst_block(inst) != Some(block));
+        }
         self.order.remove_block(block);
     }
 
@@ -743,8 +747,9 @@ impl Func {
         }
     }
 
-    /// Removes an instruction from its block. Its results must not be used any more.
+    /// Removes an instruction from its block, and its root map. Its results must not be used any more.
     pub fn remove_inst(&mut self, inst: Inst) {
+        self.root_maps.remove(&inst);
         self.order.remove_inst(inst);
     }
 
@@ -770,10 +775,12 @@ impl Func {
         self.callees.iter()
     }
 
-    /// Sets the root map of a safepoint, for frames that are found by maps instead of links. Not part of the text and binary
-    /// forms.
+    /// Sets the root map of a safepoint, for frames that are found by maps instead of links; does nothing if the instruction is in
+    /// no block. Not part of the text and binary forms.
     pub fn set_root_map(&mut self, inst: Inst, map: RootMap) {
-        self.root_maps.insert(inst, map);
+        if self.inst_block(inst).is_some() {
+            self.root_maps.insert(inst, map);
+        }
     }
 
     /// The root map of a safepoint.
@@ -913,6 +920,29 @@ mod tests {
         f.remove_inst(copy);
         assert_eq!(f.block_insts(entry).count(), 2);
         assert_eq!(f.inst_block(copy), None);
+    }
+
+    #[test]
+    fn only_instructions_in_blocks_have_root_maps() {
+        let cx = Context::new();
+        let mut f = add_one(&cx);
+        let entry = f.entry().unwrap();
+        let map = RootMap { slot: Slot::from_u32(0), offsets: [0].into() };
+        let poll = f.make_inst(Op::Safepoint, &[], &[], &[]);
+        f.set_root_map(poll, map.clone());
+        assert_eq!(f.root_map(poll), None, "it is in no block");
+
+        let first = f.block_insts(entry).next().unwrap();
+        f.insert_before(poll, first);
+        f.set_root_map(poll, map.clone());
+        assert_eq!(f.root_map(poll), Some(&map));
+        f.remove_inst(poll);
+        f.insert_before(poll, first);
+        assert_eq!(f.root_map(poll), None, "the map went with the removal");
+
+        f.set_root_map(poll, map);
+        f.remove_block(entry);
+        assert_eq!(f.root_map(poll), None, "the map went with the block");
     }
 
     #[test]
