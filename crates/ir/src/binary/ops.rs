@@ -92,9 +92,9 @@ const STATIC_DEFINED: u8 = 58;
 const C_FUNCTION: u8 = 59;
 const SPEND: u8 = 60;
 
-fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
-    // Every value of the enum is in its own list.
-    all.iter().position(|item| item == wanted).unwrap_or(0) as u8
+pub(super) fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
+    // Every value of the enum is in its own list; a reader would refuse any other.
+    all.iter().position(|item| item == wanted).map_or(u8::MAX, |at| at as u8)
 }
 
 pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Numbers<'_>) {

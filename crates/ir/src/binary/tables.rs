@@ -6,6 +6,7 @@
 //! definitions of their members without fields, because their normal form depends on which members have a single value.
 
 use super::bytes::{Sink, Source};
+use super::ops::position;
 use super::{BinaryError, Refusal};
 use crate::context::Context;
 use crate::function_name::{FunctionName, is_module_path};
@@ -162,7 +163,7 @@ impl<'a> Names<'a> {
             TypeKind::Token => entry.byte(TOKEN),
             TypeKind::Low(low) => {
                 entry.byte(LOW);
-                entry.byte(LowType::ALL.iter().position(|l| l == low).unwrap_or(0) as u8);
+                entry.byte(position(&LowType::ALL, low));
             }
             TypeKind::Nominal { decl, params } => {
                 let decl = self.decl_number(*decl);
@@ -317,7 +318,7 @@ impl<'a> Names<'a> {
             DeclKind::Primitive { bits, repr } => {
                 entry.byte(PRIMITIVE);
                 entry.number(u64::from(*bits));
-                entry.byte(REPRS.iter().position(|r| r == repr).unwrap_or(0) as u8);
+                entry.byte(position(&REPRS, repr));
             }
             DeclKind::Struct { mutable, fields } => {
                 entry.byte(if *mutable { MUTABLE_STRUCT } else { STRUCT });
