@@ -87,6 +87,38 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// All of it as a number; different effects have different numbers.
+    pub fn bits(&self) -> u64 {
+        let Effects {
+            consistent,
+            effect_free,
+            nothrow,
+            terminates,
+            notaskstate,
+            inaccessiblememonly,
+            noub,
+            may_safepoint,
+            pinned,
+            fence,
+            reads,
+            writes,
+        } = *self;
+        let flags = [
+            consistent,
+            effect_free,
+            nothrow,
+            terminates,
+            notaskstate,
+            inaccessiblememonly,
+            noub,
+            may_safepoint,
+            pinned,
+            fence,
+        ];
+        let flags = flags.into_iter().fold(0, |bits, flag| bits << 1 | u64::from(flag));
+        flags << 32 | u64::from(reads.0) << 16 | u64::from(writes.0)
+    }
+
     /// Computes its results from its operands and does nothing else: `add_int`.
     pub const PURE: Effects = Effects {
         consistent: true,
