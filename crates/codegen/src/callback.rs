@@ -27,7 +27,7 @@ use crate::c_header;
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
 use crate::entry::{compile_entry, entry_function};
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::linkage::CallKind;
 use crate::sig::{Abi, Signature, spare_param, word_offsets};
 
@@ -50,7 +50,7 @@ pub fn compile_callback(
     name: &str,
     signature: &Signature,
     call_kind: CallKind,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<[CompiledFunction; 2], CompileError> {
     let entry = compile_entry(&entry_name(name), entry_function(signature, isa), isa)?;
     Ok([compile_for_c(name, signature, call_kind, isa)?, entry])
@@ -60,7 +60,7 @@ pub fn compile_callback(
 pub fn compile_c_entry(
     name: &str,
     signature: &Signature,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     compile_for_c(name, signature, CallKind::Cell, isa)
 }
@@ -73,7 +73,7 @@ fn compile_for_c(
     name: &str,
     signature: &Signature,
     call_kind: CallKind,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let callee = match call_kind {
         CallKind::Cell => Symbol::IndirectCell(name.to_owned()),
@@ -93,7 +93,7 @@ fn compile_for_c(
     Ok(entry)
 }
 
-fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) -> Function {
+fn callback_function(signature: &Signature, call_kind: CallKind, isa: &TargetIsa) -> Function {
     let mut func = Function::new();
     let mut own = ClifSignature::new(isa.host_call_conv());
     own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
@@ -147,7 +147,7 @@ fn words(b: &mut FunctionBuilder<'_>, values: &[Abi]) -> Value {
     b.ins().stack_addr(types::I64, slot, 0)
 }
 
-fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize) -> FuncRef {
+fn import(b: &mut FunctionBuilder<'_>, isa: &TargetIsa, index: u32, params: usize) -> FuncRef {
     let mut signature = ClifSignature::new(isa.host_call_conv());
     signature.params.extend(vec![AbiParam::new(types::I64); params]);
     let signature = b.import_signature(signature);

@@ -33,7 +33,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::CompiledFunction;
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::sig::{Abi, Signature, word_offsets};
 use crate::thread::{Entry, THREAD_GC_STACK};
 
@@ -48,7 +48,7 @@ pub fn boxed_signature() -> Signature {
 }
 
 /// Builds the trampoline for functions of the given signature.
-pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
+pub fn entry_function(signature: &Signature, isa: &TargetIsa) -> Function {
     // The caller owns the buffers, and has sized and aligned them by the same signature.
     trampoline(isa, types::I32, i64::from(THREW), |b, params, [returned, threw]| {
         let [thread, callee, args, results] = params;
@@ -69,7 +69,7 @@ pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
 }
 
 /// Builds the trampoline for boxed entries.
-pub fn boxed_entry_function(isa: &HostIsa) -> Function {
+pub fn boxed_entry_function(isa: &TargetIsa) -> Function {
     trampoline(isa, types::I64, 0, |b, params, ways| {
         let [callee, thread, args, count] = params;
         let way = Way::open(b, thread);
@@ -82,7 +82,7 @@ pub fn boxed_entry_function(isa: &HostIsa) -> Function {
 pub fn compile_entry(
     name: &str,
     mut func: Function,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     Compiler::default().compile(name, &mut func, Vec::new(), isa, options)
@@ -91,7 +91,7 @@ pub fn compile_entry(
 /// A function of four words. `body` fills it up to the place where the callee has returned, and says what is returned then;
 /// `failed` is returned when it threw.
 fn trampoline(
-    isa: &HostIsa,
+    isa: &TargetIsa,
     result: Type,
     failed: i64,
     body: impl FnOnce(&mut FunctionBuilder<'_>, [Value; 4], [Block; 2]) -> (Way, Value),
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
         let isa =
-            HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+            TargetIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
                 .unwrap();
         let all = [
             Abi::I8,

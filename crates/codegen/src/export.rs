@@ -25,7 +25,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::sig::{Abi, Signature};
 
 /// The routine of the C library that calls an exported function.
@@ -52,7 +52,7 @@ pub fn compile_export(
     name: &str,
     signature: &Signature,
     index: u32,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     compile(name, EXPORTS_CALL, &mut export_function(signature, index, isa), isa)
 }
@@ -61,7 +61,7 @@ pub fn compile_export(
 ///
 /// # Errors
 /// As [`compile_export`].
-pub fn compile_open(name: &str, isa: &HostIsa) -> Result<CompiledFunction, CompileError> {
+pub fn compile_open(name: &str, isa: &TargetIsa) -> Result<CompiledFunction, CompileError> {
     compile(name, EXPORTS_OPEN, &mut open_function(isa), isa)
 }
 
@@ -69,14 +69,14 @@ fn compile(
     name: &str,
     routine: &str,
     func: &mut Function,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let symbols = vec![Symbol::Routine(routine.to_owned()), Symbol::Data(EXPORTS.to_owned())];
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     Compiler::default().compile(name, func, symbols, isa, options)
 }
 
-fn open_function(isa: &HostIsa) -> Function {
+fn open_function(isa: &TargetIsa) -> Function {
     let mut func = Function::new();
     func.signature = ClifSignature::new(isa.host_call_conv());
     func.signature.params.push(AbiParam::new(types::I64));
@@ -98,7 +98,7 @@ fn open_function(isa: &HostIsa) -> Function {
     func
 }
 
-fn export_function(signature: &Signature, index: u32, isa: &HostIsa) -> Function {
+fn export_function(signature: &Signature, index: u32, isa: &TargetIsa) -> Function {
     let mut func = Function::new();
     let mut own = ClifSignature::new(isa.host_call_conv());
     own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
@@ -137,7 +137,13 @@ fn export_function(signature: &Signature, index: u32, isa: &HostIsa) -> Function
 }
 
 /// The symbol of this number, which lies anywhere.
-fn address(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize, results: usize) -> FuncRef {
+fn address(
+    b: &mut FunctionBuilder<'_>,
+    isa: &TargetIsa,
+    index: u32,
+    params: usize,
+    results: usize,
+) -> FuncRef {
     let mut signature = ClifSignature::new(isa.host_call_conv());
     signature.params.extend(vec![AbiParam::new(types::I64); params]);
     signature.returns.extend(vec![AbiParam::new(types::I64); results]);
@@ -155,7 +161,7 @@ mod tests {
     #[test]
     fn entries_compile_with_arguments_in_registers_and_in_memory() {
         let options = IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() };
-        let isa = HostIsa::for_images(options).unwrap();
+        let isa = TargetIsa::for_images(options).unwrap();
         let kinds = [Abi::I8, Abi::I16, Abi::I32, Abi::I64, Abi::F32, Abi::F64, Abi::Ptr];
         let params: Vec<Abi> = kinds.into_iter().cycle().take(30).collect();
         for result in kinds.map(|kind| vec![kind]).into_iter().chain([vec![]]) {

@@ -9,7 +9,7 @@ use brolga_codegen::compile::{CompileOptions, Limits, Step};
 pub use brolga_codegen::compiled::FrameMap;
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
-use brolga_codegen::isa::{HostIsa, IsaOptions};
+use brolga_codegen::isa::{IsaOptions, TargetIsa};
 use brolga_codegen::linkage::CallLinkage;
 use brolga_ir::func::LineColumn;
 use brolga_ir::{Func, Module};
@@ -49,7 +49,7 @@ pub struct Reference {
 /// Machine code of low functions, position-independent, with listings.
 pub struct Code {
     generated: Vec<Generated>,
-    isa: HostIsa,
+    isa: TargetIsa,
 }
 
 /// Generates code for low functions of a module, as for a file.
@@ -79,7 +79,7 @@ pub fn generate_telling<'f>(
     level: OptLevel,
     tell: &mut dyn FnMut(Generating),
 ) -> Result<Code, Error> {
-    let isa = HostIsa::position_independent(IsaOptions::default()).map_err(brolga_jit::JitError::Isa)?;
+    let isa = TargetIsa::position_independent(IsaOptions::default()).map_err(brolga_jit::JitError::Isa)?;
     let options = CompileOptions { tier: tier(level), listing: true };
     let mut generator = Generator::new(Limits::default());
     let mut generated = Vec::new();

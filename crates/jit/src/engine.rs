@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use brolga_codegen::compile::{Compiler, Limits};
-use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
+use brolga_codegen::isa::{IsaError, IsaOptions, TargetIsa};
 use brolga_codegen::sig::Signature;
 use brolga_instances::{Attempt, Evicted, Moving, Room};
 use brolga_runtime::Runtime;
@@ -78,7 +78,7 @@ struct Shared {
     runtime: Arc<Runtime>,
     /// The routines of this crate.
     own: FindRoutine,
-    isa: HostIsa,
+    isa: TargetIsa,
     limits: Limits,
     generators: Generators,
     linker: Box<dyn Linker>,
@@ -100,7 +100,7 @@ impl Jit {
         options: JitOptions,
         own: FindRoutine,
     ) -> Result<Jit, JitError> {
-        let isa = HostIsa::new(options.isa)?;
+        let isa = TargetIsa::new(options.isa)?;
         let map = Arc::new(CodeMap::default());
         let symbolizer: Weak<CodeMap> = Arc::downgrade(&map);
         runtime.add_symbolizer(symbolizer);
@@ -140,7 +140,7 @@ impl Jit {
     }
 
     /// The instruction set to compile for.
-    pub fn isa(&self) -> &HostIsa {
+    pub fn isa(&self) -> &TargetIsa {
         &self.shared.isa
     }
 
