@@ -175,19 +175,7 @@ mod tests {
         let isa =
             TargetIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
                 .unwrap();
-        let all = [
-            Abi::I8,
-            Abi::I16,
-            Abi::I32,
-            Abi::I64,
-            Abi::I128,
-            Abi::F16,
-            Abi::F32,
-            Abi::F64,
-            Abi::Ptr,
-            Abi::V128,
-            Abi::Object,
-        ];
+        let all = Abi::ALL;
         for results in [&all[..0], &all[4..6], &all[..]] {
             let signature = Signature::new(all, results);
             for tier in [Tier::Baseline, Tier::Optimised] {

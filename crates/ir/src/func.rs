@@ -540,19 +540,6 @@ impl Func {
         }
     }
 
-    /// Makes an instruction a copy of `value`. A φ moves after the φ that follow it, because φ come first in a block.
-    pub fn replace_with_copy(&mut self, inst: Inst, value: Value) {
-        let is_phi = |i: &Inst| self.op(*i) == Op::Phi;
-        let following = std::iter::successors(self.next_inst(inst), |&i| self.next_inst(i));
-        if is_phi(&inst)
-            && let Some(last) = following.take_while(is_phi).last()
-        {
-            self.insert_after(inst, last);
-        }
-        self.set_inst_blocks(inst, &[]);
-        self.set_op(inst, Op::Copy, &[value]);
-    }
-
     /// Replaces every operand `v` of every placed instruction, and every value with a debug name, by `with(v)`.
     /// Replacements are not replaced again.
     pub fn replace_values(&mut self, mut with: impl FnMut(Value) -> Value) {

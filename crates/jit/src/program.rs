@@ -192,11 +192,6 @@ impl Compiled {
             .collect()
     }
 
-    /// Whether it takes the address of a function's C entry.
-    pub fn takes_c_entry(&self, name: &str) -> bool {
-        self.c_callees.iter().any(|callee| matches!(callee, Symbol::IndirectCell(known) if known == name))
-    }
-
     /// Its functions and constants, in the order of the sources.
     pub fn link_unit(&self) -> &LinkUnit {
         &self.unit

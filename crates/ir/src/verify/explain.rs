@@ -82,11 +82,6 @@ fn empty_source(name: &str) -> SourceFile {
     SourceFile::new(format!("<{name}>"), "").expect("an empty text has room for spans")
 }
 
-/// Whether the function was read from text, so that [`source_span`] has something to point at.
-pub fn has_places(func: &Func) -> bool {
-    func.blocks().flat_map(|b| func.block_insts(b)).any(|i| func.place(i).end > 0)
-}
-
 impl Violation {
     /// The violation as a diagnostic; `span` says where the sites of `func` stand in the text that is shown.
     pub fn diagnostic(&self, cx: &Context, func: &Func, span: &dyn Fn(Site) -> Span) -> Diagnostic {

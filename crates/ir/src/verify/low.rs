@@ -303,13 +303,7 @@ impl Checker<'_> {
     }
 
     fn low_return(&mut self, inst: Inst) {
-        let func = self.func;
-        let (given, wanted) = (func.args(inst).len(), func.sig.results.len());
-        if given != wanted {
-            self.at(inst, TypeRule::ReturnCount { given, wanted });
-            return;
-        }
-        for (n, &ty) in func.sig.results.iter().enumerate() {
+        for (n, &ty) in self.returned_types(inst).iter().enumerate() {
             self.exact_operand(inst, n, ty);
             if !matches!(class(ty), None | Some(PtrClass::Raw | PtrClass::Tracked)) {
                 self.at(inst, LowRule::ReturnClass { given: ty });
