@@ -33,6 +33,10 @@ const MAX_LINES: usize = 1000;
 const DOCUMENTS: [&str; 5] =
     ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "CHANGELOG.md", "editors/README.md"];
 
+/// Files with comments of ours beside Rust and Markdown.
+const OTHER_TEXTS: [&str; 10] =
+    [".c", ".h", ".css", ".jl", ".jlir", ".js", ".scm", ".sh", ".suppressions", ".txt"];
+
 /// The list `tag` of ARCHITECTURE.md as (name, rest of the line); `name: words` or `name  words`.
 fn architecture_list(tag: &str) -> Vec<(String, String)> {
     let text = read("ARCHITECTURE.md");
@@ -370,8 +374,11 @@ fn nothing_is_called_by_a_retired_word() {
         .collect();
     let documents = DOCUMENTS.iter().map(|path| (*path).to_owned()).chain(files_below("docs", ".md"));
     let sources = rust_files().into_iter().map(|file| file.path);
+    let others = ["src", "crates", "tests", "examples", "embedding", "benches", "docs"];
+    let others =
+        others.iter().flat_map(|dir| OTHER_TEXTS.iter().flat_map(move |suffix| files_below(dir, suffix)));
     let mut broken = Vec::new();
-    for path in sources.chain(documents).filter(|path| !is_exempt(path)) {
+    for path in sources.chain(documents).chain(others).filter(|path| !is_exempt(path)) {
         for (index, line) in read(&path).lines().enumerate() {
             for (word, instead) in &retired {
                 if has_word(line, word) {

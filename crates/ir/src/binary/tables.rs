@@ -5,8 +5,7 @@
 //! definition follows the types that it names and the definition of its supertype. Unions follow the
 //! definitions of their members without fields, because their normal form depends on which members have a single value.
 
-use super::bytes::{Sink, Source};
-use super::ops::position;
+use super::bytes::{Sink, Source, position};
 use super::{BinaryError, Refusal};
 use crate::context::Context;
 use crate::function_name::{FunctionName, is_module_path};
