@@ -83,14 +83,7 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Inst, Op};
 
-pub(crate) const PASS: Pass = Pass {
-    name: \"toy-double\",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new(\"toy-double\", PassLevel::Low, run).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let blocks: Vec<_> = func.blocks().collect();

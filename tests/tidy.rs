@@ -468,7 +468,7 @@ fn a_pass_is_a_file_a_row_and_a_test_folder() {
     let mut broken = Vec::new();
     for name in &files {
         let path = format!("{folder}{}.rs", name.replace('-', "_"));
-        if !read(&path).contains(&format!("name: \"{name}\"")) {
+        if !read(&path).contains(&format!("Pass::new(\"{name}\"")) {
             broken.push(format!("{path}: its pass is not named `{name}`"));
         }
         if files_below(&format!("tests/filetests/opt/{name}"), "").is_empty() {

@@ -43,14 +43,9 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use copy::{Copies, Transfer};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "loop-idiom",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("loop-idiom", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// A loop known to have fewer iterations is left to other passes.
 const MIN_ITERATIONS: u64 = 64;

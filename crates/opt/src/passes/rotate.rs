@@ -48,14 +48,9 @@ use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "rotate",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("rotate", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// A longer head is not copied. Heads of loops that people write have fewer than ten instructions; a call in one costs
 /// more than the jump that would be saved.
