@@ -89,33 +89,23 @@ pub struct Effects {
 impl Effects {
     /// All of it as a number; different effects have different numbers.
     pub fn bits(&self) -> u64 {
+        // All fields, so that a new one is not forgotten.
         let Effects {
-            consistent,
-            effect_free,
-            nothrow,
-            terminates,
-            notaskstate,
-            inaccessiblememonly,
-            noub,
-            may_safepoint,
-            pinned,
-            fence,
+            consistent: a,
+            effect_free: b,
+            nothrow: c,
+            terminates: d,
+            notaskstate: e,
+            inaccessiblememonly: f,
+            noub: g,
+            may_safepoint: h,
+            pinned: i,
+            fence: j,
             reads,
             writes,
         } = *self;
-        let flags = [
-            consistent,
-            effect_free,
-            nothrow,
-            terminates,
-            notaskstate,
-            inaccessiblememonly,
-            noub,
-            may_safepoint,
-            pinned,
-            fence,
-        ];
-        let flags = flags.into_iter().fold(0, |bits, flag| bits << 1 | u64::from(flag));
+        let flags =
+            [a, b, c, d, e, f, g, h, i, j].into_iter().fold(0, |bits, flag| bits << 1 | u64::from(flag));
         flags << 32 | u64::from(reads.0) << 16 | u64::from(writes.0)
     }
 
