@@ -11,6 +11,7 @@
 //! | every atomic operation carries its row of the file's ordering table | the file's own header |
 //! | every path that a document names exists | the documents |
 //! | headers, file lengths, no stubs | here |
+//! | no source, test, example or document uses a retired word | `retired` in ARCHITECTURE.md |
 //! | a page of the guide is listed, and its snippets are tests | `docs/guide/src/SUMMARY.md`, `src/guide.rs` |
 //! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
 //!
