@@ -17,7 +17,7 @@ use brolga::{Engine, OptLevel, Options, Program};
 use brolga_codegen::compile::{CompileOptions, Limits};
 use brolga_codegen::compiled::Symbol;
 use brolga_codegen::generate::Generator;
-use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::isa::{IsaOptions, TargetIsa, Tier};
 use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Level, LowType, Op, Param, Signature, Type};
@@ -62,7 +62,7 @@ fn sum(cx: &Context, name: &str) -> Func {
     func
 }
 
-fn units(isa: &HostIsa) -> [LinkUnit; 2] {
+fn units(isa: &TargetIsa) -> [LinkUnit; 2] {
     let cx = Context::new();
     let mut generator = Generator::new(Limits::default());
     let options = CompileOptions { tier: Tier::Baseline, listing: false };
@@ -103,8 +103,8 @@ fn overhead(linker: &dyn Linker, unit: &LinkUnit) -> f64 {
 }
 
 fn costs() {
-    let isa =
-        HostIsa::new(IsaOptions { verify_clif: false, ..IsaOptions::default() }).expect("a known processor");
+    let isa = TargetIsa::new(IsaOptions { verify_clif: false, ..IsaOptions::default() })
+        .expect("a known processor");
     let [alone, batch] = units(&isa);
     let memory = |mapping| {
         CodeMemory::new(CodeMemoryOptions { mapping, ..CodeMemoryOptions::default() }).expect("address space")

@@ -83,14 +83,7 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Inst, Op};
 
-pub(crate) const PASS: Pass = Pass {
-    name: \"toy-double\",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new(\"toy-double\", PassLevel::Low, run).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let blocks: Vec<_> = func.blocks().collect();
@@ -114,18 +107,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         "pub(crate) mod toy_double;\n",
     ),
     after("crates/opt/src/pipeline.rs", "crates/opt/src/pipeline.rs", "use crate::passes::{", "    toy_double,\n"),
-    after("crates/opt/src/pipeline.rs", "crates/opt/src/pipeline.rs", "    &DIV_REM,", "    &TOY_DOUBLE,\n"),
+    after("crates/opt/src/pipeline.rs", "crates/opt/src/pipeline.rs", "    &div_rem::PASS,", "    &toy_double::PASS,\n"),
     after(
         "crates/opt/src/pipeline.rs",
         "crates/opt/src/pipeline.rs",
-        "static DIV_REM: Pass",
-        "static TOY_DOUBLE: Pass = toy_double::PASS;\n",
-    ),
-    after(
-        "crates/opt/src/pipeline.rs",
-        "crates/opt/src/pipeline.rs",
-        "step(O2, \"div-rem\", &DIV_REM),",
-        "    step(O3, \"toy-double\", &TOY_DOUBLE),\n",
+        "step(O2, \"div-rem\", &div_rem::PASS),",
+        "    step(O3, \"toy-double\", &toy_double::PASS),\n",
     ),
     after(
         "crates/opt/src/pipeline.rs",

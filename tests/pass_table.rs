@@ -33,7 +33,7 @@ fn every_pass_has_a_file_that_says_what_it_does() {
         let text = fs::read_to_string(file_of(&pass)).unwrap_or_else(|e| panic!("`{pass}`: {e}"));
         let first = text.lines().next().unwrap_or_default();
         assert!(first.starts_with("//! ") && first.ends_with(['.', ':']), "`{pass}` starts with `{first}`");
-        assert!(text.contains(&format!("name: \"{pass}\"")), "the file of `{pass}` makes another pass");
+        assert!(text.contains(&format!("Pass::new(\"{pass}\"")), "the file of `{pass}` makes another pass");
         assert!(text.contains("Cost:"), "`{pass}` does not say what it costs");
     }
 }

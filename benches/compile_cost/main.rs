@@ -22,7 +22,7 @@ use std::path::Path;
 
 use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
 use brolga_codegen::compiled::MAX_GUARDED_FRAME_BYTES;
-use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::isa::{IsaOptions, TargetIsa, Tier};
 use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_fuzz::shapes::{self, Shape};
@@ -44,7 +44,7 @@ const PASSES: Range<usize> = 1..4;
 const LEVELS: [OptLevel; 3] = [OptLevel::O1, OptLevel::O2, OptLevel::O3];
 
 fn main() {
-    let isa = HostIsa::new(IsaOptions { verify_clif: false, ..IsaOptions::default() });
+    let isa = TargetIsa::new(IsaOptions { verify_clif: false, ..IsaOptions::default() });
     let Ok(isa) = isa else { return println!("no code generator for this machine") };
     // `cargo bench` passes its own flags; names of workloads are what is left.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
@@ -164,7 +164,7 @@ impl Row {
     }
 }
 
-fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Row {
+fn measure(module: &Module, level: OptLevel, isa: &TargetIsa, rounds: usize) -> Row {
     let options = Options::default();
     let roots = brolga_gcroots::Options { verify: false, ..brolga_gcroots::Options::new(DEFAULT_ABI) };
     let tier = Tier::Optimised;

@@ -103,7 +103,7 @@ total                                   ;=> 6
 (define (rate x) x)
 (price 10)                              ;=> 11
 
-; A frame that runs while a function is defined again goes on with the old one.
+; A frame that runs while a function is defined again continues with the old one.
 (define (look) 1)
 (define (spin i sum) (if (= i 9) sum (begin (when (= i 4) (eval "(define (look) 100)")) (spin (+ i 1) (+ sum (look))))))
 (spin 0 0)                              ;=> 9
@@ -122,7 +122,7 @@ pair                                    ;=> (1 5)
 (string-append "n = " (number->string 7)) ;=> "n = 7"
 (begin (display "shown ") (display '(1 "two")) (newline)) ;=> shown (1 two)
 
-; Errors are values of the host, and the prompt goes on.
+; Errors are values of the host, and the prompt continues.
 (car 5)                                 ;=> error: car: no pair: 5
 (error "no such thing:" '(a b))         ;=> error: no such thing: (a b)
 (undefined-function 1)                  ;=> error: MethodError: no method matching @undefined-function(::Int64)

@@ -233,7 +233,7 @@ fn variants<'p>(
         let by = By::Program(Evaluator::native(program, &engine));
         Variant::new(name, Some(engine.runtime().clone()), by, program, args)
     };
-    let number = |level: OptLevel| format!("-{level:?}");
+    let number = |level: OptLevel| format!("-{level}");
     let mut variants = vec![native(number(level), program, doors::options(false).opt_level(level))?];
     for &level in &args.levels {
         variants.push(native(number(level), program, doors::options(false).opt_level(level))?);

@@ -48,7 +48,7 @@ pub(crate) fn names_within(files: &[SourceFile], src: &str, cycle: &[String]) ->
 fn imports(files: &[SourceFile], src: &str) -> Imports {
     let mut package = Package { files: BTreeMap::new(), reexports: BTreeMap::new() };
     for file in files {
-        if let Some(path) = file.path.strip_prefix(src).filter(|path| !path.ends_with("tests.rs")) {
+        if let Some(path) = file.path.strip_prefix(src) {
             package.files.insert(module_path(path), file);
         }
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The format is the host's (ELF, Mach-O or COFF). The code has to be position-independent
-//! ([`HostIsa::position_independent`]). A symbol that the file does not define becomes an undefined symbol,
+//! ([`TargetIsa::position_independent`]). A symbol that the file does not define becomes an undefined symbol,
 //! for the system linker to find:
 //!
 //! | symbol | name in the file |
@@ -35,7 +35,7 @@
 use std::collections::BTreeMap;
 
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Symbol};
-use brolga_codegen::isa::{HostIsa, Tier};
+use brolga_codegen::isa::{TargetIsa, Tier};
 use cranelift_module::{
     DataDescription, DataId, FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget,
     default_libcall_names,
@@ -101,7 +101,7 @@ const TAG_BYTES: u64 = 8;
 const DATA_ALIGN: u64 = 16;
 
 /// The bytes of an object file with everything in `unit`.
-pub fn emit_object(unit: &ObjectUnit<'_>, isa: &HostIsa) -> Result<Vec<u8>, ObjectError> {
+pub fn emit_object(unit: &ObjectUnit<'_>, isa: &TargetIsa) -> Result<Vec<u8>, ObjectError> {
     let target = isa.for_tier(Tier::Optimised).clone();
     let builder = ObjectBuilder::new(target, unit.name.as_bytes().to_vec(), default_libcall_names());
     let module = ObjectModule::new(builder.map_err(format)?);

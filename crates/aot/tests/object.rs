@@ -3,7 +3,7 @@
 use brolga_aot::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};
 use brolga_codegen::compile::{CompileOptions, Compiler};
 use brolga_codegen::compiled::{CompiledFunction, Symbol};
-use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::isa::{IsaOptions, TargetIsa, Tier};
 use brolga_codegen::linkage::CallLinkage;
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_ir::constant::{Address, Const};
@@ -17,7 +17,7 @@ use std::process::Command;
 type Constants = Vec<(Symbol, Box<[u8]>)>;
 
 /// A function that refers to one thing of each kind, and its constant bytes.
-fn compiled(isa: &HostIsa) -> (CompiledFunction, Constants) {
+fn compiled(isa: &TargetIsa) -> (CompiledFunction, Constants) {
     let cx = Context::new();
     let name = |text: &str| cx.names.intern(text);
     let sig = Signature { params: vec![], results: vec![Type::PTR], vararg: false, ..Signature::default() };
@@ -69,7 +69,7 @@ fn compiled(isa: &HostIsa) -> (CompiledFunction, Constants) {
 
 #[test]
 fn definitions_and_open_names() {
-    let isa = HostIsa::position_independent(IsaOptions::default()).unwrap();
+    let isa = TargetIsa::position_independent(IsaOptions::default()).unwrap();
     let (code, data) = compiled(&isa);
     let unit = ObjectUnit { name: "unit", functions: &[code], data: &data };
     let bytes = emit_object(&unit, &isa).unwrap();
@@ -104,7 +104,7 @@ fn definitions_and_open_names() {
 
 #[test]
 fn the_system_linker_takes_it_as_a_shared_library() {
-    let isa = HostIsa::position_independent(IsaOptions::default()).unwrap();
+    let isa = TargetIsa::position_independent(IsaOptions::default()).unwrap();
     let (code, data) = compiled(&isa);
     let bytes = emit_object(&ObjectUnit { name: "unit", functions: &[code], data: &data }, &isa).unwrap();
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -118,7 +118,7 @@ fn the_system_linker_takes_it_as_a_shared_library() {
 
 #[test]
 fn misuse_is_an_error() {
-    let isa = HostIsa::position_independent(IsaOptions::default()).unwrap();
+    let isa = TargetIsa::position_independent(IsaOptions::default()).unwrap();
     let (code, data) = compiled(&isa);
     let twice = [code.clone(), code.clone()];
     let error = emit_object(&ObjectUnit { name: "unit", functions: &twice, data: &data }, &isa).unwrap_err();

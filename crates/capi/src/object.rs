@@ -98,6 +98,28 @@ fn vector<T: Bits>(runtime: &BrolgaRuntime, element: Type, from: &[T]) -> Result
 }
 
 /// Copies the elements of a vector of numbers of one type.
+/// Copies a vector whose elements are `name` in Julia, as far as there is room, and gives its length.
+///
+/// # Safety
+///
+/// There is room for `capacity` numbers at `numbers`, or it is null.
+unsafe fn copy_numbers<T: Bits + Copy>(
+    object: Option<&BrolgaObject>,
+    name: &str,
+    numbers: *mut T,
+    capacity: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (object, length) = (given(object, "object")?, place(length, "length")?);
+        let found: Vec<T> = elements(object, name)?;
+        // SAFETY: by the contract.
+        unsafe { fill(numbers, capacity, &found) };
+        length.write(found.len());
+        Ok(())
+    })
+}
+
 fn elements<T: Bits>(object: &BrolgaObject, name: &str) -> Result<Vec<T>, BrolgaError> {
     object.look(|scope, root| {
         let vector = root.get(scope);
@@ -167,14 +189,8 @@ pub unsafe extern "C" fn brolga_object_copy_float64s(
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (object, length) = (given(object, "object")?, place(length, "length")?);
-        let found: Vec<f64> = elements(object, "Float64")?;
-        // SAFETY: by the contract.
-        unsafe { fill(numbers, capacity, &found) };
-        length.write(found.len());
-        Ok(())
-    })
+    // SAFETY: by the contract.
+    unsafe { copy_numbers(object, "Float64", numbers, capacity, length) }
 }
 
 /// Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and gives its length. `numbers` may be null if `capacity` is 0.
@@ -190,14 +206,8 @@ pub unsafe extern "C" fn brolga_object_copy_int64s(
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (object, length) = (given(object, "object")?, place(length, "length")?);
-        let found: Vec<i64> = elements(object, "Int64")?;
-        // SAFETY: by the contract.
-        unsafe { fill(numbers, capacity, &found) };
-        length.write(found.len());
-        Ok(())
-    })
+    // SAFETY: by the contract.
+    unsafe { copy_numbers(object, "Int64", numbers, capacity, length) }
 }
 
 /// Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and gives their number. No zero byte is added.

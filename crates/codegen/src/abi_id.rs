@@ -12,8 +12,8 @@
 //! | layouts of objects | numbers that the run time gives |
 //! | assumptions without a number: conventions, layouts of types | the version of this crate, and [`REVISION`] |
 
-use brolga_ir::RuntimeFn;
 use brolga_ir::heap_abi::{HeapAbi, SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
+use brolga_ir::{LowType, RuntimeFn};
 
 use crate::routines::ROUTINES;
 use crate::sig::MAX_RESULT_WORDS;
@@ -47,14 +47,19 @@ pub fn abi_id(heap: &HeapAbi, objects: &[usize]) -> u64 {
     }
     for routine in ROUTINES {
         hash.text(routine.name);
-        hash.text(&format!("{:?} {:?} {}", routine.params, routine.result, routine.keeps_registers));
+        hash.list(routine.params.iter().map(|abi| *abi as u64));
+        hash.list(routine.result.iter().map(|abi| *abi as u64));
+        hash.word(routine.keeps_registers.into());
     }
     for function in RuntimeFn::ALL {
         hash.text(function.symbol());
-        hash.text(&format!("{:?} {:?} {:?}", function.params(), function.results(), function.kind()));
+        for types in [function.params(), function.results()] {
+            hash.word(types.len() as u64);
+            types.iter().for_each(|ty| hash.text(ty.as_low().map_or("", LowType::name)));
+        }
+        hash.word(function.kind() as u64);
     }
-    hash.word(objects.len() as u64);
-    objects.iter().for_each(|&offset| hash.word(offset as u64));
+    hash.list(objects.iter().map(|&offset| offset as u64));
     hash.0
 }
 
@@ -100,6 +105,11 @@ impl Fnv {
 
     fn word(&mut self, word: u64) {
         word.to_le_bytes().into_iter().for_each(|byte| self.byte(byte));
+    }
+
+    fn list(&mut self, words: impl ExactSizeIterator<Item = u64>) {
+        self.word(words.len() as u64);
+        words.for_each(|word| self.word(word));
     }
 
     fn text(&mut self, text: &str) {

@@ -19,7 +19,7 @@
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder, MemFlagsData,
-    Signature as ClifSignature, StackSlotData, StackSlotKind, UserExternalName, Value, types,
+    StackSlotData, StackSlotKind, UserExternalName, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
@@ -27,9 +27,9 @@ use crate::c_header;
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
 use crate::entry::{compile_entry, entry_function};
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::linkage::CallKind;
-use crate::sig::{Abi, Signature, spare_param, word_offsets};
+use crate::sig::{Abi, Signature, c_signature, spare_param, word_offsets};
 
 /// The routine that calls compiled code for C. Not 0: it threw.
 pub const CALLBACK: &str = "brolga_callback";
@@ -50,7 +50,7 @@ pub fn compile_callback(
     name: &str,
     signature: &Signature,
     call_kind: CallKind,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<[CompiledFunction; 2], CompileError> {
     let entry = compile_entry(&entry_name(name), entry_function(signature, isa), isa)?;
     Ok([compile_for_c(name, signature, call_kind, isa)?, entry])
@@ -60,7 +60,7 @@ pub fn compile_callback(
 pub fn compile_c_entry(
     name: &str,
     signature: &Signature,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     compile_for_c(name, signature, CallKind::Cell, isa)
 }
@@ -73,7 +73,7 @@ fn compile_for_c(
     name: &str,
     signature: &Signature,
     call_kind: CallKind,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let callee = match call_kind {
         CallKind::Cell => Symbol::IndirectCell(name.to_owned()),
@@ -93,11 +93,9 @@ fn compile_for_c(
     Ok(entry)
 }
 
-fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) -> Function {
+fn callback_function(signature: &Signature, call_kind: CallKind, isa: &TargetIsa) -> Function {
     let mut func = Function::new();
-    let mut own = ClifSignature::new(isa.host_call_conv());
-    own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
-    own.returns.extend(signature.results.iter().map(|abi| AbiParam::new(abi.clif())));
+    let mut own = c_signature(isa.host_call_conv(), &signature.params, &signature.results);
     let spare = spare_param(&own.params, isa.arch(), own.call_conv);
     if let Some(at) = spare {
         own.params.insert(at, AbiParam::new(types::I64));
@@ -122,7 +120,7 @@ fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) 
         b.ins().store(MemFlagsData::trusted(), zero, results, 8 * at);
     }
     let address = |b: &mut FunctionBuilder<'_>, index| {
-        let function = import(b, isa, index, 0);
+        let function = import(b, isa, index, 0, 0);
         b.ins().func_addr(types::I64, function)
     };
     let [runtime, methods, trampoline] = [1, 2, 3].map(|index| address(&mut b, index));
@@ -130,7 +128,7 @@ fn callback_function(signature: &Signature, call_kind: CallKind, isa: &HostIsa) 
         CallKind::Cell => cell(&mut b, 4),
         CallKind::Near | CallKind::Far | CallKind::OsrCheck => address(&mut b, 4),
     };
-    let routine = import(&mut b, isa, 0, 6);
+    let routine = import(&mut b, isa, 0, 6, 0);
     b.ins().call(routine, &[runtime, methods, trampoline, callee, args, results]);
     let load = |(abi, offset): (Abi, i32)| b.ins().load(abi.clif(), abi.word_flags(), results, offset);
     let values: Vec<Value> = word_offsets(&signature.results).map(load).collect();
@@ -147,9 +145,15 @@ fn words(b: &mut FunctionBuilder<'_>, values: &[Abi]) -> Value {
     b.ins().stack_addr(types::I64, slot, 0)
 }
 
-fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize) -> FuncRef {
-    let mut signature = ClifSignature::new(isa.host_call_conv());
-    signature.params.extend(vec![AbiParam::new(types::I64); params]);
+/// The function of C of this number, which lies anywhere and has words for parameters and results.
+pub(crate) fn import(
+    b: &mut FunctionBuilder<'_>,
+    isa: &TargetIsa,
+    index: u32,
+    params: usize,
+    results: usize,
+) -> FuncRef {
+    let signature = c_signature(isa.host_call_conv(), &vec![Abi::I64; params], &vec![Abi::I64; results]);
     let signature = b.import_signature(signature);
     let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
     let name = ExternalName::user(name);

@@ -30,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
-use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa as CraneliftIsa};
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
     MachBufferFinalized, MachDebugTagPos, verify_function,
@@ -42,7 +42,7 @@ use crate::compiled::{
     Symbol, VariablePlace, line_column,
 };
 use crate::counters;
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::single_pass::SinglePass;
 use crate::variables::places;
 
@@ -180,7 +180,7 @@ impl Compiler {
         name: &str,
         func: &mut Function,
         symbols: Vec<Symbol>,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
         self.compile_in_steps(name, func, symbols, isa, options, &mut |_| ControlFlow::Continue(()))
@@ -192,7 +192,7 @@ impl Compiler {
         name: &str,
         func: &mut Function,
         mut symbols: Vec<Symbol>,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         options: CompileOptions,
         reached: &mut Steps<'_>,
     ) -> Result<CompiledFunction, CompileError> {
@@ -235,7 +235,7 @@ impl Compiler {
     fn generate(
         &mut self,
         name: &str,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         target: &OwnedTargetIsa,
         runs_mid_end_apart: bool,
         reached: &mut Steps<'_>,
@@ -283,7 +283,7 @@ impl Compiler {
         name: &str,
         func: &Function,
         symbols: &mut Vec<Symbol>,
-        isa: &HostIsa,
+        isa: &TargetIsa,
     ) -> Result<Option<CompiledFunction>, CompileError> {
         let Some(features) = isa.single_pass() else { return Ok(None) };
         let target = isa.for_tier(Tier::Baseline);
@@ -328,7 +328,7 @@ impl Compiler {
         name: &str,
         mut symbols: Vec<Symbol>,
         made_by: MadeBy,
-        target: &dyn TargetIsa,
+        target: &dyn CraneliftIsa,
     ) -> Result<CompiledFunction, CompileError> {
         let compiled = self.context.take_compiled_code();
         let Some(compiled) = compiled else {
@@ -511,8 +511,8 @@ mod tests {
 
     const OPTIMISED: CompileOptions = CompileOptions { tier: Tier::Optimised, listing: false };
 
-    fn isa() -> HostIsa {
-        HostIsa::new(IsaOptions { verify_clif: true, ..IsaOptions::default() }).unwrap()
+    fn isa() -> TargetIsa {
+        TargetIsa::new(IsaOptions { verify_clif: true, ..IsaOptions::default() }).unwrap()
     }
 
     fn build(sig: &Signature, body: impl FnOnce(&mut FunctionBuilder<'_>)) -> Function {

@@ -192,7 +192,7 @@ fn constant(cursor: &mut FuncCursor<'_>, ty: Type, value: i64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::{HostIsa, IsaOptions, Tier};
+    use crate::isa::{IsaOptions, TargetIsa, Tier};
     use cranelift_codegen::control::ControlPlane;
     use cranelift_codegen::ir::condcodes::IntCC;
     use cranelift_codegen::ir::{AbiParam, Signature, types};
@@ -205,7 +205,7 @@ mod tests {
         body: impl Fn(&mut FunctionBuilder<'_>, Value),
         exit: impl Fn(&mut FunctionBuilder<'_>, Value, Value, Value) -> Value,
     ) -> (Value, Context) {
-        let isa = HostIsa::new(IsaOptions::default()).unwrap();
+        let isa = TargetIsa::new(IsaOptions::default()).unwrap();
         let mut context = Context::new();
         let func = &mut context.func;
         func.signature = Signature::new(CallConv::Tail);

@@ -33,7 +33,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::CompiledFunction;
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::sig::{Abi, Signature, word_offsets};
 use crate::thread::{Entry, THREAD_GC_STACK};
 
@@ -54,7 +54,7 @@ pub fn entry_name(signature: &Signature) -> String {
 }
 
 /// Builds the trampoline for functions of the given signature.
-pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
+pub fn entry_function(signature: &Signature, isa: &TargetIsa) -> Function {
     // The caller owns the buffers, and has sized and aligned them by the same signature.
     trampoline(isa, types::I32, i64::from(THREW), |b, params, [returned, threw]| {
         let [thread, callee, args, results] = params;
@@ -75,7 +75,7 @@ pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
 }
 
 /// Builds the trampoline for boxed entries.
-pub fn boxed_entry_function(isa: &HostIsa) -> Function {
+pub fn boxed_entry_function(isa: &TargetIsa) -> Function {
     trampoline(isa, types::I64, 0, |b, params, ways| {
         let [callee, thread, args, count] = params;
         let way = Way::open(b, thread);
@@ -88,7 +88,7 @@ pub fn boxed_entry_function(isa: &HostIsa) -> Function {
 pub fn compile_entry(
     name: &str,
     mut func: Function,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     Compiler::default().compile(name, &mut func, Vec::new(), isa, options)
@@ -97,7 +97,7 @@ pub fn compile_entry(
 /// A function of four words. `body` fills it up to the place where the callee has returned, and says what is returned then;
 /// `failed` is returned when it threw.
 fn trampoline(
-    isa: &HostIsa,
+    isa: &TargetIsa,
     result: Type,
     failed: i64,
     body: impl FnOnce(&mut FunctionBuilder<'_>, [Value; 4], [Block; 2]) -> (Way, Value),
@@ -179,21 +179,9 @@ mod tests {
     #[test]
     fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
         let isa =
-            HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+            TargetIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
                 .unwrap();
-        let all = [
-            Abi::I8,
-            Abi::I16,
-            Abi::I32,
-            Abi::I64,
-            Abi::I128,
-            Abi::F16,
-            Abi::F32,
-            Abi::F64,
-            Abi::Ptr,
-            Abi::V128,
-            Abi::Object,
-        ];
+        let all = Abi::ALL;
         for results in [&all[..0], &all[4..6], &all[..]] {
             let signature = Signature::new(all, results);
             for tier in [Tier::Baseline, Tier::Optimised] {

@@ -17,16 +17,14 @@
 //!
 //! Not done: structs by value, 128-bit numbers, vectors.
 
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
-    Signature as ClifSignature, StackSlotData, StackSlotKind, UserExternalName, types,
-};
+use cranelift_codegen::ir::{Function, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
+use crate::callback::import;
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
-use crate::isa::{HostIsa, Tier};
-use crate::sig::{Abi, Signature};
+use crate::isa::{TargetIsa, Tier};
+use crate::sig::{Abi, Signature, c_signature};
 
 /// The routine of the C library that calls an exported function.
 pub const EXPORTS_CALL: &str = "brolga_exports_call";
@@ -52,7 +50,7 @@ pub fn compile_export(
     name: &str,
     signature: &Signature,
     index: u32,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     compile(name, EXPORTS_CALL, &mut export_function(signature, index, isa), isa)
 }
@@ -61,7 +59,7 @@ pub fn compile_export(
 ///
 /// # Errors
 /// As [`compile_export`].
-pub fn compile_open(name: &str, isa: &HostIsa) -> Result<CompiledFunction, CompileError> {
+pub fn compile_open(name: &str, isa: &TargetIsa) -> Result<CompiledFunction, CompileError> {
     compile(name, EXPORTS_OPEN, &mut open_function(isa), isa)
 }
 
@@ -69,27 +67,25 @@ fn compile(
     name: &str,
     routine: &str,
     func: &mut Function,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let symbols = vec![Symbol::Routine(routine.to_owned()), Symbol::Data(EXPORTS.to_owned())];
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     Compiler::default().compile(name, func, symbols, isa, options)
 }
 
-fn open_function(isa: &HostIsa) -> Function {
+fn open_function(isa: &TargetIsa) -> Function {
     let mut func = Function::new();
-    func.signature = ClifSignature::new(isa.host_call_conv());
-    func.signature.params.push(AbiParam::new(types::I64));
-    func.signature.returns.push(AbiParam::new(types::I64));
+    func.signature = c_signature(isa.host_call_conv(), &[Abi::I64], &[Abi::I64]);
     let mut scratch = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut func, &mut scratch);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let options = b.block_params(entry)[0];
-    let exports = address(&mut b, isa, 1, 0, 0);
+    let exports = import(&mut b, isa, 1, 0, 0);
     let exports = b.ins().func_addr(types::I64, exports);
-    let routine = address(&mut b, isa, 0, 2, 1);
+    let routine = import(&mut b, isa, 0, 2, 1);
     let call = b.ins().call(routine, &[exports, options]);
     let results = b.inst_results(call).to_vec();
     b.ins().return_(&results);
@@ -98,12 +94,9 @@ fn open_function(isa: &HostIsa) -> Function {
     func
 }
 
-fn export_function(signature: &Signature, index: u32, isa: &HostIsa) -> Function {
+fn export_function(signature: &Signature, index: u32, isa: &TargetIsa) -> Function {
     let mut func = Function::new();
-    let mut own = ClifSignature::new(isa.host_call_conv());
-    own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
-    own.returns.extend(signature.results.iter().map(|abi| AbiParam::new(abi.clif())));
-    func.signature = own;
+    func.signature = c_signature(isa.host_call_conv(), &signature.params, &signature.results);
     let mut scratch = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut func, &mut scratch);
     let entry = b.create_block();
@@ -122,11 +115,11 @@ fn export_function(signature: &Signature, index: u32, isa: &HostIsa) -> Function
         b.ins().stack_store(types::I64, zero, args, 8 * at as i32);
         b.ins().stack_store(types::I64, value, args, 8 * at as i32);
     }
-    let exports = address(&mut b, isa, 1, 0, 0);
+    let exports = import(&mut b, isa, 1, 0, 0);
     let exports = b.ins().func_addr(types::I64, exports);
     let index = b.ins().iconst(types::I64, i64::from(index));
     let (args, words) = (b.ins().stack_addr(types::I64, args, 0), b.ins().stack_addr(types::I64, results, 0));
-    let routine = address(&mut b, isa, 0, 4, 0);
+    let routine = import(&mut b, isa, 0, 4, 0);
     b.ins().call(routine, &[exports, index, args, words]);
     let load = |abi: &Abi| b.ins().load(abi.clif(), MemFlagsData::trusted(), words, 0);
     let values: Vec<_> = signature.results.iter().map(load).collect();
@@ -134,17 +127,6 @@ fn export_function(signature: &Signature, index: u32, isa: &HostIsa) -> Function
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
     func
-}
-
-/// The symbol of this number, which lies anywhere.
-fn address(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize, results: usize) -> FuncRef {
-    let mut signature = ClifSignature::new(isa.host_call_conv());
-    signature.params.extend(vec![AbiParam::new(types::I64); params]);
-    signature.returns.extend(vec![AbiParam::new(types::I64); results]);
-    let signature = b.import_signature(signature);
-    let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
-    let name = ExternalName::user(name);
-    b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
 }
 
 #[cfg(test)]
@@ -155,7 +137,7 @@ mod tests {
     #[test]
     fn entries_compile_with_arguments_in_registers_and_in_memory() {
         let options = IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() };
-        let isa = HostIsa::for_images(options).unwrap();
+        let isa = TargetIsa::for_images(options).unwrap();
         let kinds = [Abi::I8, Abi::I16, Abi::I32, Abi::I64, Abi::F32, Abi::F64, Abi::Ptr];
         let params: Vec<Abi> = kinds.into_iter().cycle().take(30).collect();
         for result in kinds.map(|kind| vec![kind]).into_iter().chain([vec![]]) {

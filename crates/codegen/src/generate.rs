@@ -16,7 +16,7 @@ use cranelift_codegen::ir::Function;
 use crate::compile::{CompileError, CompileOptions, Compiler, Limits, Step, Steps};
 use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::linkage::CallLinkage;
 use crate::translate::{TranslateError, TranslateOptions, Translator};
 use crate::variables::{kept, variables};
@@ -70,7 +70,7 @@ impl Generator {
         &mut self,
         cx: &Context,
         func: &Func,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         options: CompileOptions,
         linkage: CallLinkage<'_>,
     ) -> Result<Generated, GenerateError> {
@@ -82,7 +82,7 @@ impl Generator {
         &mut self,
         cx: &Context,
         func: &Func,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         options: CompileOptions,
         linkage: CallLinkage<'_>,
         reached: &mut Steps<'_>,

@@ -16,7 +16,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::compiled::{MAX_FRAME_BYTES, Symbol};
-use crate::isa::HostIsa;
+use crate::isa::TargetIsa;
 use crate::thread::{THREAD_STACK_LIMIT, current_thread};
 use crate::translate::UNREACHABLE_TRAP;
 
@@ -25,7 +25,7 @@ pub(crate) fn guard_function(
     body: &str,
     signature: Signature,
     frame: u32,
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> (Function, Vec<Symbol>) {
     let throws = ["brolga_throw_stack_overflow", "brolga_unwind"];
     let mut symbols = vec![Symbol::Function(body.to_owned())];

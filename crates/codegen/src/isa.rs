@@ -1,7 +1,7 @@
 //! The instruction set that functions are compiled for: the processor's features and our settings.
 //!
-//! The processor is the host, or a level of its architecture that more processors have ([`CpuTarget`]): code for files may only use features
-//! of all processors that run it.
+//! The processor is the host, a level of its architecture that more processors have ([`CpuTarget`]), or one of another architecture: code for
+//! files may only use features of all processors that run it.
 //!
 //! | setting                      | value                | why                                                              |
 //! |------------------------------|----------------------|------------------------------------------------------------------|
@@ -17,8 +17,8 @@
 //!
 //! The baseline settings are for functions that the single pass leaves to Cranelift, and for other hosts than x86-64.
 //!
-//! An ISA object is immutable and shared by all compiling threads. There are three, because a function that is too big
-//! for backtracking register allocation is compiled optimised with single-pass allocation.
+//! An ISA object is immutable and shared by all compiling threads. A [`TargetIsa`] has one for the baseline and three for optimised code: the
+//! usual one, one without the mid-end, and one with single-pass register allocation for functions that are too big for backtracking.
 //!
 //! Not done: hosts other than x86-64 and aarch64. Cranelift has no pinned register elsewhere.
 
@@ -107,20 +107,20 @@ pub enum IsaError {
     },
 }
 
-/// The host's instruction set, once for each way of compiling.
-pub struct HostIsa {
+/// The instruction set that code is made for, the host's or another machine's, once for each way of compiling.
+pub struct TargetIsa {
     baseline: OwnedTargetIsa,
     optimised: OwnedTargetIsa,
     /// As `optimised`, for functions that the mid-end has been through.
     behind_mid_end: OwnedTargetIsa,
     oversized: OwnedTargetIsa,
-    /// Features for the single pass, if it compiles for this host.
+    /// Features for the single pass, if it compiles for this machine.
     single_pass: Option<Features>,
     position: Position,
     arch: Arch,
 }
 
-impl HostIsa {
+impl TargetIsa {
     /// The processor, for code that is linked into this process.
     pub fn new(options: IsaOptions) -> Result<Self, IsaError> {
         if options.arch != Arch::HOST {
@@ -160,7 +160,7 @@ impl HostIsa {
     fn with(options: IsaOptions, position: Position, features: Option<&[String]>) -> Result<Self, IsaError> {
         let build = |opt_level, regalloc| build(opt_level, regalloc, options, position, features);
         let baseline = build("none", "single_pass")?;
-        Ok(HostIsa {
+        Ok(TargetIsa {
             single_pass: Features::of(&*baseline),
             position,
             arch: options.arch,
@@ -229,7 +229,7 @@ impl HostIsa {
         let mut features: Vec<String> =
             isa.isa_flags().iter().map(|f| f.to_string()).filter(|f| !f.ends_with("= false")).collect();
         features.sort();
-        format!("{} {tier:?} {}", isa.triple(), features.join(" "))
+        format!("{} tier {tier} {}", isa.triple(), features.join(" "))
     }
 }
 
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn tiers_differ_in_effort_and_agree_on_everything_that_calls_depend_on() {
-        let isa = HostIsa::new(IsaOptions::default()).unwrap();
+        let isa = TargetIsa::new(IsaOptions::default()).unwrap();
         let (low, high) = (isa.for_tier(Tier::Baseline).flags(), isa.for_tier(Tier::Optimised).flags());
         assert_ne!(low.opt_level(), high.opt_level());
         for flags in [low, high, isa.for_oversized().flags()] {
@@ -385,7 +385,7 @@ mod tests {
             assert!(flags.preserve_frame_pointers());
             assert!(!flags.is_pic());
         }
-        let isa = HostIsa::position_independent(IsaOptions::default()).unwrap();
+        let isa = TargetIsa::position_independent(IsaOptions::default()).unwrap();
         for flags in [isa.for_tier(Tier::Baseline).flags(), isa.for_tier(Tier::Optimised).flags()] {
             assert!(flags.is_pic());
         }
@@ -396,7 +396,7 @@ mod tests {
     fn a_level_has_the_features_of_those_below_it_and_no_others() {
         let of = |target| {
             let options = IsaOptions { target, ..IsaOptions::default() };
-            HostIsa::position_independent(options).unwrap().features()
+            TargetIsa::position_independent(options).unwrap().features()
         };
         assert_eq!(of(CpuTarget::Generic), Vec::<String>::new());
         let levels = [CpuTarget::X86V2, CpuTarget::X86V3, CpuTarget::X86V4].map(of);

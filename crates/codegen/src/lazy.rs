@@ -35,7 +35,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::compiled::{CompiledFunction, Symbol};
-use crate::isa::{HostIsa, Tier};
+use crate::isa::{TargetIsa, Tier};
 use crate::sig::{Abi, Signature};
 use crate::thread::{THREAD_GC_STACK, check_stack, current_thread, note_exit};
 use crate::translate::UNREACHABLE_TRAP;
@@ -73,7 +73,7 @@ pub fn can_be_interpreted(signature: &Signature) -> bool {
 pub fn compile_lazy(
     name: &str,
     signature: &Signature,
-    isa: &HostIsa,
+    isa: &TargetIsa,
     interpreted: bool,
 ) -> Result<CompiledFunction, CompileError> {
     compile(name, lazy_function(signature, isa, interpreted), &ROUTINES, isa)
@@ -83,14 +83,14 @@ fn compile(
     name: &str,
     mut func: Function,
     routines: &[&str],
-    isa: &HostIsa,
+    isa: &TargetIsa,
 ) -> Result<CompiledFunction, CompileError> {
     let symbols = routines.iter().map(|&routine| Symbol::Routine(routine.to_owned())).collect();
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     Compiler::default().compile(name, &mut func, symbols, isa, options)
 }
 
-fn lazy_function(signature: &Signature, isa: &HostIsa, interpreted: bool) -> Function {
+fn lazy_function(signature: &Signature, isa: &TargetIsa, interpreted: bool) -> Function {
     let mut func = Function::new();
     func.signature = signature.clif();
     let mut scratch = FunctionBuilderContext::new();
@@ -146,7 +146,7 @@ fn leave(b: &mut FunctionBuilder<'_>, block: Block, routines: &[FuncRef], thread
 /// Returns what `brolga_interpret` gives, if it does; else continues in a new block.
 fn interpret(
     b: &mut FunctionBuilder<'_>,
-    isa: &HostIsa,
+    isa: &TargetIsa,
     signature: &Signature,
     thread: Value,
     args: &[Value],
@@ -176,7 +176,7 @@ fn interpret(
 /// A routine that takes so many words.
 fn import(
     b: &mut FunctionBuilder<'_>,
-    isa: &HostIsa,
+    isa: &TargetIsa,
     index: u32,
     params: usize,
     result: Option<Type>,
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
         let isa =
-            HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+            TargetIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
                 .unwrap();
         let all = [Abi::I8, Abi::I128, Abi::F16, Abi::F32, Abi::F64, Abi::Ptr, Abi::V128, Abi::Object];
         let many: Vec<Abi> = (0..100).map(|n| all[n % all.len()]).collect();

@@ -48,6 +48,18 @@ pub enum CallKind {
     OsrCheck,
 }
 
+impl CallKind {
+    /// Its number. Keys of caches hold it, so a variant keeps its own.
+    pub fn number(self) -> u8 {
+        match self {
+            CallKind::Near => 0,
+            CallKind::Far => 1,
+            CallKind::Cell => 2,
+            CallKind::OsrCheck => 3,
+        }
+    }
+}
+
 /// How a function is connected with what is compiled apart from it.
 #[derive(Clone, Copy)]
 pub struct CallLinkage<'a> {

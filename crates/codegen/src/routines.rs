@@ -14,10 +14,10 @@
 //! - A routine marked `keeps_registers` saves every register that it touches: it is called by `preserve_all`. It has no
 //!   result.
 
-use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature};
+use cranelift_codegen::ir::Signature as ClifSignature;
 use cranelift_codegen::isa::CallConv;
 
-use crate::sig::Abi;
+use crate::sig::{Abi, c_signature};
 
 /// One routine: its name and native signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,10 +36,7 @@ impl Routine {
     /// The Cranelift signature, given the host's C convention.
     pub fn clif(&self, host: CallConv) -> ClifSignature {
         let convention = if self.keeps_registers { CallConv::PreserveAll } else { host };
-        let mut signature = ClifSignature::new(convention);
-        signature.params.extend(self.params.iter().map(|abi| AbiParam::new(abi.clif())));
-        signature.returns.extend(self.result.iter().map(|abi| AbiParam::new(abi.clif())));
-        signature
+        c_signature(convention, self.params, self.result.as_slice())
     }
 }
 

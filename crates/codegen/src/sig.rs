@@ -58,6 +58,21 @@ pub enum Abi {
 }
 
 impl Abi {
+    /// All kinds. Files hold positions in this list.
+    pub const ALL: [Abi; 11] = [
+        Abi::I8,
+        Abi::I16,
+        Abi::I32,
+        Abi::I64,
+        Abi::I128,
+        Abi::F16,
+        Abi::F32,
+        Abi::F64,
+        Abi::Ptr,
+        Abi::Object,
+        Abi::V128,
+    ];
+
     /// Words that the value takes in a word buffer.
     pub const fn words(self) -> usize {
         match self {
@@ -142,6 +157,14 @@ impl Signature {
         clif.params.extend(self.params.iter().map(|abi| AbiParam::new(abi.clif())));
         clif
     }
+}
+
+/// The Cranelift signature of a function of C.
+pub(crate) fn c_signature(call_conv: CallConv, params: &[Abi], results: &[Abi]) -> ClifSignature {
+    let mut clif = ClifSignature::new(call_conv);
+    clif.params.extend(params.iter().map(|abi| AbiParam::new(abi.clif())));
+    clif.returns.extend(results.iter().map(|abi| AbiParam::new(abi.clif())));
+    clif
 }
 
 /// In front of which parameter of a function of C belongs one more, an `i64` that no code reads.

@@ -59,7 +59,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::FunctionBuilder;
 
 use crate::compiled::RETURN_ADDRESS;
-use crate::isa::HostIsa;
+use crate::isa::TargetIsa;
 
 /// Offset of the innermost handler record in the thread structure.
 pub const THREAD_HANDLER: i32 = 0;
@@ -165,7 +165,7 @@ pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Bloc
 /// Notes where compiled code is left, in front of a call that does not do it itself. Calls of one function have different numbers.
 /// The call gets the tag that is returned, by which its return address is found. Code for object files, in which no label has an
 /// address before it is loaded, notes none.
-pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &HostIsa) -> DebugTag {
+pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &TargetIsa) -> DebugTag {
     let pc = if isa.is_for_objects() {
         b.ins().iconst(POINTER, 0)
     } else {

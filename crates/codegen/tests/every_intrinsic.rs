@@ -4,7 +4,7 @@
 //! has a translation for everything that low IR may say, and that Cranelift takes it.
 
 use brolga_codegen::compile::{CompileOptions, Compiler};
-use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::isa::{IsaOptions, TargetIsa, Tier};
 use brolga_codegen::linkage::CallLinkage;
 use brolga_codegen::translate::{TranslateError, TranslateOptions, Translator};
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
@@ -74,7 +74,7 @@ fn function(cx: &Context, op: Intrinsic, args: &[LowType], results: &[LowType]) 
 #[test]
 fn every_scalar_intrinsic_compiles_at_every_width() {
     let cx = Context::new();
-    let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+    let isa = TargetIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
         .unwrap();
     let (mut translator, mut compiler) = (Translator::new(), Compiler::default());
     let mut clif = Function::new();
@@ -101,7 +101,7 @@ fn every_scalar_intrinsic_compiles_at_every_width() {
 #[test]
 fn wrong_types_are_refused_and_the_translator_goes_on() {
     let cx = Context::new();
-    let isa = HostIsa::new(IsaOptions { verify_clif: true, ..IsaOptions::default() }).unwrap();
+    let isa = TargetIsa::new(IsaOptions { verify_clif: true, ..IsaOptions::default() }).unwrap();
     let mut translator = Translator::new();
     let mut clif = Function::new();
     let mut translate = |args: &[LowType], results: &[LowType]| {

@@ -1,7 +1,7 @@
 //! Which chains of comparisons become tables of jumps. The results of the code are checked by `tests/objects/ladders.jlir` of the root package.
 
 use brolga_codegen::compile::{CompileOptions, Compiler};
-use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::isa::{IsaOptions, TargetIsa, Tier};
 use brolga_codegen::linkage::CallLinkage;
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_ir::diag::SourceFile;
@@ -36,7 +36,7 @@ fn tables(program: &str) -> (usize, usize) {
     let module = unit.module;
     let (_, func) = module.funcs().next().unwrap();
     let options = IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() };
-    let isa = HostIsa::new(options).unwrap();
+    let isa = TargetIsa::new(options).unwrap();
     let count = |tier| {
         let mut clif = Function::new();
         let options = TranslateOptions { order_branches: tier == Tier::Optimised, ..Default::default() };

@@ -74,7 +74,9 @@ impl Declared {
         let symbol = boxed_symbol(&func.symbol(&self.cx));
         let facts = recipe.cache.as_ref().filter(|cache| cache.is_used()).map(|cache| {
             let mut facts = cache.facts("boxed entry");
-            facts.text(&format!("{call_kind:?} {:?} {:?}", recipe.level, recipe.opt));
+            facts.word(call_kind.number().into());
+            facts.text(&recipe.level.to_string());
+            facts.text(&recipe.opt.key());
             facts.bytes(&alone(&module, &func));
             (cache, facts.finish())
         });

@@ -9,10 +9,10 @@ use brolga_codegen::compile::{CompileOptions, Limits, Step};
 pub use brolga_codegen::compiled::FrameMap;
 use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
-use brolga_codegen::isa::{HostIsa, IsaOptions};
+use brolga_codegen::isa::{CpuTarget, IsaOptions, TargetIsa};
 use brolga_codegen::linkage::CallLinkage;
 use brolga_ir::func::LineColumn;
-use brolga_ir::{Func, Module};
+use brolga_ir::{Arch, Func, Module};
 use brolga_opt::OptLevel;
 
 use crate::error::Error;
@@ -23,6 +23,8 @@ use crate::options::tier;
 pub struct MachineCode<'c> {
     /// The function's symbol.
     pub name: &'c str,
+    /// The architecture that it is for.
+    pub arch: Arch,
     /// The bytes.
     pub bytes: &'c [u8],
     /// The instructions as the code generator lists them.
@@ -49,7 +51,7 @@ pub struct Reference {
 /// Machine code of low functions, position-independent, with listings.
 pub struct Code {
     generated: Vec<Generated>,
-    isa: HostIsa,
+    isa: TargetIsa,
 }
 
 /// Generates code for low functions of a module, as for a file.
@@ -59,6 +61,17 @@ pub fn generate<'f>(
     level: OptLevel,
 ) -> Result<Code, Error> {
     generate_telling(module, funcs, level, &mut |_| {})
+}
+
+/// The same for any processor of an architecture.
+pub fn generate_for<'f>(
+    module: &Module,
+    funcs: impl IntoIterator<Item = &'f Func>,
+    level: OptLevel,
+    arch: Arch,
+) -> Result<Code, Error> {
+    let options = IsaOptions { arch, target: CpuTarget::Generic, ..IsaOptions::default() };
+    generate_with(module, funcs, level, options, &mut |_| {})
 }
 
 /// The steps that a function went through.
@@ -79,7 +92,17 @@ pub fn generate_telling<'f>(
     level: OptLevel,
     tell: &mut dyn FnMut(Generating),
 ) -> Result<Code, Error> {
-    let isa = HostIsa::position_independent(IsaOptions::default()).map_err(brolga_jit::JitError::Isa)?;
+    generate_with(module, funcs, level, IsaOptions::default(), tell)
+}
+
+fn generate_with<'f>(
+    module: &Module,
+    funcs: impl IntoIterator<Item = &'f Func>,
+    level: OptLevel,
+    options: IsaOptions,
+    tell: &mut dyn FnMut(Generating),
+) -> Result<Code, Error> {
+    let isa = TargetIsa::position_independent(options).map_err(brolga_jit::JitError::Isa)?;
     let options = CompileOptions { tier: tier(level), listing: true };
     let mut generator = Generator::new(Limits::default());
     let mut generated = Vec::new();
@@ -106,7 +129,7 @@ impl Code {
 
     /// The machine code of each function with its listing.
     pub fn functions(&self) -> impl Iterator<Item = MachineCode<'_>> {
-        self.generated.iter().map(|made| machine_code(&made.function))
+        self.generated.iter().map(|made| machine_code(&made.function, self.isa.arch()))
     }
 
     /// An object file with all functions and their constants. `name` is that of the source, for the symbol table.
@@ -118,7 +141,7 @@ impl Code {
     }
 }
 
-fn machine_code(function: &CompiledFunction) -> MachineCode<'_> {
+fn machine_code(function: &CompiledFunction, arch: Arch) -> MachineCode<'_> {
     let reference = |reloc: &Relocation| {
         let target = match reloc.target {
             RelocTarget::Symbol(index) => function.symbols.get(index as usize).map(ToString::to_string),
@@ -130,6 +153,7 @@ fn machine_code(function: &CompiledFunction) -> MachineCode<'_> {
     };
     MachineCode {
         name: &function.name,
+        arch,
         bytes: &function.code,
         listing: function.listing.as_deref().unwrap_or(""),
         references: function.relocs.iter().map(reference).collect(),

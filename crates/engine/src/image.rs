@@ -36,7 +36,7 @@ use brolga_aot::image::{self, Expected, ImageError, ImageParts};
 use brolga_codegen::compile::CompileError;
 use brolga_codegen::compiled::CompiledFunction;
 use brolga_codegen::entry::{compile_entry, entry_function, entry_name};
-use brolga_codegen::isa::HostIsa;
+use brolga_codegen::isa::TargetIsa;
 use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::{Abi, FunctionType, Signature};
 use brolga_codegen::target::{self, Target, TargetError};
@@ -274,7 +274,7 @@ impl<'a> Making<'a> {
     /// The versions of an image, the first one with all functions.
     fn versions(&self, module: &Module, linked: &BTreeMap<FuncId, Func>) -> Result<Vec<Version>, Error> {
         if self.targets.is_empty() {
-            let isa = HostIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
+            let isa = TargetIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
             let name = self.jit.isa.target.name().to_owned();
             let target = image::ImageTarget { name, features: isa.features(), base: 0 };
             return Ok(vec![Version { isa, target, funcs: None }]);
@@ -283,7 +283,7 @@ impl<'a> Making<'a> {
         let mut versions: Vec<Version> = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             let features = target::resolve(self.jit.isa.arch, target)?;
-            let isa = HostIsa::for_features(self.jit.isa, &features).map_err(JitError::Isa)?;
+            let isa = TargetIsa::for_features(self.jit.isa, &features).map_err(JitError::Isa)?;
             let funcs = versions.get(target.base).map(|base| {
                 let is_richer = features.iter().any(|feature| !base.target.features.contains(feature));
                 let cloned = clones.of_target(target.clone_all, is_richer);
@@ -306,7 +306,7 @@ fn not_generated(error: CompileError) -> BuildError {
 
 /// A version of an image.
 struct Version {
-    isa: HostIsa,
+    isa: TargetIsa,
     target: image::ImageTarget,
     /// The symbols of its functions; all if it is the first one.
     funcs: Option<BTreeSet<String>>,

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use brolga_aot::image::Export;
 use brolga_codegen::compiled::CompiledFunction;
 use brolga_codegen::export::{compile_export, compile_open, is_of_c};
-use brolga_codegen::isa::HostIsa;
+use brolga_codegen::isa::TargetIsa;
 use brolga_codegen::sig::{FunctionType, Signature, ValueType};
 use brolga_ir::{FuncId, Module};
 
@@ -304,7 +304,7 @@ impl Resolved {
     /// Compiles the entries, and the function that opens the library.
     pub(crate) fn entries(
         &self,
-        isa: &HostIsa,
+        isa: &TargetIsa,
     ) -> Result<(Vec<(Export, CompiledFunction)>, CompiledFunction), Error> {
         let refused = |function: &str, error: brolga_codegen::compile::CompileError| Error::Export {
             function: function.to_owned(),

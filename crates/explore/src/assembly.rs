@@ -23,7 +23,7 @@ pub fn assembly(code: &Code) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{blank}{}:", function.name);
         let mut references = function.references.iter().peekable();
-        for (offset, bytes, instruction) in instructions(function.bytes) {
+        for (offset, bytes, instruction) in instructions(function.arch, function.bytes) {
             let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             let _ = writeln!(text, "{offset:6x}  {:32} {instruction}", hex.join(" "));
             while let Some(place) = references.next_if(|place| place.offset < offset + bytes.len()) {

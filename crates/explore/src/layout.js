@@ -5,7 +5,7 @@
  *
  *  nodes: { w, h }, edges: [from, to, …]. Sets x, y (centre, top) of nodes, and `points` of edges.
  *
- *  1 edges that close a circle are turned round, found by a depth-first walk from the first node
+ *  1 edges that close a cycle are turned round, found by a depth-first walk from the first node
  *  2 a node's layer is its longest way from above; long edges get a dummy in each layer between
  *  3 orders within layers: sweeps down and up by the mean place of neighbours; the order with the fewest crossings is kept
  *  4 places: each node goes towards the median of its neighbours as far as its layer has room
@@ -159,8 +159,8 @@ function curve(points) {
   for (let k = 1; k < points.length; k++) {
     const [x0, y0] = points[k - 1], [x1, y1] = points[k];
     if (Math.abs(x0 - x1) < .5 || y0 === y1) { path += `L${x1.toFixed(1)},${y1.toFixed(1)}`; continue; }
-    const bend = (y1 - y0) * .5;
-    path += `C${x0.toFixed(1)},${(y0 + bend).toFixed(1)} ${x1.toFixed(1)},${(y1 - bend).toFixed(1)} ${x1.toFixed(1)},${y1.toFixed(1)}`;
+    const half = (y1 - y0) * .5;
+    path += `C${x0.toFixed(1)},${(y0 + half).toFixed(1)} ${x1.toFixed(1)},${(y1 - half).toFixed(1)} ${x1.toFixed(1)},${y1.toFixed(1)}`;
   }
   return path;
 }

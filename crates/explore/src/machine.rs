@@ -7,12 +7,13 @@
 //! ```
 //!
 //! The listing and the bytes are the same instructions in the same order, but one row of the listing may be several instructions or none. Rows
-//! are matched greedily within a window; a row without a partner has the origin of the row before it. Where bytes are not disassembled (other
-//! processors than x86-64) the listing has no origins.
+//! are matched greedily within a window; a row without a partner has the origin of the row before it. Words of aarch64 are not disassembled; a
+//! table of the bits that say what an instruction does is enough to match them.
 
 use std::fmt::Write as _;
 
 use brolga_engine::emit::MachineCode;
+use brolga_ir::Arch;
 use brolga_ir::func::LineColumn;
 
 /// A row of text and the row of the program that it comes from, 0 if that is not known.
@@ -46,7 +47,7 @@ pub(crate) fn clif_rows(clif: &str) -> Vec<TextRow> {
 pub(crate) fn byte_rows(code: &MachineCode<'_>) -> Vec<TextRow> {
     let mut rows = Vec::new();
     let mut references = code.references.iter().peekable();
-    for (offset, bytes, instruction) in instructions(code.bytes) {
+    for (offset, bytes, instruction) in instructions(code.arch, code.bytes) {
         let mut text = format!("{offset:x}\t");
         for byte in bytes {
             // Writing to a string cannot fail.
@@ -66,14 +67,15 @@ pub(crate) fn listing_rows(code: &MachineCode<'_>, bytes: &[TextRow]) -> Vec<Tex
     let lines: Vec<&str> = code.listing.lines().collect();
     let mut rows: Vec<TextRow> =
         lines.iter().map(|line| TextRow { text: (*line).to_owned(), origin: 0 }).collect();
-    if !cfg!(target_arch = "x86_64") {
-        return rows;
-    }
     let is_inst = |line: &str| line.starts_with(' ') && !matches!(mnemonic(line), ";" | "unwind");
     let listed: Vec<usize> = (0..lines.len()).filter(|&n| is_inst(lines[n])).collect();
     let ours: Vec<&str> = listed.iter().map(|&n| mnemonic(lines[n])).collect();
-    let theirs: Vec<&str> =
-        bytes.iter().map(|row| mnemonic(row.text.rsplit('\t').next().unwrap_or(""))).collect();
+    let theirs: Vec<&str> = match code.arch {
+        Arch::X86_64 => {
+            bytes.iter().map(|row| mnemonic(row.text.rsplit('\t').next().unwrap_or(""))).collect()
+        }
+        Arch::Aarch64 => code.bytes.chunks(4).map(|bytes| kind_of_word(word(bytes))).collect(),
+    };
     let mut origin = 0;
     for (row, partner) in listed.iter().zip(partners(&ours, &theirs)) {
         origin = partner.map_or(origin, |partner| bytes[partner].origin);
@@ -103,10 +105,68 @@ fn partners(ours: &[&str], theirs: &[&str]) -> Vec<Option<usize>> {
     found
 }
 
-/// Whether two mnemonics name one instruction: the listing has the size behind it where the operands do not show it, as in `movq` and `mov`.
+/// Whether two mnemonics name one instruction: the listing has the size behind it where the operands do not show it, as in `movq` and `mov`. The
+/// other may be a row of [`WORDS`].
 fn is_same(one: &str, other: &str) -> bool {
+    if let Some(starts) = other.strip_prefix('^') {
+        return starts.split('|').any(|start| one.starts_with(start));
+    }
     let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
     long == short || (long.len() - short.len() <= 2 && short.len() > 1 && long.starts_with(short))
+}
+
+/// Instructions of aarch64 by some of their bits: mask, bits, mnemonic; behind `^` the starts of several. The first row that fits holds.
+const WORDS: [(u32, u32, &str); 42] = [
+    (0xfc00_0000, 0x1400_0000, "b"),
+    (0xfc00_0000, 0x9400_0000, "bl"),
+    (0xff00_0010, 0x5400_0000, "^b."),
+    (0x7f00_0000, 0x3400_0000, "cbz"),
+    (0x7f00_0000, 0x3500_0000, "cbnz"),
+    (0x7f00_0000, 0x3600_0000, "tbz"),
+    (0x7f00_0000, 0x3700_0000, "tbnz"),
+    (0xffff_fc1f, 0xd61f_0000, "br"),
+    (0xffff_fc1f, 0xd63f_0000, "blr"),
+    (0xffff_fc1f, 0xd65f_0000, "ret"),
+    (0xffff_0000, 0x0000_0000, "udf"),
+    (0x1f00_0000, 0x1000_0000, "^adr"),
+    (0x7f80_0000, 0x1280_0000, "movn"),
+    (0x7f80_0000, 0x5280_0000, "movz"),
+    (0x7f80_0000, 0x7280_0000, "movk"),
+    (0xffff_fc1f, 0x9100_001f, "mov"),
+    (0xffff_ffe0, 0x9100_03e0, "mov"),
+    (0x7fe0_ffe0, 0x2a00_03e0, "mov"),
+    (0x7f00_0000, 0x1100_0000, "add"),
+    (0x7f00_0000, 0x3100_0000, "adds"),
+    (0x7f00_0000, 0x5100_0000, "sub"),
+    (0x7f00_0000, 0x7100_0000, "subs"),
+    (0x7f00_0000, 0x0b00_0000, "add"),
+    (0x7f00_0000, 0x2b00_0000, "adds"),
+    (0x7f00_0000, 0x4b00_0000, "sub"),
+    (0x7f00_0000, 0x6b00_0000, "subs"),
+    (0x1f80_0000, 0x1200_0000, "^and|orr|eor"),
+    (0x1f00_0000, 0x0a00_0000, "^and|orr|eor|bic|orn|eon"),
+    (0x1f80_0000, 0x1300_0000, "^lsl|lsr|asr|ubf|sbf|bf|uxt|sxt"),
+    (0x1fe0_0000, 0x1a00_0000, "^adc|sbc"),
+    (0x1fe0_0000, 0x1a40_0000, "^ccm"),
+    (0x1fe0_0000, 0x1a80_0000, "^cs"),
+    (0x1fe0_0000, 0x1ac0_0000, "^udiv|sdiv|lsl|lsr|asr|ror|extr|clz|cls|rbit|rev"),
+    (0x1f00_0000, 0x1b00_0000, "^madd|msub|smul|umul|smadd|umadd"),
+    (0x3a40_0000, 0x2800_0000, "^stp"),
+    (0x3a40_0000, 0x2840_0000, "^ldp"),
+    (0x3f00_0000, 0x0800_0000, "^ld|st|cas"),
+    (0xfec0_0000, 0x3c80_0000, "^st"),
+    (0x3ac0_0000, 0x3800_0000, "^st"),
+    (0x3a00_0000, 0x3800_0000, "^ld|swp"),
+    (0x3b00_0000, 0x1800_0000, "^ld"),
+    (0x1e00_0000, 0x1e00_0000, "^f|scvtf|ucvtf|mov"),
+];
+
+fn kind_of_word(word: u32) -> &'static str {
+    WORDS.iter().find(|&&(mask, bits, _)| word & mask == bits).map_or("", |&(_, _, name)| name)
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }
 
 fn mnemonic(instruction: &str) -> &str {
@@ -119,9 +179,18 @@ fn origin_at(lines: &[(u32, LineColumn)], offset: usize) -> u32 {
     behind.checked_sub(1).and_then(|at| lines[at].1.line()).unwrap_or(0)
 }
 
-/// Offset, bytes and text of each machine instruction, and of each place of a table of jumps. On other processors than x86-64 every instruction is shown as its word.
-#[cfg(target_arch = "x86_64")]
-pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
+/// Offset, bytes and text of each machine instruction, and of each place of a table of jumps. Instructions for other processors than x86-64 are shown as words.
+pub fn instructions(arch: Arch, code: &[u8]) -> Vec<(usize, &[u8], String)> {
+    match arch {
+        Arch::X86_64 => disassembled(code),
+        Arch::Aarch64 => {
+            let row = |(n, bytes)| (4 * n, bytes, format!(".inst {:#010x}", word(bytes)));
+            code.chunks(4).enumerate().map(row).collect()
+        }
+    }
+}
+
+fn disassembled(code: &[u8]) -> Vec<(usize, &[u8], String)> {
     use iced_x86::{Code, Decoder, DecoderOptions, Formatter as _, GasFormatter, Instruction, OpKind};
     let mut formatter = GasFormatter::new();
     let options = formatter.options_mut();
@@ -155,7 +224,6 @@ pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
 
 /// The rows of the table of jumps that lies behind an indirect jump, and its end. A place is the distance from the table to where it leads. Nothing says how many
 /// there are: the table ends where its first target lies, or with the first word that leads out of the code.
-#[cfg(target_arch = "x86_64")]
 fn table_rows<'c>(code: &'c [u8], table: usize, rows: &mut Vec<(usize, &'c [u8], String)>) -> usize {
     let (mut at, mut end) = (table, code.len());
     while let Some(bytes) = code.get(at..at + 4).filter(|_| at + 4 <= end) {
@@ -171,19 +239,9 @@ fn table_rows<'c>(code: &'c [u8], table: usize, rows: &mut Vec<(usize, &'c [u8],
     at
 }
 
-/// Offset, bytes and text of each machine instruction. On other processors than x86-64 every instruction is shown as its word.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
-    code.chunks(4)
-        .enumerate()
-        .map(|(n, bytes)| (4 * n, bytes, format!(".inst {:#010x}", word(bytes))))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LineColumn, clif_rows, origin_at, partners};
+    use super::{Arch, LineColumn, clif_rows, is_same, kind_of_word, origin_at, partners};
 
     #[test]
     fn locations_of_clif_are_origins() {
@@ -200,7 +258,30 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn words_of_aarch64_are_matched_by_their_bits() {
+        let rows = [
+            (0xa9bf_7bfd, "stp"),
+            (0x9100_03fd, "mov"),
+            (0x8b01_0000, "add"),
+            (0xeb02_003f, "subs"),
+            (0x5400_00ab, "b.lt"),
+            (0xd37d_f000, "lsl"),
+            (0x9b01_7c00, "madd"),
+            (0xf940_0421, "ldr"),
+            (0xf800_0c41, "str"),
+            (0x9a81_b000, "csel"),
+            (0x1e61_2800, "fadd"),
+            (0xd63f_0020, "blr"),
+            (0xa8c1_7bfd, "ldp"),
+            (0xd65f_03c0, "ret"),
+        ];
+        for (word, listed) in rows {
+            assert!(is_same(listed, kind_of_word(word)), "{listed}: {}", kind_of_word(word));
+        }
+        assert!(!is_same("bl", kind_of_word(0x1400_0000)) && !is_same("ret", kind_of_word(0xffff_ffff)));
+    }
+
     #[test]
     fn tables_of_jumps_are_no_instructions() {
         let code = [
@@ -211,13 +292,13 @@ mod tests {
             13, 0, 0, 0, 12, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, // to 29, 28 and 0
             0xc3, 0x90,
         ];
-        let rows = super::instructions(&code);
+        let rows = super::instructions(Arch::X86_64, &code);
         let texts: Vec<_> =
             rows[4..].iter().map(|(offset, bytes, text)| (*offset, bytes.len(), &**text)).collect();
         let table = [(16, 4, ".long 0x1d - 0x10"), (20, 4, ".long 0x1c - 0x10"), (24, 4, ".long 0x0 - 0x10")];
         assert_eq!(texts, [&table[..], &[(28, 1, "ret"), (29, 1, "nop")]].concat());
         // A jump to an address that was not taken here has no table.
-        assert!(super::instructions(&code[7..])[3].2.starts_with("or "));
+        assert!(super::instructions(Arch::X86_64, &code[7..])[3].2.starts_with("or "));
     }
 
     #[test]

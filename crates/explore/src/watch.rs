@@ -182,7 +182,9 @@ fn machine_of(code: &emit::Code) -> Option<Machine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::TextRow;
     use brolga_engine::Program;
+    use brolga_ir::Arch;
 
     const PROGRAM: &str = "
 function twice(x::Int64)::Int64
@@ -220,6 +222,27 @@ end";
                 machine.size,
                 machine.bytes.iter().map(|row| row.text.split('\t').nth(1).unwrap().len() / 2).sum::<usize>()
             );
+        }
+    }
+
+    #[test]
+    fn listings_for_another_architecture_have_origins() {
+        let mut module = Program::read("p.jlir", PROGRAM.as_bytes()).unwrap().module().clone();
+        number_rows(&mut module);
+        let f = module.funcs().nth(1).unwrap().0;
+        for level in OptLevel::ALL {
+            let options = brolga_opt::Options::default();
+            let mut stages = Stages::new(&module, level, &options, Cx::default()).with_roots(Lowering::Maps);
+            let placed = stages.placed(f).unwrap();
+            let code = emit::generate_for(&module, [&placed], level, Arch::Aarch64).unwrap();
+            let rows = machine_of(&code).unwrap().listing;
+            let origin = |mnemonics: &[&str]| {
+                let is_one =
+                    |row: &&TextRow| mnemonics.iter().any(|one| row.text.trim_start().starts_with(one));
+                rows.iter().find(is_one).map(|row| row.origin)
+            };
+            let expected = (Some(3), Some(5));
+            assert_eq!((origin(&["madd", "sub x"]), origin(&["eor"])), expected, "{level}: {rows:?}");
         }
     }
 

@@ -25,7 +25,7 @@
 //!
 //! Cost: linear.
 
-use crate::class::{class, is_managed};
+use crate::class::is_managed;
 use crate::stack::StackObjects;
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
 use brolga_ir::builtin::Builtin;
@@ -228,7 +228,7 @@ fn made(
 ) -> Key {
     let op = func.op(inst);
     let first = || func.args(inst).first().map_or(Key::None, |&v| keys[v]);
-    let Some(class) = class(func.ty(value)) else { return Key::None };
+    let Some(class) = func.ty(value).ptr_class() else { return Key::None };
     // Of raw pointers only whether they point at permanent objects or into the frame is of interest.
     if class == PtrClass::Raw {
         let into_frame = match op {

@@ -11,7 +11,6 @@
 //! | `class-hidden` | a tracked pointer is not stored into a stack slot for bits | the collector does not look there |
 //! | `class-slot` | a stack slot for a reference is read and written, and its address used for nothing else | it moves into the frame |
 
-use crate::class::class;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::diag::{Diagnostic, Finding, Span};
 use brolga_ir::func::ValueDef;
@@ -108,7 +107,7 @@ pub fn classes(func: &Func) -> Result<(), Vec<Violation>> {
     let mut found = Vec::new();
     for &param in func.params() {
         if let Some(class @ (PtrClass::Derived | PtrClass::CalleeRooted | PtrClass::Loaded)) =
-            class(func.ty(param))
+            func.ty(param).ptr_class()
         {
             found.push(Violation { inst: None, rule: Rule::NoBase { class } });
         }
@@ -138,7 +137,7 @@ fn operands(func: &Func, inst: Inst, found: &mut Vec<Violation>) {
     let op = func.op(inst);
     let mut report = |rule| found.push(Violation { inst: Some(inst), rule });
     for (operand, &value) in func.args(inst).iter().enumerate() {
-        if class(func.ty(value)) == Some(PtrClass::CalleeRooted) {
+        if func.ty(value).ptr_class() == Some(PtrClass::CalleeRooted) {
             let passed = matches!(
                 op,
                 Op::CallSymbol(_) | Op::CallRuntime(_) | Op::ForeignCall(_) | Op::Phi | Op::Copy
@@ -154,7 +153,7 @@ fn operands(func: &Func, inst: Inst, found: &mut Vec<Violation>) {
                 report(Rule::SlotUsed { slot });
             }
         } else if let (Op::Store(_), 0) = (op, operand)
-            && func.args(inst).get(1).is_some_and(|&v| class(func.ty(v)) == Some(PtrClass::Tracked))
+            && func.args(inst).get(1).is_some_and(|&v| func.ty(v).ptr_class() == Some(PtrClass::Tracked))
         {
             report(Rule::Hidden { slot });
         }
@@ -164,7 +163,7 @@ fn operands(func: &Func, inst: Inst, found: &mut Vec<Violation>) {
 fn results(func: &Func, inst: Inst, found: &mut Vec<Violation>) {
     let op = func.op(inst);
     for value in func.results(inst) {
-        let Some(class) = class(func.ty(value)) else { continue };
+        let Some(class) = func.ty(value).ptr_class() else { continue };
         let has_base = match class {
             PtrClass::Raw | PtrClass::Tracked => true,
             PtrClass::Loaded if matches!(op, Op::Load(_) | Op::GcLoaded) => true,

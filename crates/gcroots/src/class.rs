@@ -1,16 +1,8 @@
 //! Pointer classes of types: pointers that keep objects alive, and pointers that need live objects.
 
-use brolga_ir::{LowType, PtrClass, Type};
-
-/// The class of a pointer type.
-pub(crate) fn class(ty: Type) -> Option<PtrClass> {
-    match ty.as_low() {
-        Some(LowType::Ptr(class)) => Some(class),
-        _ => None,
-    }
-}
+use brolga_ir::{PtrClass, Type};
 
 /// Whether pointers of this type keep, or need, an object alive.
 pub(crate) fn is_managed(ty: Type) -> bool {
-    !matches!(class(ty), None | Some(PtrClass::Raw))
+    !matches!(ty.ptr_class(), None | Some(PtrClass::Raw))
 }

@@ -34,7 +34,6 @@
 //! no answer, and [each root gets a word of its own](crate::slots::Slots::coarse), which needs none.
 
 use crate::bases::{Bases, Root};
-use crate::class::class;
 use crate::flow::{Flow, is_safepoint};
 use crate::ranges::{Ranges, Use};
 use crate::refine::Refinements;
@@ -65,7 +64,7 @@ pub(crate) struct Needs {
 
 /// Whether an instruction uses this operand as an object, rather than making another pointer of it.
 fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
-    let result_class = || func.result(inst).and_then(|v| class(func.ty(v)));
+    let result_class = || func.result(inst).and_then(|v| func.ty(v).ptr_class());
     match func.op(inst) {
         Op::Copy
         | Op::GcLoaded

@@ -20,6 +20,16 @@ pub enum Lowering {
     Maps,
 }
 
+impl Lowering {
+    /// A word for it, which keys of caches hold.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lowering::Linked => "linked",
+            Lowering::Maps => "maps",
+        }
+    }
+}
+
 /// Options of root placement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {

@@ -42,7 +42,7 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
 use crate::Error;
-use crate::class::{class, is_managed};
+use crate::class::is_managed;
 use crate::flow::{Flow, is_safepoint};
 
 /// How a value comes to be known in another stretch.
@@ -171,7 +171,7 @@ impl Reload<'_> {
             return if is_param && is_managed(func.ty(value)) { Kind::Object } else { Kind::Stays };
         };
         let first = func.args(inst).first().copied();
-        match (class(func.ty(value)), func.op(inst)) {
+        match (func.ty(value).ptr_class(), func.op(inst)) {
             _ if self.addresses[value] => Kind::Fixed,
             (None | Some(PtrClass::Loaded | PtrClass::Raw), _) => Kind::Stays,
             (_, Op::Copy) => Kind::Again,

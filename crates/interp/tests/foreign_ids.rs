@@ -335,7 +335,6 @@ fn a_function_panics_like_a_slice_and_stays_as_it_is() {
         }),
         ("add_phi_edge", |f, n| f.add_phi_edge(Inst::from_u32(n), Block::from_u32(0), Value::from_u32(0))),
         ("retain_phi_edges", |f, n| f.retain_phi_edges(Inst::from_u32(n), |_, _| true)),
-        ("replace_with_copy", |f, n| f.replace_with_copy(Inst::from_u32(n), Value::from_u32(0))),
         ("set_place", |f, n| f.set_place(Inst::from_u32(n), Place::default())),
         ("append_block", |f, n| f.append_block(Block::from_u32(n))),
         ("insert_block_after", |f, n| f.insert_block_after(Block::from_u32(n), Block::from_u32(0))),

@@ -35,9 +35,8 @@ const ALLOCATES: u8 = 8;
 /// Runs code of the program, so it may do everything.
 const CALLS: u8 = 16 | THROWS | READS | WRITES | ALLOCATES;
 const CALLS_BIT: u8 = 16;
-const IDENTITY: u8 = 32;
-const DEFINES: u8 = 64;
-const SIMPLE_VECTOR: u8 = 128;
+const DEFINES: u8 = 32;
+const SIMPLE_VECTOR: u8 = 64;
 
 /// One row of the table.
 struct Row {
@@ -83,7 +82,7 @@ builtins! {
     Sizeof "sizeof" Arity::exactly(1), THROWS | READS;
     Subtype "<:" Arity::exactly(2), THROWS;
     Isa "isa" Arity::exactly(2), THROWS;
-    Typeassert "typeassert" Arity::exactly(2), THROWS | IDENTITY;
+    Typeassert "typeassert" Arity::exactly(2), THROWS;
     ApplyType "apply_type" Arity::at_least(1), THROWS;
     Fieldtype "fieldtype" Arity::between(2, 3), THROWS;
     Nfields "nfields" Arity::exactly(1), 0;
@@ -131,10 +130,10 @@ builtins! {
     Throw "throw" Arity::exactly(1), THROWS;
     ThrowMethoderror "throw_methoderror" Arity::at_least(1), THROWS | ALLOCATES;
 
-    Ifelse "ifelse" Arity::exactly(3), THROWS | IDENTITY;
+    Ifelse "ifelse" Arity::exactly(3), THROWS;
     Donotdelete "donotdelete" Arity::at_least(0), READS | WRITES;
-    Compilerbarrier "compilerbarrier" Arity::exactly(2), THROWS | IDENTITY;
-    Blackbox "blackbox" Arity::exactly(1), READS | WRITES | IDENTITY;
+    Compilerbarrier "compilerbarrier" Arity::exactly(2), THROWS;
+    Blackbox "blackbox" Arity::exactly(1), READS | WRITES;
     Finalizer "finalizer" Arity::between(2, 4), THROWS | READS | WRITES | ALLOCATES;
     CurrentScope "current_scope" Arity::exactly(0), READS;
 
@@ -209,19 +208,9 @@ impl Builtin {
         self.has(CALLS_BIT)
     }
 
-    /// Whether the result is one of the operands, unchanged.
-    pub fn is_identity(self) -> bool {
-        self.has(IDENTITY)
-    }
-
     /// Whether the result depends on the operands alone and nothing else happens. It may still throw.
     pub fn is_pure(self) -> bool {
         !self.has(READS | WRITES | ALLOCATES | CALLS_BIT)
-    }
-
-    /// Whether no call of it ever returns.
-    pub fn never_returns(self) -> bool {
-        matches!(self, Builtin::Throw | Builtin::ThrowMethoderror)
     }
 
     /// Why this builtin is refused wherever it occurs; `None` for those that may reach code generation.

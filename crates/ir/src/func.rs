@@ -540,19 +540,6 @@ impl Func {
         }
     }
 
-    /// Makes an instruction a copy of `value`. A φ moves after the φ that follow it, because φ come first in a block.
-    pub fn replace_with_copy(&mut self, inst: Inst, value: Value) {
-        let is_phi = |i: &Inst| self.op(*i) == Op::Phi;
-        let following = std::iter::successors(self.next_inst(inst), |&i| self.next_inst(i));
-        if is_phi(&inst)
-            && let Some(last) = following.take_while(is_phi).last()
-        {
-            self.insert_after(inst, last);
-        }
-        self.set_inst_blocks(inst, &[]);
-        self.set_op(inst, Op::Copy, &[value]);
-    }
-
     /// Replaces every operand `v` of every placed instruction, and every value with a debug name, by `with(v)`.
     /// Replacements are not replaced again.
     pub fn replace_values(&mut self, mut with: impl FnMut(Value) -> Value) {
@@ -628,8 +615,12 @@ impl Func {
         self.order.insert_block(self.own_block(block), None);
     }
 
-    /// Removes a block from the order, with its instructions.
+    /// Removes a block from the order, with its instructions and their root maps.
     pub fn remove_block(&mut self, block: Block) {
+        if !self.root_maps.is_empty() {
+            let order = &self.order;
+            self.root_maps.retain(|&inst, _| order.inst_block(inst) != Some(block));
+        }
         self.order.remove_block(block);
     }
 
@@ -743,8 +734,9 @@ impl Func {
         }
     }
 
-    /// Removes an instruction from its block. Its results must not be used any more.
+    /// Removes an instruction from its block, and its root map. Its results must not be used any more.
     pub fn remove_inst(&mut self, inst: Inst) {
+        self.root_maps.remove(&inst);
         self.order.remove_inst(inst);
     }
 
@@ -770,10 +762,12 @@ impl Func {
         self.callees.iter()
     }
 
-    /// Sets the root map of a safepoint, for frames that are found by maps instead of links. Not part of the text and binary
-    /// forms.
+    /// Sets the root map of a safepoint, for frames that are found by maps instead of links; does nothing if the instruction is in
+    /// no block. Not part of the text and binary forms.
     pub fn set_root_map(&mut self, inst: Inst, map: RootMap) {
-        self.root_maps.insert(inst, map);
+        if self.inst_block(inst).is_some() {
+            self.root_maps.insert(inst, map);
+        }
     }
 
     /// The root map of a safepoint.
@@ -913,6 +907,29 @@ mod tests {
         f.remove_inst(copy);
         assert_eq!(f.block_insts(entry).count(), 2);
         assert_eq!(f.inst_block(copy), None);
+    }
+
+    #[test]
+    fn only_instructions_in_blocks_have_root_maps() {
+        let cx = Context::new();
+        let mut f = add_one(&cx);
+        let entry = f.entry().unwrap();
+        let map = RootMap { slot: Slot::from_u32(0), offsets: [0].into() };
+        let poll = f.make_inst(Op::Safepoint, &[], &[], &[]);
+        f.set_root_map(poll, map.clone());
+        assert_eq!(f.root_map(poll), None, "it is in no block");
+
+        let first = f.block_insts(entry).next().unwrap();
+        f.insert_before(poll, first);
+        f.set_root_map(poll, map.clone());
+        assert_eq!(f.root_map(poll), Some(&map));
+        f.remove_inst(poll);
+        f.insert_before(poll, first);
+        assert_eq!(f.root_map(poll), None, "the map went with the removal");
+
+        f.set_root_map(poll, map);
+        f.remove_block(entry);
+        assert_eq!(f.root_map(poll), None, "the map went with the block");
     }
 
     #[test]

@@ -407,22 +407,8 @@ impl Intrinsic {
     /// The intrinsic whose exact value a `_fast` one has in the reference semantics; others are their own
     /// twin.
     pub fn strict(self) -> Intrinsic {
-        match self {
-            Intrinsic::NegFloatFast => Intrinsic::NegFloat,
-            Intrinsic::AddFloatFast => Intrinsic::AddFloat,
-            Intrinsic::SubFloatFast => Intrinsic::SubFloat,
-            Intrinsic::MulFloatFast => Intrinsic::MulFloat,
-            Intrinsic::DivFloatFast => Intrinsic::DivFloat,
-            Intrinsic::RemFloatFast => Intrinsic::RemFloat,
-            Intrinsic::MinFloatFast => Intrinsic::MinFloat,
-            Intrinsic::MaxFloatFast => Intrinsic::MaxFloat,
-            Intrinsic::SqrtLlvmFast => Intrinsic::SqrtLlvm,
-            Intrinsic::EqFloatFast => Intrinsic::EqFloat,
-            Intrinsic::NeFloatFast => Intrinsic::NeFloat,
-            Intrinsic::LtFloatFast => Intrinsic::LtFloat,
-            Intrinsic::LeFloatFast => Intrinsic::LeFloat,
-            other => other,
-        }
+        let strict = self.name().strip_suffix("_fast").filter(|_| self.is_fast());
+        strict.and_then(Intrinsic::from_name).unwrap_or(self)
     }
 
     /// Why this intrinsic is refused wherever it occurs; `None` for those that are supported.

@@ -14,6 +14,8 @@
 
 mod facts;
 
+use std::fmt;
+
 use crate::builtin::Builtin;
 use crate::entity::{Callee, Foreign, Meta, Slot};
 use crate::intrinsic::Intrinsic;
@@ -29,6 +31,15 @@ pub enum Level {
     High,
     /// Registers and memory.
     Low,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Level::High => "high",
+            Level::Low => "low",
+        })
+    }
 }
 
 /// The message of the exception that a high function throws at an `unreachable`.

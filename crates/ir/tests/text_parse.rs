@@ -279,6 +279,48 @@ fn only_powers_bind_tighter_than_prefix_operators() {
 }
 
 #[test]
+fn operators_have_the_levels_of_julia() {
+    for (row, expected) in [
+        ("a → b + c", "(a→(b+c))"),
+        ("a || b --> c", "((a||b)-->c)"),
+        ("a → b ⇒ c", "(a→(b⇒c))"),
+        ("x => a → b", "(x=>(a→b))"),
+        ("a || b || c && d", "(a||(b||(c&&d)))"),
+        ("x |> f |> g", "((x|>f)|>g)"),
+        ("f <| x |> g", "(f<|(x|>g))"),
+        ("a + b ≈ c", "((a+b)≈c)"),
+        ("a ⊕ b × c", "(a⊕(b×c))"),
+        ("a ∘ b + c", "((a∘b)+c)"),
+        ("a ⊞ b ⊠ c", "(a⊞(b⊠c))"),
+        ("a ▷ b ⨝ c", "((a▷b)⨝c)"),
+        ("a ↑ b ↑ c", "(a↑(b↑c))"),
+        ("-2 ↑ y", "(-(2↑y))"),
+        ("a * b // c << d", "(a*(b//(c<<d)))"),
+        ("a .+ b .× c", "(a.+(b.×c))"),
+        ("a +₁ b ×₁ c", "(a+₁(b×₁c))"),
+        ("a .. b + c", "(a..(b+c))"),
+        ("a ~ b + c", "(a~(b+c))"),
+        ("a ++ b ++ c", "(a++b++c)"),
+        ("a + x -> y == z", "(a+(x->(y==z)))"),
+        ("a ≥ b ∈ c", "((a≥b)∈c)"),
+    ] {
+        stmt(row, |found| match found {
+            Stmt::Expr(expr) => assert_eq!(grouped(expr), expected, "{row}"),
+            other => panic!("{row}: {other:?}"),
+        });
+    }
+}
+
+#[test]
+fn an_unknown_operator_is_named() {
+    for (row, operator) in [("a ⊦ b", "⊦"), ("a -- b", "--"), ("∘a", "∘"), ("a ? b : c", "?")] {
+        let source = source(&format!("# signature: f()::Any\n1 ─ {row}\n"));
+        let message = parse(&source).1.render(&source, &Style::PLAIN).to_string();
+        assert!(message.contains(&format!("`{operator}`")), "{row}: {message}");
+    }
+}
+
+#[test]
 fn quoted_syntax_over_several_lines() {
     let text = "# signature: f()::Any\nCodeInfo(\n1 ─ %1 = $(Expr(:copyast, :($(QuoteNode(quote\n    #= REPL[1]:1 =#\n    x = 1\nend)))))::Any\n└──      return %1\n) => Any\n";
     with(text, |file| {

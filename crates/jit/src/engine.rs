@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use brolga_codegen::compile::{Compiler, Limits};
-use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
+use brolga_codegen::isa::{IsaError, IsaOptions, TargetIsa};
 use brolga_codegen::sig::Signature;
 use brolga_instances::{Attempt, Evicted, Moving, Room};
 use brolga_runtime::Runtime;
@@ -29,8 +29,8 @@ use crate::tiering::upgrade::UpgradeQueue;
 /// The number of requests to an evictor before a unit is refused. Each requests twice as much.
 const EVICTIONS: u32 = 24;
 /// The number of waits for moving code when room is short, and the time of each.
-const PATIENCE: u32 = 200;
-const MOMENT: Duration = Duration::from_millis(1);
+const WAITS: u32 = 200;
+const WAIT: Duration = Duration::from_millis(1);
 /// About the size of a trampoline.
 const ENTRY_BYTES: usize = 256;
 
@@ -78,7 +78,7 @@ struct Shared {
     runtime: Arc<Runtime>,
     /// The routines of this crate.
     own: FindRoutine,
-    isa: HostIsa,
+    isa: TargetIsa,
     limits: Limits,
     generators: Generators,
     linker: Box<dyn Linker>,
@@ -100,7 +100,7 @@ impl Jit {
         options: JitOptions,
         own: FindRoutine,
     ) -> Result<Jit, JitError> {
-        let isa = HostIsa::new(options.isa)?;
+        let isa = TargetIsa::new(options.isa)?;
         let map = Arc::new(CodeMap::default());
         let symbolizer: Weak<CodeMap> = Arc::downgrade(&map);
         runtime.add_symbolizer(symbolizer);
@@ -140,7 +140,7 @@ impl Jit {
     }
 
     /// The instruction set to compile for.
-    pub fn isa(&self) -> &HostIsa {
+    pub fn isa(&self) -> &TargetIsa {
         &self.shared.isa
     }
 
@@ -224,7 +224,7 @@ impl Jit {
         if !self.evicts() {
             return make();
         }
-        let (mut wanted, mut tries, mut patience) = (wanted.max(1), EVICTIONS, PATIENCE);
+        let (mut wanted, mut tries, mut waits) = (wanted.max(1), EVICTIONS, WAITS);
         let attempt = || match make() {
             Ok(made) => Attempt::Made(made),
             Err(error) if is_shortage(&error) => Attempt::Short(error),
@@ -241,13 +241,13 @@ impl Jit {
         };
         // Evicted code is free when the threads that may run it have come to a safepoint, or have left.
         let wait = || {
-            let goes_on = patience > 0;
-            if goes_on {
-                patience -= 1;
-                std::thread::sleep(MOMENT);
+            let may_wait = waits > 0;
+            if may_wait {
+                waits -= 1;
+                std::thread::sleep(WAIT);
                 self.runtime().free_retired();
             }
-            goes_on
+            may_wait
         };
         // Code without its own count is held as soon as it is made.
         let own = new.is_none().then(|| self.unmade());

@@ -21,7 +21,7 @@ use brolga_codegen::compile::{CompileOptions, Limits};
 use brolga_codegen::compiled::{Symbol, UnitCode};
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
-use brolga_codegen::isa::{HostIsa, Tier};
+use brolga_codegen::isa::{TargetIsa, Tier};
 use brolga_codegen::linkage::{CallKind, CallLinkage};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::{abi_of, signature_of};
@@ -192,11 +192,6 @@ impl Compiled {
             .collect()
     }
 
-    /// Whether it takes the address of a function's C entry.
-    pub fn takes_c_entry(&self, name: &str) -> bool {
-        self.c_callees.iter().any(|callee| matches!(callee, Symbol::IndirectCell(known) if known == name))
-    }
-
     /// Its functions and constants, in the order of the sources.
     pub fn link_unit(&self) -> &LinkUnit {
         &self.unit
@@ -333,7 +328,7 @@ impl Jit {
 
 /// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files.
 pub fn compile_for<'a>(
-    isa: &HostIsa,
+    isa: &TargetIsa,
     limits: Limits,
     cx: &Arc<Context>,
     sources: &[Source<'_>],
@@ -355,7 +350,7 @@ fn joined<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
 
 fn compile_with(
     generator: &mut Generator,
-    isa: &HostIsa,
+    isa: &TargetIsa,
     cx: &Arc<Context>,
     sources: &[Source<'_>],
     style: Style<'_>,

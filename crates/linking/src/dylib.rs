@@ -12,8 +12,8 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
     self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateDylib, CreateTracker, Define, Dependants,
-    GeneratorId, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols,
-    RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
+    GeneratorId, LinkOrder, NewUnit, Redirect, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker,
+    SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
 use crate::session::{Definer, Definition, Live, Session, Shown, Unit, WeakSession, required};
 use crate::slot::SlotCell;
@@ -340,14 +340,6 @@ impl<T: Target> Dylib<T> {
         let generator: Arc<dyn Definer<T>> = Arc::new(generator);
         let begun = self.session.is_within();
         self.session.step(AddGenerator { dylib: self.id, generator, begun }).map_err(|(error, _)| error)
-    }
-
-    /// Takes a generator out; lookups that wait for it fail.
-    ///
-    /// # Errors
-    /// The dylib is closed, or does not have it.
-    pub fn remove_generator(&self, generator: GeneratorId) -> Result<(), Error> {
-        self.session.step(RemoveGenerator { dylib: self.id, generator })
     }
 
     /// A tracker for things in this dylib.

@@ -435,32 +435,7 @@ impl<'a> Walk<'a> {
                 }
                 self.exprs(args);
             }
-            ExprKind::Curly(e, list) | ExprKind::Where(e, list) => {
-                self.expr(e);
-                self.exprs(list);
-            }
-            ExprKind::TypedArray(e, items) => {
-                self.expr(e);
-                self.exprs(&items.items);
-            }
-            ExprKind::Array(items) => self.exprs(&items.items),
-            ExprKind::Quote(e)
-            | ExprKind::QuoteNode(e)
-            | ExprKind::Interpolation(e)
-            | ExprKind::Property(e, _)
-            | ExprKind::Prefix(_, e)
-            | ExprKind::Splat(e)
-            | ExprKind::Pointer(e, _) => self.expr(e),
-            ExprKind::Head(_, list)
-            | ExprKind::Tuple(list)
-            | ExprKind::Infix(_, list)
-            | ExprKind::Macro(_, list) => self.exprs(list),
-            ExprKind::NamedTuple(list) => list.iter().for_each(|(_, e)| self.expr(e)),
-            ExprKind::Annotated(value, ty) => {
-                value.iter().for_each(|value| self.expr(value));
-                self.expr(ty);
-            }
-            ExprKind::Undef | ExprKind::Literal(_) | ExprKind::Symbol(_) | ExprKind::Opaque => {}
+            kind => kind.each_child(&mut |child| self.expr(child)),
         }
     }
 

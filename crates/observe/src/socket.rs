@@ -43,7 +43,7 @@ const MAX_ANSWER: u64 = 256 << 20;
 const REQUEST: &str = "snapshot";
 
 /// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many names for the folder are tried.
 const TRIES: u32 = 64;
@@ -200,7 +200,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
 /// Answers requests until the client leaves.
 fn answer(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
     // A client that does not read is not waited for.
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let (mut input, mut output) = (BufReader::new(stream), stream);
     loop {
         let mut line = Vec::new();
@@ -234,8 +234,8 @@ impl Watcher {
     /// There is no such socket, or it has no listener.
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Watcher> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Watcher { input: BufReader::new(stream) })
     }
 

@@ -16,7 +16,7 @@ pub enum OptError {
         valid: Vec<&'static str>,
     },
     /// The caller's mistake: the pass does not take functions of this level.
-    #[error("pass `{pass}` does not take functions in {} IR", level_name(*.level))]
+    #[error("pass `{pass}` does not take functions in {level} IR")]
     WrongLevel {
         /// The pass.
         pass: &'static str,
@@ -96,12 +96,5 @@ fn origin(after: Option<&CrashNote>, symbol: &str) -> String {
     match after {
         Some(note) => format!("{note} left a function that does not verify"),
         None => format!("`{symbol}` does not verify"),
-    }
-}
-
-fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::High => "high",
-        Level::Low => "low",
     }
 }

@@ -1,5 +1,7 @@
 //! Options of a run of passes.
 
+use std::fmt;
+
 use brolga_ir::Arch;
 
 /// How much is done.
@@ -26,6 +28,12 @@ impl OptLevel {
     }
 }
 
+impl fmt::Display for OptLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "O{}", *self as u8)
+    }
+}
+
 /// Whether bounds are checked: Julia's `--check-bounds`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum CheckBounds {
@@ -36,6 +44,17 @@ pub enum CheckBounds {
     Yes,
     /// Nowhere. A wrong index is then undefined behaviour.
     No,
+}
+
+impl CheckBounds {
+    /// Julia's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CheckBounds::Auto => "auto",
+            CheckBounds::Yes => "yes",
+            CheckBounds::No => "no",
+        }
+    }
 }
 
 /// Which passes something is done for.
@@ -129,4 +148,66 @@ pub struct Options {
     pub skip: Vec<&'static str>,
     /// The most statements that a function may have before, between and behind passes.
     pub max_statements: Option<usize>,
+}
+
+impl Options {
+    /// All choices that a compiled function depends on, as one line. Caches compare these lines, so they say nothing about how the
+    /// choices are held. Verifying and printing change no function.
+    pub fn key(&self) -> String {
+        let Options {
+            check_bounds,
+            checked,
+            arch,
+            cpu: CpuFeatures { fma },
+            inline,
+            verify_each: _,
+            print_before: _,
+            print_after: _,
+            skip,
+            max_statements,
+        } = self;
+        let InlineLimits {
+            threshold,
+            cold_threshold,
+            nonleaf_penalty,
+            tuple_return_bonus,
+            max_methods,
+            recursion_threshold,
+            recursion_depth,
+            recursion_growth,
+        } = inline;
+        let (bounds, skip) = (check_bounds.name(), skip.join(","));
+        let most = max_statements.map_or(String::from("any"), |most| most.to_string());
+        format!(
+            "bounds={bounds} checked={checked} arch={arch} fma={fma} inline={threshold},{cold_threshold},{nonleaf_penalty},\
+             {tuple_return_bonus},{max_methods} recursion={recursion_threshold},{recursion_depth},{recursion_growth} \
+             skip={skip} statements={most}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_shows_each_choice_that_changes_code() {
+        let base = Options { arch: Arch::X86_64, ..Options::default() };
+        assert_eq!(
+            base.key(),
+            "bounds=auto checked=false arch=x86-64 fma=false inline=100,20,1000,250,4 recursion=100,8,300 skip= statements=any"
+        );
+        let inline = InlineLimits { recursion_growth: 1, ..InlineLimits::default() };
+        let changed = [
+            Options { check_bounds: CheckBounds::No, ..base.clone() },
+            Options { checked: true, ..base.clone() },
+            Options { arch: Arch::Aarch64, ..base.clone() },
+            Options { cpu: CpuFeatures { fma: true }, ..base.clone() },
+            Options { inline, ..base.clone() },
+            Options { skip: vec!["gvn"], ..base.clone() },
+            Options { max_statements: Some(9), ..base.clone() },
+        ];
+        assert!(changed.iter().all(|options| options.key() != base.key()));
+        assert_eq!(Options { verify_each: true, ..base.clone() }.key(), base.key());
+    }
 }

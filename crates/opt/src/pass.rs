@@ -35,6 +35,32 @@ pub struct Pass {
     pub run: fn(&mut Func, &mut PassCx<'_>) -> Changed,
 }
 
+impl Pass {
+    /// A pass that needs no facts, breaks none, and may be switched off.
+    pub(crate) const fn new(
+        name: &'static str,
+        level: PassLevel,
+        run: fn(&mut Func, &mut PassCx<'_>) -> Changed,
+    ) -> Pass {
+        Pass { name, level, required: false, needs: &[], breaks: &[], run }
+    }
+
+    /// The pass with these needs.
+    pub(crate) const fn needs(self, needs: &'static [Fact]) -> Pass {
+        Pass { needs, ..self }
+    }
+
+    /// The pass, which breaks these facts.
+    pub(crate) const fn breaks(self, breaks: &'static [Fact]) -> Pass {
+        Pass { breaks, ..self }
+    }
+
+    /// The pass, which the pipelines must not be without.
+    pub(crate) const fn required(self) -> Pass {
+        Pass { required: true, ..self }
+    }
+}
+
 /// The levels of functions that a pass takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PassLevel {

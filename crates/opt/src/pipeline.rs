@@ -25,98 +25,52 @@ use cranelift_entity::EntitySet;
 
 /// Every pass, in the order in which lists and reports name them.
 pub static PASSES: &[&Pass] = &[
-    &BOUNDS_FOLD,
-    &SIMPLIFY_CFG,
-    &UNION_SPLIT,
-    &INLINE,
-    &TAIL_RECURSION,
-    &UNFOLD_RECURSION,
-    &CALL_EFFECTS,
-    &LOCAL_THROW,
-    &SROA,
-    &ALLOC_OPT,
-    &NARROW,
-    &INST_SIMPLIFY,
-    &CSE,
-    &GVN,
-    &SCCP,
-    &CORRELATED,
-    &JUMP_THREADING,
-    &MEMCPY_FORWARD,
-    &DSE,
-    &CPU_FEATURES,
-    &DCE,
-    &DEMOTE_FLOAT16,
-    &LOOP_SIMPLIFY,
-    &ROTATE,
-    &REASSOCIATE,
-    &LICM,
-    &INDVARS,
-    &LOOP_DELETE,
-    &LOOP_IDIOM,
-    &UNSWITCH,
-    &IF_CONVERT,
-    &IRCE,
-    &UNROLL_FULL,
-    &SIMD_LOOP,
-    &VECTORIZE,
-    &SLP,
-    &UNROLL,
-    &STRENGTH_REDUCE,
-    &ADDRESS_FOLD,
-    &DIV_REM,
-    &ALLOC_STACK,
-    &SINK,
-    &MULADD,
-    &POLLS,
-    &COLD_BLOCKS,
+    &bounds_fold::PASS,
+    &simplify_cfg::PASS,
+    &union_split::PASS,
+    &inline::PASS,
+    &tail_recursion::PASS,
+    &unfold_recursion::PASS,
+    &call_effects::PASS,
+    &local_throw::PASS,
+    &sroa::PASS,
+    &alloc_opt::PASS,
+    &narrow::PASS,
+    &inst_simplify::PASS,
+    &cse::PASS,
+    &gvn::PASS,
+    &sccp::PASS,
+    &correlated::PASS,
+    &jump_threading::PASS,
+    &memcpy_forward::PASS,
+    &dse::PASS,
+    &cpu_features::PASS,
+    &dce::PASS,
+    &demote_float16::PASS,
+    &loop_simplify::PASS,
+    &rotate::PASS,
+    &reassociate::PASS,
+    &licm::PASS,
+    &indvars::PASS,
+    &loop_delete::PASS,
+    &loop_idiom::PASS,
+    &unswitch::PASS,
+    &if_convert::PASS,
+    &irce::PASS,
+    &unroll_full::PASS,
+    &simd_loop::PASS,
+    &vectorize::PASS,
+    &slp::PASS,
+    &unroll::PASS,
+    &strength_reduce::PASS,
+    &address_fold::PASS,
+    &div_rem::PASS,
+    &alloc_stack::PASS,
+    &sink::PASS,
+    &muladd::PASS,
+    &polls::PASS,
+    &cold_blocks::PASS,
 ];
-
-static BOUNDS_FOLD: Pass = bounds_fold::PASS;
-static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
-static UNION_SPLIT: Pass = union_split::PASS;
-static INLINE: Pass = inline::PASS;
-static TAIL_RECURSION: Pass = tail_recursion::PASS;
-static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
-static CALL_EFFECTS: Pass = call_effects::PASS;
-static LOCAL_THROW: Pass = local_throw::PASS;
-static SROA: Pass = sroa::PASS;
-static ALLOC_OPT: Pass = alloc_opt::PASS;
-static ALLOC_STACK: Pass = alloc_stack::PASS;
-static NARROW: Pass = narrow::PASS;
-static INST_SIMPLIFY: Pass = inst_simplify::PASS;
-static CSE: Pass = cse::PASS;
-static GVN: Pass = gvn::PASS;
-static SCCP: Pass = sccp::PASS;
-static CORRELATED: Pass = correlated::PASS;
-static JUMP_THREADING: Pass = jump_threading::PASS;
-static MEMCPY_FORWARD: Pass = memcpy_forward::PASS;
-static DSE: Pass = dse::PASS;
-static CPU_FEATURES: Pass = cpu_features::PASS;
-static DCE: Pass = dce::PASS;
-static DEMOTE_FLOAT16: Pass = demote_float16::PASS;
-static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
-static ROTATE: Pass = rotate::PASS;
-static REASSOCIATE: Pass = reassociate::PASS;
-static LICM: Pass = licm::PASS;
-static INDVARS: Pass = indvars::PASS;
-static LOOP_DELETE: Pass = loop_delete::PASS;
-static LOOP_IDIOM: Pass = loop_idiom::PASS;
-static UNSWITCH: Pass = unswitch::PASS;
-static IF_CONVERT: Pass = if_convert::PASS;
-static IRCE: Pass = irce::PASS;
-static UNROLL_FULL: Pass = unroll_full::PASS;
-static SIMD_LOOP: Pass = simd_loop::PASS;
-static VECTORIZE: Pass = vectorize::PASS;
-static SLP: Pass = slp::PASS;
-static UNROLL: Pass = unroll::PASS;
-static STRENGTH_REDUCE: Pass = strength_reduce::PASS;
-static ADDRESS_FOLD: Pass = address_fold::PASS;
-static DIV_REM: Pass = div_rem::PASS;
-static SINK: Pass = sink::PASS;
-static MULADD: Pass = muladd::PASS;
-static POLLS: Pass = polls::PASS;
-static COLD_BLOCKS: Pass = cold_blocks::PASS;
 
 /// A step, and the lowest level of optimisation that takes it.
 #[derive(Clone, Copy, Debug)]
@@ -155,77 +109,77 @@ fn calls(func: &Func) -> bool {
 
 /// The passes on high IR, before `lower`.
 static HIGH: &[Row] = &[
-    step(O1, "union-split", &UNION_SPLIT),
-    step(O1, "inline", &INLINE),
-    step(O1, "call-effects", &CALL_EFFECTS),
-    step(O0, "early bounds-fold", &BOUNDS_FOLD),
-    step(O1, "cpu-features", &CPU_FEATURES),
-    step(O2, "local-throw", &LOCAL_THROW),
-    step(O1, "sroa", &SROA),
-    step(O1, "early dce", &DCE),
-    step(O1, "alloc-opt", &ALLOC_OPT),
-    step(O1, "inst-simplify", &INST_SIMPLIFY),
-    step(O1, "late simplify-cfg", &SIMPLIFY_CFG),
-    step(O1, "narrow", &NARROW),
-    asks(O2, "tail-recursion", &TAIL_RECURSION, calls),
-    asks(O2, "unfold-recursion", &UNFOLD_RECURSION, calls),
-    step(O2, "cse", &CSE),
-    asks(O2, "simd-loop", &SIMD_LOOP, simd_loop::may_find),
-    step(O2, "late sroa", &SROA),
-    step(O2, "late alloc-opt", &ALLOC_OPT),
-    step(O2, "late inst-simplify", &INST_SIMPLIFY),
-    step(O1, "late dce", &DCE),
+    step(O1, "union-split", &union_split::PASS),
+    step(O1, "inline", &inline::PASS),
+    step(O1, "call-effects", &call_effects::PASS),
+    step(O0, "early bounds-fold", &bounds_fold::PASS),
+    step(O1, "cpu-features", &cpu_features::PASS),
+    step(O2, "local-throw", &local_throw::PASS),
+    step(O1, "sroa", &sroa::PASS),
+    step(O1, "early dce", &dce::PASS),
+    step(O1, "alloc-opt", &alloc_opt::PASS),
+    step(O1, "inst-simplify", &inst_simplify::PASS),
+    step(O1, "late simplify-cfg", &simplify_cfg::PASS),
+    step(O1, "narrow", &narrow::PASS),
+    asks(O2, "tail-recursion", &tail_recursion::PASS, calls),
+    asks(O2, "unfold-recursion", &unfold_recursion::PASS, calls),
+    step(O2, "cse", &cse::PASS),
+    asks(O2, "simd-loop", &simd_loop::PASS, simd_loop::may_find),
+    step(O2, "late sroa", &sroa::PASS),
+    step(O2, "late alloc-opt", &alloc_opt::PASS),
+    step(O2, "late inst-simplify", &inst_simplify::PASS),
+    step(O1, "late dce", &dce::PASS),
 ];
 
 /// The passes on low IR, after `lower`.
 static LOW: &[Row] = &[
-    step(O1, "inst-simplify", &INST_SIMPLIFY),
-    step(O2, "sccp", &SCCP),
-    step(O2, "early simplify-cfg", &SIMPLIFY_CFG),
-    step(O2, "demote-float16", &DEMOTE_FLOAT16),
-    step(O2, "early gvn", &GVN),
-    step(O2, "correlated", &CORRELATED),
-    step(O2, "jump-threading", &JUMP_THREADING),
-    asks(O2, "late sccp", &SCCP, sccp::may_find),
-    asks(O2, "late jump-threading", &JUMP_THREADING, jump_threading::may_find),
-    asks(O2, "last sccp", &SCCP, sccp::may_find),
-    step(O2, "late simplify-cfg", &SIMPLIFY_CFG),
-    asks(O2, "middle inst-simplify", &INST_SIMPLIFY, goes_back),
-    asks(O2, "middle gvn", &GVN, may_be_merged),
-    asks(O2, "late correlated", &CORRELATED, goes_back),
-    asks(O2, "inner simplify-cfg", &SIMPLIFY_CFG, goes_back),
-    loops(O2, "loop-simplify", &LOOP_SIMPLIFY),
-    loops(O2, "rotate", &ROTATE),
-    step(O2, "reassociate", &REASSOCIATE),
-    loops(O2, "licm", &LICM),
-    step(O2, "memcpy-forward", &MEMCPY_FORWARD),
-    step(O2, "late gvn", &GVN),
-    step(O2, "dse", &DSE),
-    loops(O2, "indvars", &INDVARS),
-    loops(O2, "loop-delete", &LOOP_DELETE),
-    loops(O2, "loop-idiom", &LOOP_IDIOM),
-    loops(O2, "unswitch", &UNSWITCH),
-    loops(O2, "late licm", &LICM),
-    step(O2, "if-convert", &IF_CONVERT),
-    loops(O2, "irce", &IRCE),
-    loops(O2, "unroll-full", &UNROLL_FULL),
-    asks(O2, "middle simplify-cfg", &SIMPLIFY_CFG, goes_back),
-    asks(O2, "middle dce", &DCE, goes_back),
-    loops(O2, "vectorize", &VECTORIZE),
-    step(O3, "slp", &SLP),
-    loops(O2, "strength-reduce", &STRENGTH_REDUCE),
-    loops(O3, "unroll", &UNROLL),
-    step(O2, "address-fold", &ADDRESS_FOLD),
-    step(O2, "div-rem", &DIV_REM),
-    step(O2, "late inst-simplify", &INST_SIMPLIFY),
-    loops(O3, "late strength-reduce", &STRENGTH_REDUCE),
-    loops(O2, "polls", &POLLS),
-    asks(O2, "alloc-stack", &ALLOC_STACK, alloc_stack::may_find),
-    asks(O2, "sink", &SINK, sink::may_find),
-    asks(O1, "muladd", &MULADD, muladd::may_find),
-    step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
-    step(O1, "late dce", &DCE),
-    step(O2, "cold-blocks", &COLD_BLOCKS),
+    step(O1, "inst-simplify", &inst_simplify::PASS),
+    step(O2, "sccp", &sccp::PASS),
+    step(O2, "early simplify-cfg", &simplify_cfg::PASS),
+    step(O2, "demote-float16", &demote_float16::PASS),
+    step(O2, "early gvn", &gvn::PASS),
+    step(O2, "correlated", &correlated::PASS),
+    step(O2, "jump-threading", &jump_threading::PASS),
+    asks(O2, "late sccp", &sccp::PASS, sccp::may_find),
+    asks(O2, "late jump-threading", &jump_threading::PASS, jump_threading::may_find),
+    asks(O2, "last sccp", &sccp::PASS, sccp::may_find),
+    step(O2, "late simplify-cfg", &simplify_cfg::PASS),
+    asks(O2, "middle inst-simplify", &inst_simplify::PASS, goes_back),
+    asks(O2, "middle gvn", &gvn::PASS, may_be_merged),
+    asks(O2, "late correlated", &correlated::PASS, goes_back),
+    asks(O2, "inner simplify-cfg", &simplify_cfg::PASS, goes_back),
+    loops(O2, "loop-simplify", &loop_simplify::PASS),
+    loops(O2, "rotate", &rotate::PASS),
+    step(O2, "reassociate", &reassociate::PASS),
+    loops(O2, "licm", &licm::PASS),
+    step(O2, "memcpy-forward", &memcpy_forward::PASS),
+    step(O2, "late gvn", &gvn::PASS),
+    step(O2, "dse", &dse::PASS),
+    loops(O2, "indvars", &indvars::PASS),
+    loops(O2, "loop-delete", &loop_delete::PASS),
+    loops(O2, "loop-idiom", &loop_idiom::PASS),
+    loops(O2, "unswitch", &unswitch::PASS),
+    loops(O2, "late licm", &licm::PASS),
+    step(O2, "if-convert", &if_convert::PASS),
+    loops(O2, "irce", &irce::PASS),
+    loops(O2, "unroll-full", &unroll_full::PASS),
+    asks(O2, "middle simplify-cfg", &simplify_cfg::PASS, goes_back),
+    asks(O2, "middle dce", &dce::PASS, goes_back),
+    loops(O2, "vectorize", &vectorize::PASS),
+    step(O3, "slp", &slp::PASS),
+    loops(O2, "strength-reduce", &strength_reduce::PASS),
+    loops(O3, "unroll", &unroll::PASS),
+    step(O2, "address-fold", &address_fold::PASS),
+    step(O2, "div-rem", &div_rem::PASS),
+    step(O2, "late inst-simplify", &inst_simplify::PASS),
+    loops(O3, "late strength-reduce", &strength_reduce::PASS),
+    loops(O2, "polls", &polls::PASS),
+    asks(O2, "alloc-stack", &alloc_stack::PASS, alloc_stack::may_find),
+    asks(O2, "sink", &sink::PASS, sink::may_find),
+    asks(O1, "muladd", &muladd::PASS, muladd::may_find),
+    step(O2, "last simplify-cfg", &simplify_cfg::PASS),
+    step(O1, "late dce", &dce::PASS),
+    step(O2, "cold-blocks", &cold_blocks::PASS),
 ];
 
 /// The steps of a level of optimisation for functions of one level of the IR, in order.

@@ -442,7 +442,7 @@ mod tests {
     use brolga_ir::{Context, Level, Op};
 
     const fn pass(name: &'static str, run: fn(&mut Func, &mut PassCx<'_>) -> Changed) -> Pass {
-        Pass { name, level: PassLevel::Both, required: false, needs: &[], breaks: &[], run }
+        Pass::new(name, PassLevel::Both, run)
     }
 
     static LOOKS: Pass = pass("looks", |_, cx| {

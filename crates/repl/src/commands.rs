@@ -15,7 +15,7 @@ use brolga_opt::Cx;
 
 use crate::options::Options;
 use crate::prompt::Prompt;
-use crate::tongue::{Reply, shown};
+use crate::shell::{Reply, shown};
 
 /// A command: its name, its arguments, and what it does.
 pub(crate) struct Command {

@@ -1,7 +1,7 @@
 //! Other languages at the prompt: an embedder's text in place of the IR's, with the same editor and commands.
 //!
 //! ```text
-//!   terminal, lines ──► Tongue ──┬─ Prompt      the IR's text
+//!   terminal, lines ──► Shell ──┬─ Prompt      the IR's text
 //!                                └─ Foreign     a [`Language`], and the commands that need no text of the IR
 //! ```
 //!
@@ -18,7 +18,7 @@ use brolga_engine::session::{Dylib, Session};
 use crate::commands::{self, Command, Wanted};
 use crate::input;
 use crate::options::Options;
-use crate::tongue::{Reply, Tongue, shown, took};
+use crate::shell::{Reply, Shell, shown, took};
 
 /// A language that a prompt can take.
 pub trait Language {
@@ -150,7 +150,7 @@ fn is_known(command: &Command) -> bool {
     command.name != "vars"
 }
 
-impl Tongue for Foreign<'_> {
+impl Shell for Foreign<'_> {
     fn submit(&mut self, text: &str) -> Reply {
         let reply = match input::command(text) {
             Some((name, args)) => self.command(name, args),

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `input` | kinds of inputs, and whether one is complete |
 //! | `definitions` | the text of all definitions, as one program |
-//! | `tongue` | [`Reply`], and the interface of prompts to terminals and pipes |
+//! | `shell` | [`Reply`], and the interface of prompts to terminals and pipes |
 //! | `options` | [`Options`], and ends of a prompt |
 //! | `prompt` | [`Prompt`]: takes inputs, gives replies; independent of terminals |
 //! | `commands` | the commands that begin with `:` |
@@ -28,13 +28,13 @@ mod language;
 mod lines;
 mod options;
 mod prompt;
+mod shell;
 mod terminal;
-mod tongue;
 
 pub use input::is_complete;
 pub use language::Language;
 pub use lines::{run as run_lines, run_in as run_lines_in};
 pub use options::{Ended, Options};
 pub use prompt::{Prompt, start};
+pub use shell::Reply;
 pub use terminal::{run as run_terminal, run_in as run_terminal_in};
-pub use tongue::Reply;

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Write};
 use crate::language::{Foreign, Language};
 use crate::options::{Ended, Options};
 use crate::prompt::start;
-use crate::tongue::{Reply, Tongue};
+use crate::shell::{Reply, Shell};
 
 /// Takes inputs from `input` until it ends. Results go to `out`, errors to `err`; the inputs behind an error are still taken.
 ///
@@ -36,7 +36,7 @@ pub fn run_in(
 }
 
 fn converse(
-    prompt: &mut dyn Tongue,
+    prompt: &mut dyn Shell,
     loaded: Vec<Reply>,
     input: &mut dyn BufRead,
     out: &mut dyn Write,

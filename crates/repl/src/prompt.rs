@@ -12,7 +12,7 @@ use brolga_ir::diag::SourceFile;
 use crate::definitions::Definitions;
 use crate::input::{self, Input, is_complete};
 use crate::options::Options;
-use crate::tongue::{Reply, Tongue, shown, took};
+use crate::shell::{Reply, Shell, shown, took};
 
 /// How messages call what is typed.
 pub(crate) const NAME: &str = "<prompt>";
@@ -143,7 +143,7 @@ impl Prompt<'_> {
     }
 }
 
-impl Tongue for Prompt<'_> {
+impl Shell for Prompt<'_> {
     fn submit(&mut self, text: &str) -> Reply {
         self.submit(text)
     }

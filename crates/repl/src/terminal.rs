@@ -27,10 +27,10 @@ use crate::complete::complete;
 use crate::language::{Foreign, Language};
 use crate::options::{Ended, Options};
 use crate::prompt::start;
-use crate::tongue::{Reply, Tongue};
+use crate::shell::{Reply, Shell};
 
-/// As often as this, Control-C ends the process.
-const PATIENCE: u32 = 3;
+/// The press of Control-C that ends the process.
+const LAST_PRESS: u32 = 3;
 
 /// The status of a process that Control-C has ended, as shells have it.
 const INTERRUPTED: i32 = 130;
@@ -82,7 +82,7 @@ pub fn run_in(language: &mut dyn Language, options: &Options) -> io::Result<Ende
     converse(&mut prompt, loaded, options)
 }
 
-fn converse(prompt: &mut dyn Tongue, loaded: Vec<Reply>, options: &Options) -> io::Result<Ended> {
+fn converse(prompt: &mut dyn Shell, loaded: Vec<Reply>, options: &Options) -> io::Result<Ended> {
     loaded.into_iter().for_each(show);
     let names = Rc::new(RefCell::new(prompt.names()));
     let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).build();
@@ -138,7 +138,7 @@ fn interrupt_by_signal(interrupt: Option<Interrupt>, presses: &Arc<AtomicU32>) {
     let _ = ctrlc::set_handler(move || {
         interrupt.raise();
         let pressed = presses.fetch_add(1, Ordering::Relaxed) + 1; // I1
-        if pressed >= PATIENCE {
+        if pressed >= LAST_PRESS {
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the prompt's thread runs what cannot be interrupted"

@@ -90,7 +90,7 @@ impl Foreign {
         self.allowed.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(filter));
     }
 
-    /// Whether programs are restricted, and to which names.
+    /// Whether programs may name a symbol of the process.
     fn allows(&self, name: &str) -> bool {
         let filters = self.allowed.read().unwrap_or_else(PoisonError::into_inner);
         filters.is_empty() || filters.iter().any(|filter| filter(name))

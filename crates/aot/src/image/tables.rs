@@ -70,20 +70,6 @@ const KIND_INDIRECT_CELL: u32 = 13;
 const KIND_COUNTER: u32 = 14;
 const KIND_CELLS: u32 = 15;
 
-const ABIS: [Abi; 11] = [
-    Abi::I8,
-    Abi::I16,
-    Abi::I32,
-    Abi::I64,
-    Abi::I128,
-    Abi::F16,
-    Abi::F32,
-    Abi::F64,
-    Abi::Ptr,
-    Abi::Object,
-    Abi::V128,
-];
-
 // ----- writing -----
 
 /// Tables being written.
@@ -141,7 +127,8 @@ impl Writer {
         for count in [params.len(), results.len()] {
             self.signatures.extend((count as u32).to_le_bytes());
         }
-        let number = |abi: &Abi| ABIS.iter().position(|known| known == abi).unwrap_or(ABIS.len()) as u8;
+        let number =
+            |abi: &Abi| Abi::ALL.iter().position(|known| known == abi).unwrap_or(Abi::ALL.len()) as u8;
         self.signatures.extend(params.iter().chain(results).map(number));
         at
     }
@@ -276,7 +263,7 @@ impl<'a> Reader<'a> {
         let bytes = self.tables[SIGNATURES].get(at as usize..)?;
         let (params, results) = (word(bytes, 0)? as usize, word(bytes, 1)? as usize);
         let bytes = bytes.get(8..)?.get(..params.checked_add(results)?)?;
-        let abis = bytes.iter().map(|&number| ABIS.get(number as usize).copied());
+        let abis = bytes.iter().map(|&number| Abi::ALL.get(number as usize).copied());
         let mut abis = abis.collect::<Option<Vec<Abi>>>()?;
         let results = abis.split_off(params);
         Some(Signature::new(abis, results))

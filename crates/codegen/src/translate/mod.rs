@@ -63,7 +63,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::FxHashMap;
 
 use crate::compiled::{NamedType, Symbol};
-use crate::isa::HostIsa;
+use crate::isa::TargetIsa;
 use crate::linkage::CallLinkage;
 use crate::sig::{Abi, Signature};
 use crate::thread;
@@ -178,7 +178,7 @@ impl Translator {
         &mut self,
         cx: &Context,
         func: &Func,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         options: TranslateOptions,
         linkage: CallLinkage<'_>,
         out: &mut clif::Function,
@@ -327,7 +327,7 @@ struct Translation<'a> {
     inside: Option<Inst>,
     record: Option<thread::Handler>,
     pads: SecondaryMap<Inst, exception::Pads>,
-    isa: &'a HostIsa,
+    isa: &'a TargetIsa,
     /// How many calls note that they leave compiled code.
     exits: u32,
     linkage: CallLinkage<'a>,

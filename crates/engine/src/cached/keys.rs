@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 use brolga_aot::package::{Edge, Seen};
 use brolga_cache::{Digest, Fingerprint};
+use brolga_ir::effects::Summary;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
 use brolga_opt::callgraph::components;
@@ -137,7 +138,8 @@ fn own(module: &Module, func: &Func, note: u64, has_sites: bool) -> Fingerprint 
     let mut digest = Digest::new("own");
     digest.word(note);
     digest.bytes(&alone(module, func));
-    digest.text(&format!("{:?}", func.summary));
+    digest.word(u64::from(func.summary.is_some()));
+    func.summary.iter().flat_map(Summary::words).for_each(|word| digest.word(word));
     for (number, inst) in func.blocks().flat_map(|block| func.block_insts(block)).enumerate() {
         let Some(hint) = func.hint(inst) else { continue };
         if let Some(site) = hint.site.filter(|_| has_sites) {

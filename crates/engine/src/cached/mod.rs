@@ -43,12 +43,13 @@ use std::time::Duration;
 use brolga_aot::unit::{self, StoredUnit, UNIT_VERSION};
 use brolga_cache::{Cache, Digest, Fingerprint};
 use brolga_codegen::CRANELIFT_VERSION;
+use brolga_codegen::compile::Limits;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::{Context, Type};
 use brolga_jit::{Compiled, Jit, JitOptions};
-use brolga_opt::{OptLevel, PassFilter};
+use brolga_opt::OptLevel;
 
 use crate::abi::abi_of;
 
@@ -77,26 +78,20 @@ impl CodeCache {
         (level, opt, roots): (OptLevel, &brolga_opt::Options, Roots),
         is_priced: bool,
     ) -> CodeCache {
-        // Looking at functions changes none.
-        let opt = brolga_opt::Options {
-            verify_each: false,
-            print_before: PassFilter::default(),
-            print_after: PassFilter::default(),
-            ..opt.clone()
-        };
         let version = format!(
             "{} {} {CRANELIFT_VERSION} {UNIT_VERSION}",
             env!("CARGO_PKG_VERSION"),
             env!("BROLGA_SOURCES")
         );
+        let Limits { instructions, blocks, frame_bytes } = options.limits;
         let mut settings = vec![
             ("the compiler", version),
             ("the ABI", format!("{:016x}", abi_of(jit.runtime().heap().abi()))),
-            ("the level", format!("{level:?}")),
-            ("the roots", format!("{roots:?}")),
+            ("the level", level.to_string()),
+            ("the roots", roots.name().to_owned()),
             ("prices", is_priced.to_string()),
-            ("the passes", format!("{opt:?}")),
-            ("the limits", format!("{:?}", options.limits)),
+            ("the passes", opt.key()),
+            ("the limits", format!("{instructions} {blocks} {frame_bytes}")),
         ];
         for (name, tier) in [("the first tier", Tier::Baseline), ("the processor", Tier::Optimised)] {
             settings.push((name, jit.isa().describe(tier)));

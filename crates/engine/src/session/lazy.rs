@@ -40,7 +40,7 @@ use brolga_linking::{
 use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Origin};
 use super::shared::Shared;
-use super::target::{Code, Moved, Native, Place, Placed, give_up};
+use super::target::{Code, Moved, Native, Place, Placed, fail_unit};
 use super::tiering::interpreted::InterpretedBody;
 use super::{detached, linking};
 
@@ -114,7 +114,7 @@ impl MaterializationUnit<Native> for Stub {
             Ok(owner) => Arc::new(owner),
             Err(error) => {
                 let again: Box<dyn MaterializationUnit<Native>> = self;
-                return give_up(responsibility, error.is_shortage(), error, again);
+                return fail_unit(responsibility, error.is_shortage(), error, again);
             }
         };
         let label = Label { dylib, symbol: self.symbol };

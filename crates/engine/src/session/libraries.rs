@@ -22,7 +22,7 @@ use brolga_runtime::Runtime;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::shared::Shared;
-use super::target::{Code, Moved, Native, Place, give_up};
+use super::target::{Code, Moved, Native, Place, fail_unit};
 
 impl Dylib {
     /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
@@ -225,7 +225,7 @@ impl Member {
         }
         let loaded = match self.shared.jit.load_object(&self.object, &imports) {
             Ok(loaded) => loaded,
-            Err(error) => return give_up(responsibility, error.is_shortage(), error, self.unit()),
+            Err(error) => return fail_unit(responsibility, error.is_shortage(), error, self.unit()),
         };
         let names = session.scope();
         let addresses: Vec<(Symbol, usize)> =

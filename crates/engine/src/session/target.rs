@@ -36,7 +36,7 @@ impl Target for Native {
 
 /// Fails a unit: for now if the reason may pass, as a shortage of room may before the next lookup. If the reason is the failure of
 /// other units, it stands until one of those is removed or replaced.
-pub(crate) fn give_up(
+pub(crate) fn fail_unit(
     responsibility: Responsibility<Native>,
     may_pass: bool,
     error: impl Into<Box<dyn Error + Send + Sync>>,

@@ -26,7 +26,7 @@ use super::input::CompilationInput;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
 use super::shared::Shared;
-use super::target::{Code, Native, Source, give_up};
+use super::target::{Code, Native, Source, fail_unit};
 use super::tiering::osr::loop_entry;
 use crate::error::Error;
 
@@ -115,7 +115,7 @@ fn end(
     if error.is_stopped() && shared.jit.runtime().has_ended() {
         let Ok(symbols) = responsibility.symbols() else { return };
         let again = CodegenUnit::again(shared, input, ids, &symbols);
-        return give_up(responsibility, true, error, again);
+        return fail_unit(responsibility, true, error, again);
     }
     responsibility.fail(error);
 }
@@ -134,7 +134,7 @@ fn look_up_and_link(
         Err(error) => {
             let Ok(symbols) = responsibility.symbols() else { return };
             let again = CodegenUnit::again(&shared, &input, &output.ids, &symbols);
-            give_up(responsibility, error.passes(), error, again);
+            fail_unit(responsibility, error.passes(), error, again);
         }
     });
 }
@@ -167,7 +167,7 @@ fn link(
         Ok(Some(unit)) => unit,
         // It has been redefined meanwhile.
         Ok(None) => return look_up_and_link(shared, input, output, responsibility),
-        Err(error) => return give_up(responsibility, error.is_shortage(), Arc::new(error), again),
+        Err(error) => return fail_unit(responsibility, error.is_shortage(), Arc::new(error), again),
     };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
@@ -195,7 +195,7 @@ fn link(
             lazy::provide(&shared, &session, function, &input.facts.origin, target.clone());
         }
     }
-    // It is gone, or can be evicted from now on.
+    // From here on the unit may be evicted.
     drop((behind, unit, new));
     match unfinished {
         // A callee has been redefined meanwhile, and the unit has not been published.

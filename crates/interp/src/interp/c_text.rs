@@ -12,6 +12,7 @@
 //! name: `%n`, `%a`, `long double`, wide characters.
 
 use super::Interp;
+use super::callback::fits;
 use super::error::{Eval, Fault};
 use super::memory::{ForeignCall, MemoryError};
 use brolga_ir::types::{LowType, PtrClass};
@@ -195,12 +196,6 @@ impl Interp<'_> {
         }
         Ok(text)
     }
-}
-
-/// Addresses are declared as `Ptr` or as 64-bit integers.
-fn fits(given: LowType, wanted: LowType) -> bool {
-    let is_word = |t: LowType| matches!(t, LowType::Ptr(_) | LowType::I64);
-    given == wanted || (is_word(given) && is_word(wanted))
 }
 
 /// A conversion without its letter.

@@ -241,7 +241,7 @@ impl<'m> Interp<'m> {
 }
 
 /// Addresses are declared as `Ptr` or as 64-bit integers.
-fn fits(given: LowType, wanted: LowType) -> bool {
+pub(super) fn fits(given: LowType, wanted: LowType) -> bool {
     let is_word = |t: LowType| matches!(t, LowType::Ptr(_) | LowType::I64);
     given == wanted || (is_word(given) && is_word(wanted))
 }

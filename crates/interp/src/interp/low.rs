@@ -31,10 +31,9 @@ use rustc_hash::FxHashMap;
 /// The records of constant addresses.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
-    symbols: FxHashMap<Name, u64>,
-    strings: FxHashMap<Name, u64>,
-    data: FxHashMap<(FuncId, u32), u64>,
-    functions: FxHashMap<Name, u64>,
+    /// By address; of constant bytes by their function, too.
+    records: FxHashMap<(Option<FuncId>, Address), u64>,
+    /// The names of symbols, strings and C functions.
     texts: FxHashMap<u64, Name>,
     /// Functions of the program that C may call, both ways.
     entries: FxHashMap<FuncId, u64>,
@@ -51,7 +50,7 @@ impl Addresses {
     pub(super) fn function_at(&self, address: u64) -> Option<Name> {
         // `texts` has symbols and strings too, so the address must also be the function's.
         let name = *self.texts.get(&address)?;
-        (self.functions.get(&name) == Some(&address)).then_some(name)
+        (self.records.get(&(None, Address::Foreign(name))) == Some(&address)).then_some(name)
     }
 
     /// The address by which C calls a function of the program, if it has one.
@@ -255,55 +254,42 @@ impl<'m> Interp<'m> {
     // ----- constant addresses -----
 
     pub(super) fn address_of(&mut self, address: Address) -> Eval<Val> {
-        let bits = match address {
-            Address::Symbol(name) => match self.addresses.symbols.get(&name) {
-                Some(&address) => address,
-                None => {
-                    let address = self.text_record(name)?;
-                    self.addresses.symbols.insert(name, address);
-                    address
-                }
-            },
-            Address::String(name) => match self.addresses.strings.get(&name) {
-                Some(&address) => address,
-                None => {
-                    let address = self.text_record(name)?;
-                    self.addresses.strings.insert(name, address);
-                    address
-                }
-            },
-            Address::Foreign(name) => match self.addresses.functions.get(&name) {
-                Some(&address) => address,
-                None => {
-                    let address = self.memory.allocate(1, 16)?;
-                    self.addresses.functions.insert(name, address);
-                    self.addresses.texts.insert(address, name);
-                    address
-                }
-            },
+        let function = match address {
+            Address::Data(_) => Some(self.frame()?.id),
+            _ => None,
+        };
+        let bits = match self.addresses.records.get(&(function, address)) {
+            Some(&known) => known,
+            None => {
+                let made = self.new_record(address)?;
+                self.addresses.records.insert((function, address), made);
+                made
+            }
+        };
+        Ok(Val::Bits { ty: Type::PTR, bits: u128::from(bits) })
+    }
+
+    fn new_record(&mut self, address: Address) -> Eval<u64> {
+        match address {
+            Address::Symbol(name) | Address::String(name) => self.text_record(name),
+            Address::Foreign(name) => {
+                let address = self.memory.allocate(1, 16)?;
+                self.addresses.texts.insert(address, name);
+                Ok(address)
+            }
+            Address::Data(number) => {
+                let data = self.frame()?.func.data().get(number as usize);
+                let Some(data) = data else { return Err(Fault::ForeignId(format!("data {number}")).into()) };
+                let address = self.memory.allocate(data.len() as u64, 16)?;
+                self.memory.store(address, 1, data)?;
+                Ok(address)
+            }
             Address::Type(_)
             | Address::Module(_)
             | Address::Instance(_)
             | Address::Boxed(..)
-            | Address::Global(_) => {
-                return self.no_objects("the address of an object");
-            }
-            Address::Data(number) => {
-                let frame = self.frame()?;
-                let (id, data) = (frame.id, frame.func.data().get(number as usize));
-                let Some(data) = data else { return Err(Fault::ForeignId(format!("data {number}")).into()) };
-                match self.addresses.data.get(&(id, number)) {
-                    Some(&address) => address,
-                    None => {
-                        let address = self.memory.allocate(data.len() as u64, 16)?;
-                        self.memory.store(address, 1, data)?;
-                        self.addresses.data.insert((id, number), address);
-                        address
-                    }
-                }
-            }
-        };
-        Ok(Val::Bits { ty: Type::PTR, bits: u128::from(bits) })
+            | Address::Global(_) => self.no_objects("the address of an object"),
+        }
     }
 
     fn no_objects<T>(&self, what: &str) -> Eval<T> {

@@ -41,6 +41,11 @@ impl Sink {
     }
 }
 
+/// The number of a thing in the list of its kind, for [`Source::choice`]. What stands in no list gets a number that is refused.
+pub(super) fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
+    all.iter().position(|item| item == wanted).map_or(u8::MAX, |at| at as u8)
+}
+
 /// Bytes being read.
 pub(super) struct Source<'a> {
     bytes: &'a [u8],

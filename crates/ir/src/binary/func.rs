@@ -39,6 +39,9 @@ const ADDRESS_OF_BOX: u8 = 14;
 const ADDRESS_OF_GLOBAL: u8 = 15;
 const ADDRESS_OF_MODULE: u8 = 16;
 
+/// The number of a value or block that stands nowhere in the function: a reader refuses it.
+const NOWHERE: u64 = u64::MAX;
+
 /// Numbers items in the order of their first use.
 struct Numbering<T> {
     order: Vec<T>,
@@ -60,8 +63,7 @@ impl<T: Copy + Eq + Hash> Numbering<T> {
 
     /// The number of an item. Everything that is written was added before.
     fn of(&self, item: T) -> u64 {
-        debug_assert!(self.numbers.contains_key(&item), "the item was not collected");
-        self.numbers.get(&item).copied().unwrap_or(0)
+        self.numbers.get(&item).copied().unwrap_or(NOWHERE)
     }
 }
 
@@ -85,8 +87,8 @@ impl Used {
             slots: Numbering::new(),
             metas: Numbering::new(),
             consts: Vec::new(),
-            values: SecondaryMap::new(),
-            blocks: SecondaryMap::new(),
+            values: SecondaryMap::with_default(NOWHERE),
+            blocks: SecondaryMap::with_default(NOWHERE),
         };
         let mut seen = cranelift_entity::EntitySet::new();
         for (n, block) in func.blocks().enumerate() {

@@ -3,7 +3,7 @@
 //!
 //! Callees, C functions, slots and notes are numbers in the function's own lists.
 
-use super::bytes::{Sink, Source};
+use super::bytes::{Sink, Source, position};
 use super::tables::{Names, Tables};
 use super::{BinaryError, Refusal};
 use crate::builtin::Builtin;
@@ -91,11 +91,6 @@ const ALLOC_STACK: u8 = 57;
 const STATIC_DEFINED: u8 = 58;
 const C_FUNCTION: u8 = 59;
 const SPEND: u8 = 60;
-
-fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
-    // Every value of the enum is in its own list.
-    all.iter().position(|item| item == wanted).unwrap_or(0) as u8
-}
 
 pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Numbers<'_>) {
     if let Some(tag) = PLAIN.iter().position(|&plain| plain == op) {

@@ -8,7 +8,7 @@
 //! **Reading.** Declarations and definitions are read first. A string or type is read when it is first named, with those that it is made of, and
 //! kept; so a reader of one function reads what that function names.
 
-use super::bytes::{Sink, Source};
+use super::bytes::{Sink, Source, position};
 use super::sections::{DECLS, DEFINITIONS, Directory, List, ListSink, STRINGS, TYPES};
 use super::{BinaryError, Refusal};
 use crate::context::Context;
@@ -159,7 +159,7 @@ impl<'a> Names<'a> {
             TypeKind::Token => entry.byte(TOKEN),
             TypeKind::Low(low) => {
                 entry.byte(LOW);
-                entry.byte(LowType::ALL.iter().position(|l| l == low).unwrap_or(0) as u8);
+                entry.byte(position(&LowType::ALL, low));
             }
             TypeKind::Nominal { decl, params } => {
                 let decl = self.decl_number(*decl);
@@ -313,7 +313,7 @@ impl<'a> Names<'a> {
             DeclKind::Primitive { bits, repr } => {
                 entry.byte(PRIMITIVE);
                 entry.number(u64::from(*bits));
-                entry.byte(REPRS.iter().position(|r| r == repr).unwrap_or(0) as u8);
+                entry.byte(position(&REPRS, repr));
             }
             DeclKind::Struct { mutable, fields } => {
                 entry.byte(if *mutable { MUTABLE_STRUCT } else { STRUCT });

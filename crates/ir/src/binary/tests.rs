@@ -209,6 +209,26 @@ fn malformed_functions_are_refused_with_their_rule() {
     assert!(error.offset > HEADER);
 }
 
+#[test]
+fn uses_of_what_was_removed_are_refused() {
+    let cx = Context::new();
+    let removed = |remove: &dyn Fn(&mut crate::Func)| {
+        let mut module = sample(&cx);
+        let id = module.funcs().next().unwrap().0;
+        remove(&mut module[id]);
+        read(&write(&module), cx.clone()).unwrap_err().refusal
+    };
+    let value = removed(&|func| {
+        let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+        let args: Vec<_> = insts.iter().flat_map(|&inst| func.args(inst)).copied().collect();
+        let used = args.into_iter().find_map(|value| func.def_inst(value)).unwrap();
+        func.remove_inst(used);
+    });
+    assert!(matches!(value, Refusal::Reference { what: "value", .. }), "{value:?}");
+    let block = removed(&|func| func.remove_block(func.last_block().unwrap()));
+    assert!(matches!(block, Refusal::Reference { what: "block", .. }), "{block:?}");
+}
+
 /// 10,000 damaged files whose checksum agrees: refused at a place inside the file, or a module that verifies.
 #[test]
 fn damage_is_refused() {

@@ -87,6 +87,28 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// All of it as a number; different effects have different numbers.
+    pub fn bits(&self) -> u64 {
+        // All fields, so that a new one is not forgotten.
+        let Effects {
+            consistent: a,
+            effect_free: b,
+            nothrow: c,
+            terminates: d,
+            notaskstate: e,
+            inaccessiblememonly: f,
+            noub: g,
+            may_safepoint: h,
+            pinned: i,
+            fence: j,
+            reads,
+            writes,
+        } = *self;
+        let flags =
+            [a, b, c, d, e, f, g, h, i, j].into_iter().fold(0, |bits, flag| bits << 1 | u64::from(flag));
+        flags << 32 | u64::from(reads.0) << 16 | u64::from(writes.0)
+    }
+
     /// Computes its results from its operands and does nothing else: `add_int`.
     pub const PURE: Effects = Effects {
         consistent: true,

@@ -66,4 +66,10 @@ pub struct Summary {
 impl Summary {
     /// It may do anything.
     pub const ANY: Summary = Summary { effects: Effects::ANY, args: ArgFlow::ANY };
+
+    /// All of it as numbers; different summaries have different ones.
+    pub fn words(&self) -> [u64; 5] {
+        let Summary { effects, args: ArgFlow { captured, returned, written, elsewhere } } = *self;
+        [effects.bits(), captured, returned, written, elsewhere.into()]
+    }
 }

@@ -162,7 +162,6 @@ impl Numbers<'_> {
 
     fn binary(&self, name: &str, a: Number, b: Number) -> Result<Option<Number>, ScalarError> {
         let (Some(x), Some(y)) = (self.number(a), self.number(b)) else { return Ok(None) };
-        let is_bitwise = matches!(name, "&" | "|" | "⊻" | "xor");
         let mut ty = self.promoted(x, y);
         match name {
             "min" | "max" | "&" | "|" | "⊻" | "xor" => {}
@@ -198,9 +197,6 @@ impl Numbers<'_> {
             }
             _ => return Ok(None),
         };
-        if is_bitwise && is_float {
-            return Ok(None);
-        }
         let args = [self.converted(ty, a)?, self.converted(ty, b)?];
         self.apply(op, ty, &args)
     }

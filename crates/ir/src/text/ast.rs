@@ -312,35 +312,8 @@ pub struct Expr<'a> {
 impl<'a> Expr<'a> {
     /// A node over its children. Saturates where the height no longer counts.
     pub(super) fn new(span: Span, kind: ExprKind<'a>) -> Expr<'a> {
-        let below = match &kind {
-            ExprKind::Quote(e)
-            | ExprKind::QuoteNode(e)
-            | ExprKind::Interpolation(e)
-            | ExprKind::Property(e, _)
-            | ExprKind::Prefix(_, e)
-            | ExprKind::Splat(e)
-            | ExprKind::Pointer(e, _) => e.height,
-            ExprKind::Call(e, list) | ExprKind::Curly(e, list) | ExprKind::Where(e, list) => {
-                e.height.max(highest(list))
-            }
-            ExprKind::TypedArray(e, list) => e.height.max(highest(&list.items)),
-            ExprKind::Array(list) => highest(&list.items),
-            ExprKind::Head(_, list)
-            | ExprKind::Tuple(list)
-            | ExprKind::Infix(_, list)
-            | ExprKind::Macro(_, list) => highest(list),
-            ExprKind::NamedTuple(list) => list.iter().map(|(_, e)| e.height).max().unwrap_or(0),
-            ExprKind::Annotated(value, ty) => ty.height.max(value.as_ref().map_or(0, |e| e.height)),
-            ExprKind::Name(_)
-            | ExprKind::Slot(..)
-            | ExprKind::Path(_)
-            | ExprKind::Ssa(..)
-            | ExprKind::BlockRef(_)
-            | ExprKind::Undef
-            | ExprKind::Literal(_)
-            | ExprKind::Symbol(_)
-            | ExprKind::Opaque => 0,
-        };
+        let mut below = 0;
+        kind.each_child(&mut |child| below = below.max(child.height));
         Expr { span, kind, height: below.saturating_add(1) }
     }
 
@@ -348,10 +321,6 @@ impl<'a> Expr<'a> {
     pub(super) fn height(&self) -> u16 {
         self.height
     }
-}
-
-fn highest(list: &[Expr<'_>]) -> u16 {
-    list.iter().map(|e| e.height).max().unwrap_or(0)
 }
 
 /// The kinds of expression.
@@ -411,6 +380,44 @@ pub enum ExprKind<'a> {
     Pointer(Box<Expr<'a>>, u128),
     /// Julia syntax inside `$( … )` or `:( … )` that this reader does not take apart; the span has the text.
     Opaque,
+}
+
+impl<'a> ExprKind<'a> {
+    /// Shows `look` the expressions directly inside, in the order of the text.
+    pub fn each_child(&self, look: &mut dyn FnMut(&Expr<'a>)) {
+        match self {
+            ExprKind::Quote(e)
+            | ExprKind::QuoteNode(e)
+            | ExprKind::Interpolation(e)
+            | ExprKind::Property(e, _)
+            | ExprKind::Prefix(_, e)
+            | ExprKind::Splat(e)
+            | ExprKind::Pointer(e, _) => look(e),
+            ExprKind::Call(e, list)
+            | ExprKind::Curly(e, list)
+            | ExprKind::Where(e, list)
+            | ExprKind::TypedArray(e, ArrayItems { items: list, .. }) => {
+                look(e);
+                list.iter().for_each(look);
+            }
+            ExprKind::Array(ArrayItems { items: list, .. })
+            | ExprKind::Head(_, list)
+            | ExprKind::Tuple(list)
+            | ExprKind::Infix(_, list)
+            | ExprKind::Macro(_, list) => list.iter().for_each(look),
+            ExprKind::NamedTuple(list) => list.iter().for_each(|(_, e)| look(e)),
+            ExprKind::Annotated(value, ty) => value.iter().chain([ty]).for_each(|e| look(e)),
+            ExprKind::Name(_)
+            | ExprKind::Slot(..)
+            | ExprKind::Path(_)
+            | ExprKind::Ssa(..)
+            | ExprKind::BlockRef(_)
+            | ExprKind::Undef
+            | ExprKind::Literal(_)
+            | ExprKind::Symbol(_)
+            | ExprKind::Opaque => {}
+        }
+    }
 }
 
 /// The elements of an array literal.

@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use super::ast::Literal;
 use super::error::{Fault, Parse, SyntaxError};
 use super::literal;
+use super::operators::is_suffix;
 use crate::diag::Span;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,11 +85,11 @@ impl Token<'_> {
     }
 }
 
-/// Operators of more than one ASCII character, each before its prefixes.
-const LONG_OPERATORS: [&str; 36] = [
-    ">>>=", "-->", "<--", "===", "!==", ">>>", "<<=", ">>=", "//=", "==", "!=", "<=", ">=", "=>", "->", "<:",
-    ">:", "<<", ">>", "//", "&&", "||", "|>", "<|", "++", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=",
-    "~=", "\\=", "--",
+/// Operators of more than one character, each before its prefixes.
+const LONG_OPERATORS: [&str; 39] = [
+    ">>>=", "<-->", "-->", "<--", "===", "!==", ">>>", "<<=", ">>=", "//=", "==", "!=", "<=", ">=", "=>",
+    "->", "<:", ">:", "<<", ">>", "//", "&&", "||", "|>", "<|", "++", "+=", "-=", "*=", "/=", "%=", "^=",
+    "&=", "|=", "~=", "\\=", "--", "÷=", "⊻=",
 ];
 
 const OPERATOR_CHARS: &str = "+-*/\\^%&|~!<>=?";
@@ -148,8 +149,23 @@ pub(super) fn is_rail(c: char) -> bool {
 fn is_operator_char(c: char) -> bool {
     match c {
         _ if c.is_ascii() => OPERATOR_CHARS.contains(c),
-        '¬' | '±' | '×' | '÷' | '·' | '…' | '⁝' => true,
-        '\u{2190}'..='\u{21ff}' | '\u{27c0}'..='\u{27ff}' | '\u{2900}'..='\u{297f}' => true,
+        '¬'
+        | '±'
+        | '×'
+        | '÷'
+        | '·'
+        | '\u{387}'
+        | '¦'
+        | '…'
+        | '⁝'
+        | '⅋'
+        | '⌿'
+        | '▷'
+        | '\u{ffe9}'..='\u{ffec}' => true,
+        '\u{2b30}'..='\u{2b4c}'
+        | '\u{2190}'..='\u{21ff}'
+        | '\u{27c0}'..='\u{27ff}'
+        | '\u{2900}'..='\u{297f}' => true,
         '\u{2200}'..='\u{22ff}' => {
             !matches!(
                 c,
@@ -501,6 +517,7 @@ impl<'a> Lexer<'a> {
             (Some(b':'), Some(b':'), _) => (Tok::ColonColon, 2),
             (Some(b':'), ..) => (Tok::Colon, 1),
             (_, Some(b'.'), Some(b'.')) => (Tok::Ellipsis, 3),
+            (_, Some(b'.'), _) => (Tok::Op(".."), 2),
             _ => (Tok::Dot, 0),
         };
         if len > 0 {
@@ -515,7 +532,7 @@ impl<'a> Lexer<'a> {
     fn operator(&mut self, start: usize) -> Tok<'a> {
         // The second byte of every longer ASCII operator is `:` or an operator character.
         let is_one = self.byte(0).is_some_and(|byte| byte.is_ascii())
-            && self.byte(1).is_none_or(|next| next != b':' && !is_of(OPERATOR, next));
+            && self.byte(1).is_none_or(|next| next.is_ascii() && next != b':' && !is_of(OPERATOR, next));
         if is_one {
             self.pos += 1;
             return Tok::Op(&self.src[start..self.pos]);
@@ -529,12 +546,14 @@ impl<'a> Lexer<'a> {
             Some(op) => op.len(),
             None => rest.chars().next().map_or(0, char::len_utf8),
         };
+        self.take_while(is_suffix);
         Tok::Op(&self.src[start..self.pos])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::operators;
     use super::*;
     use crate::ident;
 
@@ -607,6 +626,16 @@ mod tests {
     }
 
     #[test]
+    fn every_operator_lexes_as_one() {
+        use Tok::*;
+        for c in operators::symbols() {
+            assert!(is_operator(&c.to_string()), "{c:?}");
+        }
+        assert_eq!(tokens("a +₁ b .×′ c"), [Name("a"), Op("+₁"), Name("b"), Op(".×′"), Name("c")]);
+        assert_eq!(tokens("a ÷= b..c"), [Name("a"), Op("÷="), Name("b"), Op(".."), Name("c")]);
+    }
+
+    #[test]
     fn classes_agree_with_the_characters() {
         for byte in 0..128u8 {
             let c = char::from(byte);
@@ -615,7 +644,7 @@ mod tests {
             assert_eq!(is_of(DIGIT, byte), c.is_ascii_digit(), "{c:?}");
             assert_eq!(is_of(OPERATOR, byte), is_operator_char(c), "{c:?}");
         }
-        for op in LONG_OPERATORS {
+        for op in LONG_OPERATORS.iter().filter(|op| op.is_ascii()) {
             let second = op.as_bytes()[1];
             assert!(second == b':' || is_of(OPERATOR, second), "{op}");
         }

@@ -13,6 +13,7 @@
 
 mod lex;
 mod literal;
+mod operators;
 
 pub mod ast;
 mod elsewhere;

@@ -7,7 +7,8 @@ use super::ast::{
 };
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
-use super::parse_expr::{COMPARISON, Parser, WHOLE};
+use super::operators::{COMPARISON, WHOLE};
+use super::parse_expr::Parser;
 use super::parse_row;
 use crate::diag::Span;
 

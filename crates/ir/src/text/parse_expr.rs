@@ -1,18 +1,6 @@
 //! The expression parser of the text form: tokens to expressions.
 //!
-//! A precedence-climbing parser with at most two tokens of lookahead. The levels are Julia's:
-//!
-//! | level | operators |
-//! |---|---|
-//! | 1 | `=` (right) |
-//! | 2 | `=>`, `->` and arrows (right) |
-//! | 4, 5 | `||`, `&&` |
-//! | 6 | comparisons, `<:`, `>:`, `isa`, `in` |
-//! | 7 | `|>`, `<|` |
-//! | 8 | `:` |
-//! | 9, 10 | sums, products |
-//! | 11, 12, 13 | `//`, shifts, `^` (right) |
-//! | 14, 15 | `::`, `where` |
+//! A precedence-climbing parser with at most two tokens of lookahead; `operators.rs` has the levels, which are Julia's.
 //!
 //! Prefix operators stand between shifts and `^`, and a `-` directly before a number is a part of the number, unless a `^`
 //! follows.
@@ -35,22 +23,12 @@ use std::borrow::Cow;
 use super::ast::{Expr, ExprKind, Literal, Name};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::{Lexer, Tok, Token, is_rail};
+use super::operators::{ANNOTATION, COMPARISON, Infix, POWER, RANGE, WHERE, WHOLE, infix, is_prefix};
 use crate::diag::Span;
 
 /// The deepest nesting of expressions. Real types nest less than ten deep; the limit bounds recursion over trees, which
 /// has to fit into small stacks.
 pub const MAX_DEPTH: u32 = 200;
-
-/// The level of a whole expression, below that of every operator.
-pub(super) const WHOLE: u8 = 0;
-const PAIR: u8 = 2;
-pub(super) const COMPARISON: u8 = 6;
-const RANGE: u8 = 8;
-const SUM: u8 = 9;
-const PRODUCT: u8 = 10;
-const POWER: u8 = 13;
-const ANNOTATION: u8 = 14;
-const WHERE: u8 = 15;
 
 /// How a line that begins with `)` is read while a bracket is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -235,7 +213,7 @@ impl<'a> Parser<'a> {
     pub(super) fn expr(&mut self, level: u8) -> Parse<Expr<'a>> {
         self.nested(|p| {
             let mut left = p.operand()?;
-            while let Some((op, own)) = p.infix().filter(|&(_, own)| own >= level) {
+            while let Some((op, own)) = p.infix().filter(|(_, own)| own.left >= level) {
                 left = p.infix_after(left, op, own)?;
             }
             Ok(left)
@@ -247,19 +225,20 @@ impl<'a> Parser<'a> {
         self.expr(WHERE)
     }
 
-    /// The current token and its level, if it is an infix operator.
-    pub(super) fn infix(&self) -> Option<(&'a str, u8)> {
-        match self.tok.tok {
-            Tok::Op(op) => Some((op, level_of(op)?)),
-            Tok::Name(op @ ("isa" | "in")) => Some((op, COMPARISON)),
-            Tok::Name(op @ "where") if !self.in_variable => Some((op, WHERE)),
-            Tok::Colon => Some((":", RANGE)),
-            Tok::ColonColon => Some(("::", ANNOTATION)),
-            _ => None,
-        }
+    /// The current token and how it binds, if it is an infix operator.
+    pub(super) fn infix(&self) -> Option<(&'a str, Infix)> {
+        let (op, level) = match self.tok.tok {
+            Tok::Op(op) => return Some((op, infix(op)?)),
+            Tok::Name(op @ ("isa" | "in")) => (op, COMPARISON),
+            Tok::Name(op @ "where") if !self.in_variable => (op, WHERE),
+            Tok::Colon => (":", RANGE),
+            Tok::ColonColon => ("::", ANNOTATION),
+            _ => return None,
+        };
+        Some((op, Infix::left(level)))
     }
 
-    pub(super) fn infix_after(&mut self, left: Expr<'a>, op: &'a str, level: u8) -> Parse<Expr<'a>> {
+    pub(super) fn infix_after(&mut self, left: Expr<'a>, op: &'a str, binding: Infix) -> Parse<Expr<'a>> {
         let start = left.span.start;
         self.advance()?;
         if op == "::" {
@@ -277,12 +256,11 @@ impl<'a> Parser<'a> {
             };
             return self.make(self.span_from(start), ExprKind::Where(Box::new(left), vars));
         }
-        let right_associative = matches!(level, 1 | PAIR | POWER);
-        let mut args = vec![left, self.expr(if right_associative { level } else { level + 1 })?];
-        // Julia prints a call of `+` or `*` with more than two arguments as one chain.
-        while matches!(op, "+" | "*") && self.tok.is_op(op) {
+        let mut args = vec![left, self.expr(binding.right)?];
+        // Julia prints a call of `+`, `++` or `*` with more than two arguments as one chain.
+        while matches!(op, "+" | "++" | "*") && self.tok.is_op(op) {
             self.advance()?;
-            args.push(self.expr(level + 1)?);
+            args.push(self.expr(binding.right)?);
         }
         self.make(self.span_from(start), ExprKind::Infix(op.into(), args))
     }
@@ -308,11 +286,15 @@ impl<'a> Parser<'a> {
             let name = self.make(self.span_from(start), ExprKind::Name(op.into()))?;
             return self.postfix(name);
         }
+        if !is_prefix(op) {
+            let error = SyntaxError::Unexpected { found: format!("`{op}`"), expected: "a value" };
+            return Err(Fault::new(error, self.span_from(start)));
+        }
         if op == "-"
             && !next.spaced
             && let Tok::Literal(literal) = &next.tok
             && let Some(negative) = negated(literal)
-            && self.peek_second().tok != Tok::Op("^")
+            && !matches!(self.peek_second().tok, Tok::Op(op) if infix(op).is_some_and(|binding| binding.left == POWER))
         {
             self.advance()?;
             let value = self.make(self.span_from(start), ExprKind::Literal(negative))?;
@@ -321,8 +303,8 @@ impl<'a> Parser<'a> {
         let mut operand = self.nested(Parser::operand)?;
         // Only a power binds tighter than a prefix operator: `-x ^ 2` is `-(x ^ 2)`, as in Julia. The annotation of
         // `!%2::Bool` is that of the statement.
-        if let Some((power, POWER)) = self.infix() {
-            operand = self.infix_after(operand, power, POWER)?;
+        if let Some((power, binding)) = self.infix().filter(|(_, binding)| binding.left == POWER) {
+            operand = self.infix_after(operand, power, binding)?;
         }
         self.make(self.span_from(start), ExprKind::Prefix(op.into(), Box::new(operand)))
     }
@@ -639,32 +621,6 @@ impl<'a> Parser<'a> {
         *self = before;
         self.make(self.span_from(start), ExprKind::Opaque)
     }
-}
-
-fn level_of(op: &str) -> Option<u8> {
-    let plain = op.strip_prefix('.').unwrap_or(op);
-    Some(match plain {
-        "=" => 1,
-        "=>" | "->" | "-->" | "<--" => PAIR,
-        "||" => 4,
-        "&&" => 5,
-        "|>" | "<|" => 7,
-        "+" | "-" | "|" | "++" | "±" | "⊕" | "⊖" | "∪" | "∨" | "⊻" | "⊽" | "⊔" => SUM,
-        "*" | "/" | "\\" | "%" | "&" | "÷" | "×" | "⋅" | "∘" | "∩" | "∧" | "⊗" | "⊼" | "⊓" => {
-            PRODUCT
-        }
-        "//" => 11,
-        "<<" | ">>" | ">>>" => 12,
-        "^" => POWER,
-        "!" | "~" | "¬" | "√" | "∛" | "∜" | "?" => return None,
-        _ if plain.len() > 1
-            && plain.ends_with('=')
-            && !matches!(plain, "==" | "===" | "!=" | "!==" | "<=" | ">=") =>
-        {
-            1
-        }
-        _ => COMPARISON,
-    })
 }
 
 /// The literal with its sign changed, for a `-` directly before it; `None` if it is no signed number.

@@ -6,7 +6,8 @@
 use super::ast::{ArrayItems, Expr, ExprKind};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
-use super::parse_expr::{Parser, WHOLE};
+use super::operators::WHOLE;
+use super::parse_expr::Parser;
 use crate::diag::Span;
 
 impl<'a> Parser<'a> {

@@ -12,7 +12,8 @@
 use super::ast::{CallLabel, Expr, ExprKind, Literal, PhiEdge, Row, Stmt, Target};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
-use super::parse_expr::{Parser, WHOLE};
+use super::operators::WHOLE;
+use super::parse_expr::Parser;
 use crate::diag::Span;
 use crate::hints::{BranchWeights, Inlining};
 

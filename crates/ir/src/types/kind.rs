@@ -321,6 +321,14 @@ impl Type {
         LowType::ALL.get(self.0.checked_sub(Type::I8.0)? as usize).copied()
     }
 
+    /// The class of a pointer type of low IR.
+    pub fn ptr_class(self) -> Option<PtrClass> {
+        match self.as_low()? {
+            LowType::Ptr(class) => Some(class),
+            _ => None,
+        }
+    }
+
     /// A dense number for side tables.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -13,7 +13,7 @@ use crate::diag::{Diagnostic, Severity, SourceFile, Span};
 use crate::entity::{Block, Inst};
 use crate::func::Func;
 use crate::names::Name;
-use crate::op::{Level, Op};
+use crate::op::Op;
 use crate::text::show_func;
 use crate::types::{Type, TypeKind};
 use cranelift_entity::SecondaryMap;
@@ -80,11 +80,6 @@ pub fn point_into_printout(
 fn empty_source(name: &str) -> SourceFile {
     // An empty text is never too large.
     SourceFile::new(format!("<{name}>"), "").expect("an empty text has room for spans")
-}
-
-/// Whether the function was read from text, so that [`source_span`] has something to point at.
-pub fn has_places(func: &Func) -> bool {
-    func.blocks().flat_map(|b| func.block_insts(b)).any(|i| func.place(i).end > 0)
 }
 
 impl Violation {
@@ -204,13 +199,6 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn level(level: Level) -> &'static str {
-        match level {
-            Level::High => "high",
-            Level::Low => "low",
-        }
-    }
-
     /// The operation at a site, as the subject of a sentence.
     fn op_at(&self, site: Site) -> String {
         let Site::Inst(inst) = site else { return "the statement".to_owned() };
@@ -298,23 +286,14 @@ impl<'a> Words<'a> {
     }
 
     fn level_text(&self, rule: &LevelRule, op: impl Fn() -> String) -> Text {
-        let level = |l: &Level| Self::level(*l);
         Text::new(match rule {
-            LevelRule::Operation { level: l } => format!("{} does not exist in {} IR", op(), level(l)),
-            LevelRule::ValueType { level: l, ty } => {
-                format!(
-                    "{} has a value of type {}, which does not exist in {} IR",
-                    op(),
-                    self.ty(*ty),
-                    level(l)
-                )
+            LevelRule::Operation { level } => format!("{} does not exist in {level} IR", op()),
+            LevelRule::ValueType { level, ty } => {
+                let ty = self.ty(*ty);
+                format!("{} has a value of type {ty}, which does not exist in {level} IR", op())
             }
-            LevelRule::SignatureType { level: l, ty } => {
-                format!(
-                    "the signature has the type {}, which does not exist in {} IR",
-                    self.ty(*ty),
-                    level(l)
-                )
+            LevelRule::SignatureType { level, ty } => {
+                format!("the signature has the type {}, which does not exist in {level} IR", self.ty(*ty))
             }
             LevelRule::ResultCount { given } => format!("a high function has one result, not {given}"),
             LevelRule::NoFunctionObject => "a high function needs argument 0, the function object".to_owned(),

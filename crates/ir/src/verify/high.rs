@@ -303,15 +303,20 @@ impl<'a> Checker<'a> {
     // ----- statements -----
 
     fn returned(&mut self, inst: Inst) {
+        for (n, &ty) in self.returned_types(inst).iter().enumerate() {
+            self.operand_fits(inst, n, ty);
+        }
+    }
+
+    /// The types that a `return` gives, if it has an operand for each.
+    pub(super) fn returned_types(&mut self, inst: Inst) -> &'a [Type] {
         let func = self.func;
         let (given, wanted) = (func.args(inst).len(), func.sig.results.len());
         if given != wanted {
             self.at(inst, TypeRule::ReturnCount { given, wanted });
-            return;
+            return &[];
         }
-        for (n, &ty) in func.sig.results.iter().enumerate() {
-            self.operand_fits(inst, n, ty);
-        }
+        &func.sig.results
     }
 
     fn new_object(&mut self, inst: Inst, ty: Type) {

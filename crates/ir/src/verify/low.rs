@@ -104,13 +104,6 @@ const MAX_ALIGN_LOG2: u8 = 12;
 /// The largest stack slot, in bytes.
 const MAX_SLOT: u32 = 1 << 20;
 
-fn class(ty: Type) -> Option<PtrClass> {
-    match ty.as_low() {
-        Some(LowType::Ptr(class)) => Some(class),
-        _ => None,
-    }
-}
-
 impl Checker<'_> {
     pub(super) fn low(&mut self, inst: Inst) {
         let func = self.func;
@@ -303,15 +296,9 @@ impl Checker<'_> {
     }
 
     fn low_return(&mut self, inst: Inst) {
-        let func = self.func;
-        let (given, wanted) = (func.args(inst).len(), func.sig.results.len());
-        if given != wanted {
-            self.at(inst, TypeRule::ReturnCount { given, wanted });
-            return;
-        }
-        for (n, &ty) in func.sig.results.iter().enumerate() {
+        for (n, &ty) in self.returned_types(inst).iter().enumerate() {
             self.exact_operand(inst, n, ty);
-            if !matches!(class(ty), None | Some(PtrClass::Raw | PtrClass::Tracked)) {
+            if !matches!(ty.ptr_class(), None | Some(PtrClass::Raw | PtrClass::Tracked)) {
                 self.at(inst, LowRule::ReturnClass { given: ty });
             }
         }
@@ -319,13 +306,13 @@ impl Checker<'_> {
 
     fn address(&mut self, inst: Inst, operand: usize) {
         let given = self.arg_type(inst, operand);
-        if matches!(class(given), None | Some(PtrClass::CalleeRooted)) {
+        if matches!(given.ptr_class(), None | Some(PtrClass::CalleeRooted)) {
             self.at(inst, LowRule::Address { given });
         }
     }
 
     fn in_memory(&mut self, inst: Inst, given: Type) {
-        if matches!(class(given), Some(PtrClass::Derived | PtrClass::CalleeRooted)) {
+        if matches!(given.ptr_class(), Some(PtrClass::Derived | PtrClass::CalleeRooted)) {
             self.at(inst, LowRule::MemoryClass { given });
         }
     }
@@ -370,7 +357,7 @@ impl Checker<'_> {
 
     /// Reinterpreting bits of one size: which classes of pointers may become which.
     pub(super) fn cast(&mut self, inst: Inst, from: Type, to: Type) {
-        let allowed = match (class(from), class(to)) {
+        let allowed = match (from.ptr_class(), to.ptr_class()) {
             (None, None) => true,
             (Some(PtrClass::Raw), _) | (None, Some(PtrClass::Raw)) => true,
             (Some(PtrClass::Tracked), Some(PtrClass::Derived | PtrClass::CalleeRooted)) => true,

@@ -57,7 +57,7 @@ pub use calls::CallRule;
 pub use complete::missing_callees;
 pub use constants::ConstantRule;
 pub use exceptions::ExceptionRule;
-pub use explain::{has_places, point_into_printout, source_span};
+pub use explain::{point_into_printout, source_span};
 pub use high::{FieldRef, TypeRule, Wanted};
 pub use level::LevelRule;
 pub use low::LowRule;

@@ -83,22 +83,24 @@ macro_rules! one_leaf {
     };
 }
 
-macro_rules! integers {
-    ($($rust:ident $julia:literal;)*) => {$(
+/// Types with one leaf: the Julia type, the number of words, the words of a value, the value of words.
+macro_rules! scalars {
+    ($($rust:ident $julia:literal [$count:literal] $value:ident => $into:expr, $words:pat => $from:expr;)*) => {$(
         impl sealed::Sealed for $rust {}
         impl Value for $rust {
-            type Words = [u64; 1];
+            type Words = [u64; $count];
 
             fn stands_for(ty: &ValueType) -> bool {
                 ty.name == $julia
             }
 
-            fn into_words(self) -> [u64; 1] {
-                [self as u64]
+            fn into_words(self) -> Self::Words {
+                let $value = self;
+                $into
             }
 
-            fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
-                Ok(word as $rust)
+            fn from_words($words: Self::Words) -> Result<Self, ValueError> {
+                $from
             }
 
             one_leaf!();
@@ -106,111 +108,34 @@ macro_rules! integers {
     )*};
 }
 
-integers! {
-    i8 "Int8";
-    i16 "Int16";
-    i32 "Int32";
-    i64 "Int64";
-    u8 "UInt8";
-    u16 "UInt16";
-    u32 "UInt32";
-    u64 "UInt64";
+scalars! {
+    i8 "Int8" [1] n => [n as u64], [word] => Ok(word as i8);
+    i16 "Int16" [1] n => [n as u64], [word] => Ok(word as i16);
+    i32 "Int32" [1] n => [n as u64], [word] => Ok(word as i32);
+    i64 "Int64" [1] n => [n as u64], [word] => Ok(word as i64);
+    u8 "UInt8" [1] n => [n.into()], [word] => Ok(word as u8);
+    u16 "UInt16" [1] n => [n.into()], [word] => Ok(word as u16);
+    u32 "UInt32" [1] n => [n.into()], [word] => Ok(word as u32);
+    u64 "UInt64" [1] n => [n], [word] => Ok(word);
+    i128 "Int128" [2] n => halves(n.cast_unsigned()), words => Ok(whole(words).cast_signed());
+    u128 "UInt128" [2] n => halves(n), words => Ok(whole(words));
+    f32 "Float32" [1] x => [x.to_bits().into()], [word] => Ok(f32::from_bits(word as u32));
+    f64 "Float64" [1] x => [x.to_bits()], [word] => Ok(f64::from_bits(word));
+    // Only the low byte of a word is the value.
+    bool "Bool" [1] b => [b.into()], [word] => Ok(word as u8 != 0);
+    char "Char" [1] c => [char_to_bits(c).into()], [word] => char_of(word as u32);
 }
 
-macro_rules! wide_integers {
-    ($($rust:ident $julia:literal;)*) => {$(
-        impl sealed::Sealed for $rust {}
-        impl Value for $rust {
-            type Words = [u64; 2];
-
-            fn stands_for(ty: &ValueType) -> bool {
-                ty.name == $julia
-            }
-
-            fn into_words(self) -> [u64; 2] {
-                [self as u64, (self >> 64) as u64]
-            }
-
-            fn from_words([low, high]: [u64; 2]) -> Result<Self, ValueError> {
-                Ok((u128::from(high) << 64 | u128::from(low)) as $rust)
-            }
-
-            one_leaf!();
-        }
-    )*};
+fn halves(n: u128) -> [u64; 2] {
+    [n as u64, (n >> 64) as u64]
 }
 
-wide_integers! {
-    i128 "Int128";
-    u128 "UInt128";
+fn whole([low, high]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
 }
 
-macro_rules! floats {
-    ($($rust:ident $bits:ident $julia:literal;)*) => {$(
-        impl sealed::Sealed for $rust {}
-        impl Value for $rust {
-            type Words = [u64; 1];
-
-            fn stands_for(ty: &ValueType) -> bool {
-                ty.name == $julia
-            }
-
-            fn into_words(self) -> [u64; 1] {
-                [self.to_bits().into()]
-            }
-
-            fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
-                Ok($rust::from_bits(word as $bits))
-            }
-
-            one_leaf!();
-        }
-    )*};
-}
-
-floats! {
-    f32 u32 "Float32";
-    f64 u64 "Float64";
-}
-
-impl sealed::Sealed for bool {}
-impl Value for bool {
-    type Words = [u64; 1];
-
-    fn stands_for(ty: &ValueType) -> bool {
-        ty.name == "Bool"
-    }
-
-    fn into_words(self) -> [u64; 1] {
-        [self.into()]
-    }
-
-    fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
-        // Only the low byte of a word is the value.
-        Ok(word as u8 != 0)
-    }
-
-    one_leaf!();
-}
-
-impl sealed::Sealed for char {}
-impl Value for char {
-    type Words = [u64; 1];
-
-    fn stands_for(ty: &ValueType) -> bool {
-        ty.name == "Char"
-    }
-
-    fn into_words(self) -> [u64; 1] {
-        [char_to_bits(self).into()]
-    }
-
-    fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
-        let bits = word as u32;
-        bits_to_char(bits).ok_or(ValueError::NotAChar { bits })
-    }
-
-    one_leaf!();
+fn char_of(bits: u32) -> Result<char, ValueError> {
+    bits_to_char(bits).ok_or(ValueError::NotAChar { bits })
 }
 
 macro_rules! pointers {

@@ -72,7 +72,7 @@ impl CEntry {
         let compiled = compile_c_entry(&ty.symbol, signature, jit.isa()).map_err(EntryError::from)?;
         let (trampoline, table) = (jit.entry(signature)?, Arc::new(jit.runtime().methods().clone()));
         let unit = LinkUnit { functions: vec![compiled], data: Vec::new() };
-        let resolver = Of { jit, trampoline: trampoline.address, word, table: &table };
+        let resolver = References { jit, trampoline: trampoline.address, word, table: &table };
         let unit = jit.link_unit(&unit, &resolver, None).map_err(EntryError::from)?;
         let address = unit.function(&callback_name(&ty.symbol));
         let lost = || EntryError::from(LinkError::Backend { reason: "lost a function".into() });
@@ -83,14 +83,14 @@ impl CEntry {
 }
 
 /// The references of a C entry's code.
-struct Of<'a> {
+struct References<'a> {
     jit: &'a Jit,
     trampoline: usize,
     word: usize,
     table: &'a Arc<MethodTable>,
 }
 
-impl Resolver for Of<'_> {
+impl Resolver for References<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Function(_) => self.trampoline,

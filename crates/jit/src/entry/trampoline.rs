@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use brolga_codegen::compile::CompileError;
 use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
-use brolga_codegen::isa::HostIsa;
+use brolga_codegen::isa::TargetIsa;
 use brolga_codegen::lazy::compile_lazy;
 use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
@@ -65,7 +65,7 @@ impl Entries {
     pub(crate) fn get(
         &self,
         signature: &Signature,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         linker: &dyn Linker,
     ) -> Result<Arc<Entry>, EntryError> {
         get_or_make(&self.by_signature, signature, || {
@@ -78,7 +78,7 @@ impl Entries {
         &self,
         signature: &Signature,
         interpreted: bool,
-        isa: &HostIsa,
+        isa: &TargetIsa,
         linker: &dyn Linker,
         routines: &Routines<'_>,
     ) -> Result<Arc<Entry>, EntryError> {
@@ -89,7 +89,7 @@ impl Entries {
     }
 
     /// The trampoline of boxed entries.
-    pub(crate) fn boxed(&self, isa: &HostIsa, linker: &dyn Linker) -> Result<&Entry, EntryError> {
+    pub(crate) fn boxed(&self, isa: &TargetIsa, linker: &dyn Linker) -> Result<&Entry, EntryError> {
         get_or_make_one(&self.boxed, || {
             make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker, &Nothing)
         })

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget};
-use brolga_codegen::isa::{HostIsa, Tier};
+use brolga_codegen::isa::{TargetIsa, Tier};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{BranchProtection, JITBuilder, JITMemoryKind, JITMemoryProvider, JITModule};
 use cranelift_module::{
@@ -43,7 +43,7 @@ pub struct CraneliftLinker {
 
 impl CraneliftLinker {
     /// A linker into the given memory, which enters what it loads into the index.
-    pub fn new(isa: &HostIsa, memory: CodeMemory, map: Arc<CodeMap>) -> CraneliftLinker {
+    pub fn new(isa: &TargetIsa, memory: CodeMemory, map: Arc<CodeMap>) -> CraneliftLinker {
         CraneliftLinker { isa: isa.for_tier(Tier::Optimised).clone(), memory, map }
     }
 }
@@ -263,7 +263,7 @@ impl JITMemoryProvider for Provider {
     unsafe fn free_memory(&mut self) {}
 
     fn finalize(&mut self, _: BranchProtection) -> ModuleResult<()> {
-        // Branch protection is a setting that `HostIsa` never enables.
+        // Branch protection is a setting that `TargetIsa` never enables.
         self.run.seal().map_err(|error| ModuleError::Allocation { err: io::Error::other(error) })
     }
 }

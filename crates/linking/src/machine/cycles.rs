@@ -32,7 +32,7 @@ struct Step<P: Parts> {
 }
 
 /// How the walk reached a lookup: the lookup before it, and the doer that waits for it.
-type From<P> = (QueryId<P>, Doer);
+type Reached<P> = (QueryId<P>, Doer);
 
 impl<P: Parts> Machine<P> {
     /// Breaks the cycles that lookups have closed in this step.
@@ -64,8 +64,7 @@ impl<P: Parts> Machine<P> {
         if !self.is_awaited(owner) {
             return None;
         }
-        // Where each lookup was come upon.
-        let mut from: FxHashMap<QueryId<P>, From<P>> = FxHashMap::default();
+        let mut from: FxHashMap<QueryId<P>, Reached<P>> = FxHashMap::default();
         let mut seen: FxHashSet<Version<P>> = FxHashSet::default();
         let mut queries = vec![start];
         let mut below: Vec<Version<P>> = Vec::new();
@@ -109,7 +108,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// The way to a lookup that waits for the owner of the first.
-    fn way((mut query, owner): From<P>, from: &FxHashMap<QueryId<P>, From<P>>) -> Vec<Step<P>> {
+    fn way((mut query, owner): Reached<P>, from: &FxHashMap<QueryId<P>, Reached<P>>) -> Vec<Step<P>> {
         let mut way = Vec::new();
         while let Some(&(before, doer)) = from.get(&query) {
             way.push(Step { query, doer });

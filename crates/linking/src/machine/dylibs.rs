@@ -31,8 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{
-    Doer, Dylib, Event, Garbage, GeneratorId, Machine, Parts, Read, State, Tracker, TrackerId, UnitId,
-    Version,
+    Doer, Dylib, Event, GeneratorId, Machine, Parts, Read, State, Tracker, TrackerId, UnitId, Version,
 };
 use crate::error::Error;
 use crate::flags::{Link, Sees};
@@ -238,30 +237,6 @@ impl<P: Parts> Event<P> for AddGenerator<P> {
         }
         machine.next_generator += 1;
         Ok(id)
-    }
-}
-
-/// Takes a generator out of a dylib; lookups that wait for its answer fail.
-pub struct RemoveGenerator {
-    /// The dylib.
-    pub dylib: DylibId,
-    /// The generator.
-    pub generator: GeneratorId,
-}
-
-impl<P: Parts> Event<P> for RemoveGenerator {
-    type Reply = Result<(), Error>;
-
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let generators = &mut machine.open(self.dylib)?.generators;
-        let index = generators
-            .iter()
-            .position(|(known, _)| *known == self.generator)
-            .ok_or(Error::Unknown { what: "generator" })?;
-        let (id, generator) = generators.remove(index);
-        machine.effects.garbage.push(Garbage::Generator(generator));
-        machine.drop_requests(id, &Err(Error::GeneratorAbandoned));
-        Ok(())
     }
 }
 
@@ -506,14 +481,5 @@ impl<P: Parts> Machine<P> {
             }
         }
         Ok((pre, post))
-    }
-
-    /// The error of lookups that wait for `generator`.
-    pub(super) fn drop_requests(&mut self, generator: GeneratorId, result: &Result<(), Error>) {
-        let requests = self.requests.iter().filter(|(_, request)| request.generator == generator);
-        let requests: Vec<_> = requests.map(|(id, _)| id).collect();
-        for request in requests {
-            self.generated(request, result);
-        }
     }
 }

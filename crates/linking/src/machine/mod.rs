@@ -74,7 +74,7 @@ pub use duty::{
 };
 pub use dylibs::{
     AddGenerator, AddLinks, Closing, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder,
-    Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
+    Opened, Plan, Release, RemoveLink, SetLinks,
 };
 pub use emit::{Complete, Emit, Group, Incomplete};
 pub use redirect::{Aliasee, IsDefined, Leads, Redirect};

@@ -452,7 +452,9 @@ impl<P: Parts> Machine<P> {
         self.trackers.remove(dylib.default_tracker);
         for (id, generator) in dylib.generators {
             // Waiters for an answer continue as if the dylib were not there.
-            self.drop_requests(id, &Ok(()));
+            let waiting = self.requests.iter().filter(|(_, request)| request.generator == id);
+            let waiting: Vec<_> = waiting.map(|(request, _)| request).collect();
+            waiting.into_iter().for_each(|request| self.generated(request, &Ok(())));
             self.effects.garbage.push(Garbage::Generator(generator));
         }
         self.effects.garbage.push(Garbage::Board(dylib.board));

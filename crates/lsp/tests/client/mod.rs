@@ -8,7 +8,7 @@ use lsp_server::{Message, Notification, Request, RequestId, Response};
 use serde_json::{Value, json};
 
 /// How long an answer may take before the server counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) const URI: &str = "file:///tmp/p.jlir";
 
@@ -80,7 +80,7 @@ impl Client {
     }
 
     fn next(&mut self) -> Message {
-        let message = self.connection.receiver.recv_timeout(PATIENCE).expect("the server says something");
+        let message = self.connection.receiver.recv_timeout(TIMEOUT).expect("the server says something");
         match &message {
             Message::Notification(it) => self.told.push((it.method.clone(), it.params.clone())),
             Message::Request(it) => self.told.push((it.method.clone(), it.params.clone())),

@@ -25,14 +25,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Access;
 use brolga_ir::{Func, Inst, Op, Type, Value};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "address-fold",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("address-fold", PassLevel::Low, run).breaks(&[Fact::Uses]);
 
 /// Sums of addresses that are looked through.
 const MAX_STEPS: usize = 8;

@@ -50,14 +50,8 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{Func, Op};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "alloc-opt",
-    level: PassLevel::High,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("alloc-opt", PassLevel::High, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
 /// Objects that hold objects that hold objects: each level needs an iteration. Deeper nests are rare, and the next run of the pass
 /// continues.

@@ -41,14 +41,7 @@ use brolga_ir::runtime_fn::RuntimeKind;
 use brolga_ir::{Block, Func, Inst, LowType, Op, Type, Value};
 use cranelift_entity::EntitySet;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "alloc-stack",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Uses],
-    breaks: &[],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("alloc-stack", PassLevel::Low, run).needs(&[Fact::Cfg, Fact::Uses]);
 
 /// Larger objects stay on the heap: a frame is touched from end to end when the stack is checked.
 const MAX_BYTES: u32 = 1024;

@@ -25,14 +25,7 @@ use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntitySet;
 use std::ops::ControlFlow;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "bounds-fold",
-    level: PassLevel::High,
-    required: true,
-    needs: &[],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("bounds-fold", PassLevel::High, run).required().breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut values = Replacements::default();

@@ -21,8 +21,7 @@ use brolga_ir::{Callee, Func, Inst, Op};
 use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass =
-    Pass { name: "call-effects", level: PassLevel::High, required: false, needs: &[], breaks: &[], run };
+pub(crate) const PASS: Pass = Pass::new("call-effects", PassLevel::High, run);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let first = first_of_equals(func);

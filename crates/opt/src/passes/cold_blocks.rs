@@ -18,14 +18,7 @@ use crate::likely::ColdBlocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::{Block, Func};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "cold-blocks",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("cold-blocks", PassLevel::Low, run).needs(&[Fact::Cfg]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let cold = ColdBlocks::of(func, cx.facts.cfg(), cx.facts.rpo());

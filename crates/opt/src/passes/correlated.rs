@@ -33,14 +33,8 @@ use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 use prover::Prover;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "correlated",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("correlated", PassLevel::Low, run).needs(&[Fact::Cfg, Fact::DomTree]).breaks(&[Fact::Uses]);
 
 /// Goals that the function may cost in all, for each of its instructions: a goal takes about as long as ten look-ups.
 const GOALS_PER_INST: usize = 8;

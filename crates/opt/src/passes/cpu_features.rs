@@ -17,14 +17,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Inst, Op, Type};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "cpu-features",
-    level: PassLevel::High,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("cpu-features", PassLevel::High, run).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if !cx.options.cpu.fma {

@@ -25,14 +25,8 @@ use crate::replace::Replacements;
 use brolga_ir::effects::effects;
 use brolga_ir::{Block, Func, Inst, Op};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "cse",
-    level: PassLevel::Both,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("cse", PassLevel::Both, run).needs(&[Fact::Cfg, Fact::DomTree]).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let tree = cx.facts.domtree();

@@ -22,8 +22,7 @@ use brolga_ir::effects::effects;
 use brolga_ir::{Func, Inst, Op};
 use cranelift_entity::{EntitySet, SecondaryMap};
 
-pub(crate) const PASS: Pass =
-    Pass { name: "dce", level: PassLevel::Both, required: false, needs: &[], breaks: &[Fact::Uses], run };
+pub(crate) const PASS: Pass = Pass::new("dce", PassLevel::Both, run).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let Some(needed) = needed(func, cx) else { return Changed::No };

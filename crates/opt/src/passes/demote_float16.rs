@@ -31,14 +31,7 @@ use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Func, Inst, Op, Type, Value};
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "demote-float16",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("demote-float16", PassLevel::Low, run).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let find = |func: &Func, _: &PassCx<'_>, inst| widened(func, inst);

@@ -21,14 +21,8 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "div-rem",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("div-rem", PassLevel::Low, run).needs(&[Fact::Cfg, Fact::DomTree]).breaks(&[Fact::Uses]);
 
 /// Whether it is signed, and the operands.
 type Key = (bool, Value, Value);

@@ -35,14 +35,7 @@ use brolga_ir::{Block, Func, Inst, Op, Types, Value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "dse",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("dse", PassLevel::Low, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
 /// Places that are known to be overwritten. Initialising an object stores to fewer in a row.
 const MAX_PLACES: usize = 16;

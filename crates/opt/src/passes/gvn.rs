@@ -45,14 +45,9 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use memory::Memory;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "gvn",
-    level: PassLevel::Both,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("gvn", PassLevel::Both, run)
+    .needs(&[Fact::Cfg, Fact::DomTree])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// Whether there was fuel for a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq)]

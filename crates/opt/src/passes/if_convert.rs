@@ -40,14 +40,8 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use smallvec::{SmallVec, smallvec};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "if-convert",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("if-convert", PassLevel::Low, run).needs(&[Fact::Cfg]).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// The cost limit of both sides together, in operations of one cycle.
 const MAX_COST: u32 = 4;

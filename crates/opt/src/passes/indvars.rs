@@ -40,14 +40,9 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "indvars",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("indvars", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// The ways out of larger loops are not counted: of loops in loops each block would be looked at once for each.
 const MAX_BLOCKS: usize = 64;

@@ -51,14 +51,7 @@ use rustc_hash::FxHashMap;
 use specialise::{Special, Specials};
 use std::rc::Rc;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "inline",
-    level: PassLevel::High,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("inline", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// Deeper nests of small functions occur in iterator code; beyond this the gain of removing one more call is small against
 /// what the outer ones already cost.

@@ -21,14 +21,8 @@ use crate::replace::Replacements;
 use crate::rules::{Rewrite, Site, simplify};
 use brolga_ir::{Const, Func, Inst, Level, Op, Type};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "inst-simplify",
-    level: PassLevel::Both,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("inst-simplify", PassLevel::Both, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
 /// The first iteration sees all operands but those that come to a φ from behind; the second sees those.
 const MAX_ITERATIONS: usize = 2;

@@ -43,14 +43,9 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Op, Type, Types, Value};
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "irce",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("irce", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// A longer loop spends little of its time in a check.
 const MAX_COPIED: usize = 80;

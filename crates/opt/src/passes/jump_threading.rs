@@ -30,14 +30,9 @@ use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 use cranelift_entity::EntitySet;
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "jump-threading",
-    level: PassLevel::Both,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("jump-threading", PassLevel::Both, run)
+    .needs(&[Fact::Cfg, Fact::Loops])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// Instructions of a block besides φ that may be copied: the test itself and little more. A copy costs its size in code and
 /// saves one branch.

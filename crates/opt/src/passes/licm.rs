@@ -44,14 +44,9 @@ use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "licm",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("licm", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::DomTree, Fact::Loops])
+    .breaks(&[Fact::Uses]);
 
 /// Twice the registers of a processor: much of what is moved is itself only used by something else that moves.
 const MAX_HOISTED: u32 = 32;

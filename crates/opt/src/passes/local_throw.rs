@@ -54,14 +54,8 @@ use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "local-throw",
-    level: PassLevel::High,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("local-throw", PassLevel::High, run).needs(&[Fact::Cfg]).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// Instructions of a handler that are copied to a throw.
 const MAX_HEAD: usize = 16;

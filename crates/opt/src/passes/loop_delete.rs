@@ -29,14 +29,9 @@ use brolga_ir::analysis::{Loop, Loops};
 use brolga_ir::effects::effects;
 use brolga_ir::{Func, Op, Types};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "loop-delete",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("loop-delete", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());

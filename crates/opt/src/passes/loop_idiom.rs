@@ -43,14 +43,9 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use copy::{Copies, Transfer};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "loop-idiom",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("loop-idiom", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// A loop known to have fewer iterations is left to other passes.
 const MIN_ITERATIONS: u64 = 64;
@@ -104,6 +99,8 @@ enum Written {
 
 /// The address of an access, which changes by the size of the access in each iteration.
 struct Walk {
+    /// The address that the other parts are added to.
+    base: Value,
     sum: Sum,
     /// The object that keeps the memory alive.
     owner: Option<Value>,
@@ -129,47 +126,39 @@ impl Walk {
         let is_owner_fixed = owner.is_none_or(|owner| addresses.is_fixed(func, owner));
         let steps = sum.counter == Some(counted.test.counter.value)
             && sum.factor.checked_abs() == Some(size)
-            && sum.by.is_none()
-            && sum.base.is_some();
-        (is_owner_fixed && steps).then_some(Walk { sum, owner, size })
+            && sum.by.is_none();
+        (is_owner_fixed && steps).then_some(Walk { base: sum.base?, sum, owner, size })
     }
 
     /// Computes the address in the first iteration at the end of a block.
-    fn first(&self, func: &mut Func, types: &Types, block: Block, start: Value) -> Option<Value> {
+    fn first(&self, func: &mut Func, types: &Types, block: Block, start: Value) -> Value {
         let mut at = Cursor::new(func);
         at.before_terminator(block);
         let constant = at.int(types, Type::I64, i128::from(self.sum.constant));
         let first = times(&mut at, types, start, self.sum.factor);
-        let mut all = self.sum.base;
+        let mut all = self.base;
         for &(term, factor) in &self.sum.terms {
             let part = times(&mut at, types, term, factor);
-            all = Some(plus(&mut at, all, part));
+            all = plus(&mut at, Some(all), part);
         }
         for part in [first, constant] {
-            all = Some(plus(&mut at, all, part));
+            all = plus(&mut at, Some(all), part);
         }
         all
     }
 
     /// Computes the lowest address that the loop accesses, at the end of a block. If addresses decrease, it is the last
     /// one.
-    fn low(
-        &self,
-        func: &mut Func,
-        types: &Types,
-        block: Block,
-        stores: &Stores,
-        bytes: Value,
-    ) -> Option<Value> {
-        let first = self.first(func, types, block, stores.counted.test.counter.start)?;
+    fn low(&self, func: &mut Func, types: &Types, block: Block, stores: &Stores, bytes: Value) -> Value {
+        let first = self.first(func, types, block, stores.counted.test.counter.start);
         if stores.goes_up(func) {
-            return Some(first);
+            return first;
         }
         let mut at = Cursor::new(func);
         at.before_terminator(block);
         let size = at.int(types, Type::I64, i128::from(self.size));
         let end = plus(&mut at, Some(first), size);
-        Some(at.ins_value(Op::Intrinsic(Intrinsic::SubPtr), &[end, bytes], Type::PTR))
+        at.ins_value(Op::Intrinsic(Intrinsic::SubPtr), &[end, bytes], Type::PTR)
     }
 }
 
@@ -265,11 +254,11 @@ impl Stores {
     fn write(&self, func: &mut Func, types: &Types, loops: &Loops, what: &Written) {
         let Counted { shape, test } = self.counted;
         let bytes = self.bytes(func, types);
-        let Some(to) = self.to.low(func, types, shape.preheader, self, bytes) else { return };
+        let to = self.to.low(func, types, shape.preheader, self, bytes);
         let mut starts = vec![(to, self.to.owner)];
         let mut condition = None;
         if let Written::Copy(copy) = what {
-            let Some(from) = copy.from.low(func, types, shape.preheader, self, bytes) else { return };
+            let from = copy.from.low(func, types, shape.preheader, self, bytes);
             starts.push((from, copy.from.owner));
             condition = copy.ask(func, shape.preheader, to, from, bytes);
         }

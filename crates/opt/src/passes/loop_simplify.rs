@@ -23,14 +23,9 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "loop-simplify",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("loop-simplify", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, loops) = (cx.facts.cfg(), cx.facts.loops());

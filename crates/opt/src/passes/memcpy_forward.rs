@@ -41,14 +41,8 @@ use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "memcpy-forward",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("memcpy-forward", PassLevel::Low, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
 /// The limit of facts about memory at one place; the oldest goes first.
 const MAX_KNOWN: usize = 16;

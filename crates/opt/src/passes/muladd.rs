@@ -18,14 +18,8 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Inst, Op, Type, Value};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "muladd",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Uses],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("muladd", PassLevel::Low, run).needs(&[Fact::Uses]).breaks(&[Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if !cx.options.cpu.fma {

@@ -33,8 +33,7 @@ use brolga_ir::effects::effects;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass =
-    Pass { name: "narrow", level: PassLevel::High, required: false, needs: &[], breaks: &[Fact::Uses], run };
+pub(crate) const PASS: Pass = Pass::new("narrow", PassLevel::High, run).breaks(&[Fact::Uses]);
 
 /// Assertions that one becomes. Each is a test and a way to an error.
 const MAX_TESTS: usize = 2;

@@ -50,14 +50,9 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::PrimaryMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "polls",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("polls", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::DomTree, Fact::Loops])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// How many instructions may be executed between two polls of a loop: a few microseconds.
 const MAX_WORK: u64 = 16_384;

@@ -41,14 +41,9 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "reassociate",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("reassociate", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::DomTree, Fact::Loops])
+    .breaks(&[Fact::Uses]);
 
 /// The limit of leaves; an operation beyond it is a leaf itself.
 const MAX_LEAVES: usize = 16;

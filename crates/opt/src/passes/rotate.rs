@@ -36,7 +36,7 @@ mod carried_loads;
 
 use crate::facts::Fact;
 use crate::heads::head_phis;
-use crate::loop_copy::jump_block;
+use crate::loop_copy::{jump_block, rename_pred, retarget};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
@@ -48,14 +48,9 @@ use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "rotate",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("rotate", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// A longer head is not copied. Heads of loops that people write have fewer than ten instructions; a call in one costs
 /// more than the jump that would be saved.
@@ -162,8 +157,8 @@ fn rotate(func: &mut Func, cfg: &Cfg, rotation: &Rotation, repair: &mut Repair) 
         inside
     } else {
         let between = jump_block(func, header, inside);
-        redirect(func, end, inside, between);
-        rename_edges(func, inside, header, between);
+        retarget(func, end, inside, between);
+        rename_pred(func, inside, header, between);
         between
     };
     let before = jump_block(func, preheader, entered);
@@ -231,21 +226,6 @@ fn copy_head(
         copies.extend(func.results(inst).zip(func.results(copy)));
     }
     (copies, starts)
-}
-
-fn redirect(func: &mut Func, end: Inst, from: Block, to: Block) {
-    for target in func.inst_blocks_mut(end).iter_mut().filter(|t| **t == from) {
-        *target = to;
-    }
-}
-
-/// Lets the φ of a block get from `to` what they got from `from`.
-fn rename_edges(func: &mut Func, block: Block, from: Block, to: Block) {
-    for phi in head_phis(func, block).collect::<Vec<_>>() {
-        for pred in func.inst_blocks_mut(phi).iter_mut().filter(|p| **p == from) {
-            *pred = to;
-        }
-    }
 }
 
 /// Gives the φ of a block an edge from `new` beside that from `old`, with the copy of its value.

@@ -32,14 +32,8 @@ use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use smallvec::SmallVec;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "sccp",
-    level: PassLevel::Both,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Uses],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("sccp", PassLevel::Both, run).needs(&[Fact::Cfg, Fact::Uses]).breaks(&[Fact::Uses]);
 
 /// Knowledge about a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

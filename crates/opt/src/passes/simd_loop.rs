@@ -26,14 +26,8 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Types, Value};
 use rustc_hash::FxHashSet;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "simd-loop",
-    level: PassLevel::High,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("simd-loop", PassLevel::High, run).needs(&[Fact::Cfg, Fact::Loops, Fact::Uses]);
 
 /// The note that `@simd` leaves.
 const MARK: &str = "julia.simdloop";

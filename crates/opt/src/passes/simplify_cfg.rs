@@ -34,14 +34,8 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use std::borrow::Cow;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "simplify-cfg",
-    level: PassLevel::Both,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("simplify-cfg", PassLevel::Both, run).needs(&[Fact::Cfg]).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// One iteration does nearly all: a phase rarely enables an earlier one. Chains of empty blocks that end in φ need an
 /// iteration for each block with φ on the way; longer chains are rare.

@@ -35,14 +35,9 @@ use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
 use brolga_ir::{Block, Func, Inst, Op, Value};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "sink",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree, Fact::Uses],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("sink", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::DomTree, Fact::Uses])
+    .breaks(&[Fact::Uses]);
 
 /// Instructions that are looked at in front of a branch: what an error path needs is made shortly before.
 const MAX_INSTS: usize = 32;

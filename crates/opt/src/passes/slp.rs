@@ -38,14 +38,7 @@ use brolga_ir::lanes::Lanes;
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use tree::{Place, Site, Tree};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "slp",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("slp", PassLevel::Low, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
 /// Starts in a block.
 const MAX_SEEDS: usize = 32;

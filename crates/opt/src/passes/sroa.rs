@@ -31,14 +31,8 @@ use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntitySet;
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "sroa",
-    level: PassLevel::High,
-    required: false,
-    needs: &[Fact::Cfg],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("sroa", PassLevel::High, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
 /// A φ of an object with more fields stays: each field that is read would cost as many edges as the φ has.
 const MAX_FIELDS: usize = 32;

@@ -38,14 +38,8 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Access;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "strength-reduce",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops],
-    breaks: &[Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("strength-reduce", PassLevel::Low, run).needs(&[Fact::Cfg, Fact::Loops]).breaks(&[Fact::Uses]);
 
 /// Each new counter takes a register through the loop.
 const MAX_COUNTERS: usize = 4;

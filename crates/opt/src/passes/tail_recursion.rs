@@ -47,14 +47,8 @@ use depth::Counter;
 
 mod depth;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "tail-recursion",
-    level: PassLevel::High,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("tail-recursion", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// Sums and products after a call; longer ones are left alone, as each is an instruction in every iteration.
 const MAX_CHAIN: usize = 8;

@@ -31,14 +31,8 @@ use brolga_ir::{Block, Func, Inst, Op, Type};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "unfold-recursion",
-    level: PassLevel::High,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass =
+    Pass::new("unfold-recursion", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let limits = cx.options.inline;

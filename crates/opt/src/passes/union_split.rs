@@ -49,14 +49,7 @@ use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, TypeKind, Types, Val
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "union-split",
-    level: PassLevel::High,
-    required: false,
-    needs: &[],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("union-split", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// The types of numbers that programs have most of.
 const USUAL: [Type; 3] = [Type::INT64, Type::FLOAT64, Type::BOOL];

@@ -33,14 +33,9 @@ use brolga_ir::effects::effects;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Op, Type, Types, Value};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "unroll",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("unroll", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// How many instructions the main loop may have.
 const MAX_SIZE: usize = 64;

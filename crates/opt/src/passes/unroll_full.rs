@@ -27,14 +27,9 @@ use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::{Block, Func, Inst, Op};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "unroll-full",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("unroll-full", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// Twice what a small function has; the first level of the instruction cache holds a hundred such loops.
 const MAX_SIZE: u64 = 128;

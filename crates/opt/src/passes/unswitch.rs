@@ -31,14 +31,9 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
-pub(crate) const PASS: Pass = Pass {
-    name: "unswitch",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("unswitch", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::DomTree, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// In longer loops a branch that is predicted costs little beside the rest.
 const MAX_COPIED: usize = 60;

@@ -46,14 +46,9 @@ use crate::undefined::MaybeUndefined;
 use brolga_ir::Func;
 use brolga_ir::analysis::{Cfg, Rpo};
 
-pub(crate) const PASS: Pass = Pass {
-    name: "vectorize",
-    level: PassLevel::Low,
-    required: false,
-    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
-    breaks: &[Fact::Cfg, Fact::Uses],
-    run,
-};
+pub(crate) const PASS: Pass = Pass::new("vectorize", PassLevel::Low, run)
+    .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
+    .breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 4000;

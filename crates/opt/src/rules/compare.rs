@@ -12,9 +12,8 @@ use Intrinsic::{
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
     let (x, y) = site.pair()?;
-    // c == x  →  x == c
-    if op.is_commutative() && site.is_constant(x) && !site.is_constant(y) {
-        return Rewrite::binary(op, y, x);
+    if let Some(swapped) = site.constant_last(op, x, y) {
+        return Some(swapped);
     }
     if x == y {
         return with_itself(site, op);

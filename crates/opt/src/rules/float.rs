@@ -18,11 +18,8 @@ pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
     match *site.args() {
         [x] => unary(site, op, x),
         [x, y] => {
-            // c + x  →  x + c
-            if op.is_commutative() && site.is_constant(x) && !site.is_constant(y) {
-                return Rewrite::binary(op, y, x);
-            }
-            signs(site, op, x, y).or_else(|| with_constant(site, op, x, y))
+            let swapped = site.constant_last(op, x, y);
+            swapped.or_else(|| signs(site, op, x, y)).or_else(|| with_constant(site, op, x, y))
         }
         _ => None,
     }

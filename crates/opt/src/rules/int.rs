@@ -18,22 +18,16 @@ use Intrinsic::{
 pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
     match *site.args() {
         [x] => unary(site, op, x),
-        [x, y] => {
-            // c + x  →  x + c
-            if op.is_commutative() && site.is_constant(x) && !site.is_constant(y) {
-                return Rewrite::binary(op, y, x);
-            }
-            match op {
-                ShlInt | LshrInt | AshrInt => shift(site, op, x, y),
-                SdivInt | UdivInt | SremInt | UremInt | CheckedSdivInt | CheckedUdivInt | CheckedSremInt
-                | CheckedUremInt => divide(site, op, x, y),
-                CheckedSaddInt | CheckedUaddInt | CheckedSsubInt | CheckedUsubInt | CheckedSmulInt
-                | CheckedUmulInt => checked(site, op, x, y),
-                AddPtr | SubPtr => address(site, op, x, y),
-                FlipsignInt => flipsign(site, x, y),
-                _ => binary(site, op, x, y),
-            }
-        }
+        [x, y] => site.constant_last(op, x, y).or_else(|| match op {
+            ShlInt | LshrInt | AshrInt => shift(site, op, x, y),
+            SdivInt | UdivInt | SremInt | UremInt | CheckedSdivInt | CheckedUdivInt | CheckedSremInt
+            | CheckedUremInt => divide(site, op, x, y),
+            CheckedSaddInt | CheckedUaddInt | CheckedSsubInt | CheckedUsubInt | CheckedSmulInt
+            | CheckedUmulInt => checked(site, op, x, y),
+            AddPtr | SubPtr => address(site, op, x, y),
+            FlipsignInt => flipsign(site, x, y),
+            _ => binary(site, op, x, y),
+        }),
         _ => None,
     }
 }

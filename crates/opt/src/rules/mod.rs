@@ -93,6 +93,12 @@ pub(crate) fn simplify(site: &mut Site<'_>) -> Option<(&'static str, Rewrite)> {
 }
 
 impl Site<'_> {
+    /// `c + x  →  x + c`, and `c == x  →  x == c`.
+    fn constant_last(&self, op: Intrinsic, x: Value, y: Value) -> Option<Rewrite> {
+        let is_first = op.is_commutative() && self.is_constant(x) && !self.is_constant(y);
+        if is_first { Rewrite::binary(op, y, x) } else { None }
+    }
+
     fn args(&self) -> &[Value] {
         self.func.args(self.inst)
     }

@@ -1,5 +1,6 @@
 //! Boxing, tuples, and loads of fields and elements, for code in a scope. Failures are raised.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use brolga_ir::Context;
@@ -70,19 +71,18 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     /// Types that are found without a search.
     pub(crate) fn common_types(&mut self) -> Result<&'h CommonTypes, Raised> {
-        self.heap().types().common().map_err(|error| {
-            let base = self.heap().types().base().clone();
-            let text = error.display(&base.types).to_string();
-            self.raise_message(crate::ExceptionKind::ErrorException, &text)
-        })
+        let types = self.heap().types();
+        types.common().map_err(|error| self.raise_type(&error.display(&types.base().types)))
     }
 
     /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
-    pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<crate::heap::TypeRef, Raised> {
-        self.heap().type_object(cx, ty).map_err(|error| {
-            let text = error.display(&cx.types).to_string();
-            self.raise_message(crate::ExceptionKind::ErrorException, &text)
-        })
+    pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, Raised> {
+        self.heap().type_object(cx, ty).map_err(|error| self.raise_type(&error.display(&cx.types)))
+    }
+
+    /// Raises that a type cannot be made.
+    fn raise_type(&mut self, error: &dyn Display) -> Raised {
+        self.raise_message(crate::ExceptionKind::ErrorException, &error.to_string())
     }
 
     /// A new immutable or mutable struct with the given fields, whose types fit; the others are undefined.
@@ -118,10 +118,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let cx = cx.unwrap_or(base);
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
         let ty = cx.types.tuple(&parts.collect::<Vec<_>>());
-        let ty = ty.map_err(|error| {
-            let text = error.display(&cx.types).to_string();
-            self.raise_message(crate::ExceptionKind::ErrorException, &text)
-        })?;
+        let ty = ty.map_err(|error| self.raise_type(&error.display(&cx.types)))?;
         let fields: Vec<_> = elements.iter().copied().map(Some).collect();
         self.new_struct(&cx, ty, &fields)
     }

@@ -77,7 +77,6 @@ impl Operator {
     fn of(self, a: Operand, b: Operand) -> Option<(Type, u64)> {
         let int = |n: i64| Some((Type::INT64, n.cast_unsigned()));
         let float = |x: f64| Some((Type::FLOAT64, x.to_bits()));
-        let bool = |b: bool| Some((Type::BOOL, u64::from(b)));
         let (x, y) = match (a, b) {
             (Operand::Int(x), Operand::Int(y)) => {
                 return match self {
@@ -85,12 +84,7 @@ impl Operator {
                     Operator::Sub => int(x.wrapping_sub(y)),
                     Operator::Mul => int(x.wrapping_mul(y)),
                     Operator::Div => float(x as f64 / y as f64),
-                    Operator::Less => bool(x < y),
-                    Operator::AtMost => bool(x <= y),
-                    Operator::Greater => bool(x > y),
-                    Operator::AtLeast => bool(x >= y),
-                    Operator::Equal => bool(x == y),
-                    Operator::Differs => bool(x != y),
+                    _ => self.compare(x, y),
                 };
             }
             (Operand::Float(x), Operand::Float(y)) => (x, y),
@@ -103,13 +97,21 @@ impl Operator {
             Operator::Sub => float(x - y),
             Operator::Mul => float(x * y),
             Operator::Div => float(x / y),
-            Operator::Less => bool(x < y),
-            Operator::AtMost => bool(x <= y),
-            Operator::Greater => bool(x > y),
-            Operator::AtLeast => bool(x >= y),
-            Operator::Equal => bool(x == y),
-            Operator::Differs => bool(x != y),
+            _ => self.compare(x, y),
         }
+    }
+
+    fn compare<T: PartialOrd>(self, x: T, y: T) -> Option<(Type, u64)> {
+        let holds = match self {
+            Operator::Add | Operator::Sub | Operator::Mul | Operator::Div => return None,
+            Operator::Less => x < y,
+            Operator::AtMost => x <= y,
+            Operator::Greater => x > y,
+            Operator::AtLeast => x >= y,
+            Operator::Equal => x == y,
+            Operator::Differs => x != y,
+        };
+        Some((Type::BOOL, holds.into()))
     }
 
     fn computes(self) -> bool {

@@ -47,10 +47,10 @@ pub(crate) unsafe extern "C" fn brolga_callback(
 ) -> i32 {
     let called = with_attached_to(runtime, |thread| {
         let Some(runtime) = thread.hold_runtime() else {
-            give_up("C called a function of a program whose runtime is gone");
+            abort("C called a function of a program whose runtime is gone");
         };
         if thread.in_scope() {
-            give_up("C called a function of a program on a thread that is inside a scope of its runtime");
+            abort("C called a function of a program on a thread that is inside a scope of its runtime");
         }
         if thread.is_carrying() {
             return 1;
@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C" fn brolga_callback(
         }
     });
     called.unwrap_or_else(|| {
-        give_up("C called a function of a program on a thread that is not attached to its runtime")
+        abort("C called a function of a program on a thread that is not attached to its runtime")
     })
 }
 
@@ -103,14 +103,14 @@ unsafe fn activate(
     }
     if !is_inside {
         let exception = entered.take_exception();
-        give_up(&format!("an exception left a function that C called, and there is no handler: {exception}"));
+        abort(&format!("an exception left a function that C called, and there is no handler: {exception}"));
     }
     Some(Threw { kept: if in_heap { None } else { thread.keep_exception(runtime) } })
 }
 
-/// There is no way on: C waits for a result.
+/// Ends the process: C waits for a result that there is not.
 #[expect(clippy::disallowed_methods, reason = "there is no handler for an error, and C cannot be left")]
-fn give_up(text: &str) -> ! {
+fn abort(text: &str) -> ! {
     // It does not matter whether it is read.
     let _ = writeln!(std::io::stderr(), "brolga: {text}");
     std::process::abort();

@@ -59,7 +59,7 @@ extern "C" fn brolga_throw_operands(
 ) {
     let wide = |low: u64, high: u64| u128::from(high) << 64 | u128::from(low);
     let bits = [wide(low, high), wide(second_low, second_high)];
-    // Compiled code says nothing that is not known; if it did, the exception would not hide that.
+    // Compiled code passes known functions only; an exception of the wrong kind would show a mistake there.
     let (kind, detail) = match u32::try_from(code).ok().and_then(Thrown::unpack) {
         Some(thrown) => (ExceptionKind::of_base(thrown.function), Detail::Operands(thrown, symbol, bits)),
         None => (ExceptionKind::ErrorException, Detail::None),

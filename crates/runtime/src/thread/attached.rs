@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_runtimes_that_are_gone_are_given_up() {
+    fn threads_of_runtimes_that_are_gone_are_dropped() {
         for _ in 0..50 {
             let runtime = Runtime::new(RuntimeOptions::default());
             with_attached(&runtime, |_| ()).unwrap();

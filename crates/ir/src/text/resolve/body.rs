@@ -564,9 +564,7 @@ impl<'a> Body<'_, 'a> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
             Term::Bytes(_) => self.r.fail(ResolveError::StringNotUtf8, at),
-            Term::Aggregate { .. } | Term::Array { .. } if self.r.is_shared(&term) => {
-                self.shared_constant(term, at)
-            }
+            Term::Aggregate { .. } if self.r.is_shared(&term) => self.shared_constant(term, at),
             Term::Aggregate { ty, fields } => {
                 let fields: Option<Box<[Value]>> =
                     fields.into_iter().map(|field| self.value_of(field, at)).collect();

@@ -1,6 +1,7 @@
 //! Resolves statements to operations: calls, and the statements with syntax of their own.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use super::super::ast::{CallLabel, Expr, ExprKind, Row, Stmt};
 use super::body::Body;
@@ -16,7 +17,7 @@ use crate::diag::Span;
 use crate::entity::{Block, Inst, Value};
 use crate::func::CalleeData;
 use crate::function_name::BASE;
-use crate::intrinsic::{Intrinsic, Shape};
+use crate::intrinsic::{Arity, Intrinsic, Shape};
 use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
@@ -396,6 +397,20 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
+    /// Fails unless `name` takes that many operands.
+    pub(super) fn count_operands(
+        &mut self,
+        name: &dyn Display,
+        arity: Arity,
+        given: usize,
+        at: Span,
+    ) -> Option<()> {
+        if arity.allows(given) {
+            return Some(());
+        }
+        self.r.fail(ResolveError::OperandCount { name: name.to_string(), given, arity }, at)
+    }
+
     pub(super) fn intrinsic(
         &mut self,
         inst: Inst,
@@ -407,10 +422,7 @@ impl<'a> Body<'_, 'a> {
         if let Some(why) = op.refusal() {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
-        if !op.text_arity().allows(args.len()) {
-            let (name, given, arity) = (op.to_string(), args.len(), op.text_arity());
-            return self.r.fail(ResolveError::OperandCount { name, given, arity }, at);
-        }
+        self.count_operands(&op, op.text_arity(), args.len(), at)?;
         let mut args = args;
         if op.takes_type() {
             let target = self.r.ty(args[0])?;
@@ -484,10 +496,7 @@ impl<'a> Body<'_, 'a> {
         if let Some(why) = op.refusal() {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
-        if !op.arity().allows(args.len()) {
-            let (name, given, arity) = (op.to_string(), args.len(), op.arity());
-            return self.r.fail(ResolveError::OperandCount { name, given, arity }, at);
-        }
+        self.count_operands(&op, op.arity(), args.len(), at)?;
         if op == Builtin::Getfield
             && let [memory, field, ..] = args
             && self.empty_memory(inst, memory, field, results).is_some()

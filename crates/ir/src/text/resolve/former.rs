@@ -10,7 +10,6 @@
 
 use super::super::ast::Expr;
 use super::body::Body;
-use super::error::ResolveError;
 use crate::constant::Const;
 use crate::diag::Span;
 use crate::entity::{Inst, Value};
@@ -103,11 +102,8 @@ impl<'a> Body<'_, 'a> {
     /// Bits of floats of one sign are ordered as the floats, in the other direction if they are negative.
     pub(super) fn comes_before(&mut self, inst: Inst, args: &[&Expr<'a>], at: Span) -> Option<()> {
         let values = self.operands(Op::Intrinsic(Intrinsic::LtFloat), &[Type::BOOL], args)?;
-        let &[x, y] = &values[..] else {
-            let (name, given) = ("fpislt".to_owned(), args.len());
-            let arity = Intrinsic::LtFloat.text_arity();
-            return self.r.fail(ResolveError::OperandCount { name, given, arity }, at);
-        };
+        self.count_operands(&"fpislt", Intrinsic::LtFloat.text_arity(), args.len(), at)?;
+        let &[x, y] = &values[..] else { return None };
         let bits = match self.func.ty(x) {
             Type::FLOAT16 => Type::INT16,
             Type::FLOAT32 => Type::INT32,

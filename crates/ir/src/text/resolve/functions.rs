@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::ast::{self, ArrayItems, Expected, Expr, ExprKind, Stmt};
+use super::super::ast::{self, Expected, Expr, ExprKind, Stmt};
 use super::exported::is_exported;
 use crate::base_fn::BaseFn;
 use crate::builtin::Builtin;
@@ -297,35 +297,10 @@ impl Uses<'_, '_> {
 
     // The reader limits the depth of trees.
     fn expr(&mut self, expr: &Expr<'_>) {
-        match &expr.kind {
-            ExprKind::Path(parts) => self.path(parts),
-            ExprKind::Quote(e)
-            | ExprKind::QuoteNode(e)
-            | ExprKind::Interpolation(e)
-            | ExprKind::Property(e, _)
-            | ExprKind::Prefix(_, e)
-            | ExprKind::Splat(e)
-            | ExprKind::Pointer(e, _) => self.expr(e),
-            ExprKind::Call(e, list) | ExprKind::Curly(e, list) | ExprKind::Where(e, list) => {
-                self.expr(e);
-                self.exprs(list);
-            }
-            ExprKind::TypedArray(e, ArrayItems { items, .. }) => {
-                self.expr(e);
-                self.exprs(items);
-            }
-            ExprKind::Array(ArrayItems { items: list, .. })
-            | ExprKind::Head(_, list)
-            | ExprKind::Tuple(list)
-            | ExprKind::Infix(_, list)
-            | ExprKind::Macro(_, list) => self.exprs(list),
-            ExprKind::NamedTuple(list) => list.iter().for_each(|(_, e)| self.expr(e)),
-            ExprKind::Annotated(value, ty) => {
-                value.iter().for_each(|value| self.expr(value));
-                self.expr(ty);
-            }
-            _ => {}
+        if let ExprKind::Path(parts) = &expr.kind {
+            self.path(parts);
         }
+        expr.kind.each_child(&mut |child| self.expr(child));
     }
 
     fn path(&mut self, parts: &[Cow<'_, str>]) {

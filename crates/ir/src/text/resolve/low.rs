@@ -236,11 +236,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn count(&mut self, name: &str, operands: &[&Expr<'a>], wanted: usize, at: Span) -> Option<()> {
-        if operands.len() == wanted {
-            return Some(());
-        }
-        let arity = Arity::exactly(wanted as u8);
-        self.r.fail(ResolveError::OperandCount { name: name.to_owned(), given: operands.len(), arity }, at)
+        self.count_operands(&name, Arity::exactly(wanted as u8), operands.len(), at)
     }
 
     fn ordering(&mut self, expr: &Expr<'a>) -> Option<Ordering> {

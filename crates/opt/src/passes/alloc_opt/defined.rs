@@ -22,7 +22,7 @@ pub(super) fn check(func: &Func, cx: &PassCx<'_>, nodes: &mut Nodes) -> Partial 
     if !partial.is_empty() {
         let lost = Solver { func, cx, nodes, partial: &partial }.unsure_reads();
         for node in lost {
-            nodes.give_up(node);
+            nodes.exclude(node);
         }
     }
     partial
@@ -49,7 +49,7 @@ fn partial_fields(func: &Func, cx: &PassCx<'_>, nodes: &mut Nodes) -> Partial {
                 continue;
             }
             if bit == MAX_BITS {
-                nodes.give_up(node);
+                nodes.exclude(node);
                 break;
             }
             partial.insert((node, field), bit);

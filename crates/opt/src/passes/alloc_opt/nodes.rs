@@ -80,8 +80,8 @@ impl Nodes {
         self.out[self.group(node)]
     }
 
-    /// The group of the node is unchanged.
-    pub(super) fn give_up(&mut self, node: NodeId) {
+    /// Excludes the group of the node from the rewrite.
+    pub(super) fn exclude(&mut self, node: NodeId) {
         let group = self.group(node);
         self.out[group] = true;
     }
@@ -232,10 +232,10 @@ fn passes(func: &Func, found: &mut Nodes) -> u64 {
     for (_, node) in of_kind(found, |access| matches!(access, Access::Load { .. } | Access::IsDefined { .. }))
     {
         if groups.contains(stands_for(found, node)) {
-            found.give_up(node);
+            found.exclude(node);
         }
     }
-    give_up_with_calls(func, found)
+    exclude_with_calls(func, found)
 }
 
 /// The calls that take objects, with the objects that each takes.
@@ -249,7 +249,7 @@ fn calls(found: &Nodes) -> Vec<(Inst, Vec<NodeId>)> {
 
 /// A call that changes an object that stays is made, so all that is passed to it stays too. Gives how often a call was looked at: once, and
 /// once for each object that it changes and that is found to stay.
-pub(super) fn give_up_with_calls(func: &Func, found: &mut Nodes) -> u64 {
+pub(super) fn exclude_with_calls(func: &Func, found: &mut Nodes) -> u64 {
     let calls = calls(found);
     let mut looks = 0;
     // By group: the calls that change its objects.
@@ -274,7 +274,7 @@ pub(super) fn give_up_with_calls(func: &Func, found: &mut Nodes) -> u64 {
         looks += 1;
         for &node in &calls[at].1 {
             if !found.is_out(node) {
-                found.give_up(node);
+                found.exclude(node);
                 made.append(&mut changed_by[found.group(node)]);
             }
         }
@@ -290,7 +290,7 @@ fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
     for block in func.blocks().filter(|&b| !rpo.is_reachable(b)) {
         for &value in func.block_insts(block).flat_map(|inst| func.args(inst)) {
             if let Some(node) = found.of(value) {
-                found.give_up(node);
+                found.exclude(node);
             }
         }
     }
@@ -303,7 +303,7 @@ fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
                 let access = if func.op(inst) == Op::Phi { Access::Phi } else { Access::New };
                 accesses.push((inst, node, access));
                 if after_handlers.contains(block) {
-                    found.give_up(node);
+                    found.exclude(node);
                 }
             }
             for (n, &value) in func.args(inst).iter().enumerate() {
@@ -337,7 +337,7 @@ fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
                     _ => false,
                 };
                 if !known {
-                    found.give_up(node);
+                    found.exclude(node);
                 }
             }
         }
@@ -365,7 +365,7 @@ fn phis(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
     for phi in 0..found.nodes.len() {
         let inst = found.nodes[phi].inst;
         if is_phi(inst) && func.args(inst).iter().any(|&v| found.of(v).is_none()) {
-            found.give_up(phi);
+            found.exclude(phi);
         }
     }
     let left: Vec<NodeId> =
@@ -383,7 +383,7 @@ fn phis(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
             let Some(node) = found.of(value) else { continue };
             let lives_on = |&name: &Value| liveness.is_live_in(name, block);
             if node != phi && found.nodes[node].names.iter().any(lives_on) {
-                found.give_up(phi);
+                found.exclude(phi);
             }
             carried.push((block, pred, node));
         }
@@ -391,7 +391,7 @@ fn phis(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
     carried.sort_unstable();
     for pair in carried.windows(2) {
         if pair[0] == pair[1] {
-            found.give_up(pair[0].2);
+            found.exclude(pair[0].2);
         }
     }
 }

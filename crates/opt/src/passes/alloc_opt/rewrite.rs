@@ -2,7 +2,7 @@
 
 use super::MAX_VARIABLES;
 use super::defined::Partial;
-use super::nodes::{Access, NodeId, Nodes, give_up_with_calls};
+use super::nodes::{Access, NodeId, Nodes, exclude_with_calls};
 use crate::pass::PassCx;
 use crate::refit::give;
 use crate::replace::Replacements;
@@ -30,7 +30,7 @@ pub(super) fn rewrite(func: &mut Func, cx: &mut PassCx<'_>, nodes: &mut Nodes, p
     let asked = asked(nodes, partial);
     afford(cx, nodes, &asked);
     // A call that changes what there was no fuel for is made.
-    give_up_with_calls(func, nodes);
+    exclude_with_calls(func, nodes);
     let any = (0..nodes.nodes.len()).any(|n| !nodes.is_out(n));
     if !any {
         return;
@@ -87,7 +87,7 @@ fn afford(cx: &mut PassCx<'_>, nodes: &mut Nodes, asked: &AskedFields) {
         let fields = asked.get(&node).map_or(0, Vec::len);
         let wanted = fields * sizes.get(&node).copied().unwrap_or(1);
         if wanted > room || !cx.spend("objects") {
-            nodes.give_up(node);
+            nodes.exclude(node);
         } else {
             room -= wanted;
         }

@@ -19,7 +19,7 @@ pub enum Reply {
 }
 
 /// Something that takes inputs.
-pub(crate) trait Tongue {
+pub(crate) trait Shell {
     /// Takes an input.
     fn submit(&mut self, text: &str) -> Reply;
     /// The session in which inputs are compiled.
