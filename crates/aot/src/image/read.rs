@@ -22,6 +22,8 @@ use super::{Image, ImageError, versions};
 
 /// Files of this size or more are read into large pages.
 const LARGE: usize = 1 << 20;
+/// The size of a large page.
+const LARGE_PAGE: usize = 1 << 21;
 
 /// The bytes of the file at a path, which is no larger than images are.
 ///
@@ -38,12 +40,13 @@ pub fn read_file(path: &Path) -> Result<Bytes, ImageError> {
     match length {
         _ if length > LIMIT => Err(ImageError::TooLarge { bytes: length, limit: LIMIT }),
         LARGE.. => {
-            let mut bytes = MmapOptions::new().len(length).map_anon().map_err(failed)?;
-            // A hint: two faults for four megabytes, and not a thousand.
+            let mut pages = MmapOptions::new().len(length + LARGE_PAGE).map_anon().map_err(failed)?;
+            // A hint: two faults for four megabytes, and not a thousand. The file begins where a large page does.
             #[cfg(target_os = "linux")]
-            let _ = bytes.advise(Advice::HugePage);
-            file.read_exact(&mut bytes).map_err(failed)?;
-            Ok(Bytes::from_owner(bytes))
+            let _ = pages.advise(Advice::HugePage);
+            let start = pages.as_ptr().addr().next_multiple_of(LARGE_PAGE) - pages.as_ptr().addr();
+            file.read_exact(&mut pages[start..start + length]).map_err(failed)?;
+            Ok(Bytes::from_owner(pages).slice(start..start + length))
         }
         _ => {
             let mut bytes = Vec::with_capacity(length + 1);
