@@ -1,7 +1,7 @@
 //! The inputs of `brolga fuzz`, each from a seed.
 //!
 //! ```text
-//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3
+//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3, and in two tiers
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
 //!        └─ checked ──────► program without doors, every other one damaged: its functions are called in this process
@@ -19,8 +19,8 @@ use brolga_opt::OptLevel;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
 use crate::check::{
-    Engine, Failure, HighInterpreter, Native, Passes, Run, Trouble, check_differential, check_round_trip,
-    check_text,
+    Engine, Failure, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
+    check_round_trip, check_text, check_tiers,
 };
 use crate::generate::{Features, Options, generate};
 use crate::targets::{Fate, Guarded, checked, damaged, without_doors};
@@ -29,6 +29,8 @@ use crate::targets::{Fate, Guarded, checked, damaged, without_doors};
 const INPUTS: usize = 2000;
 /// How many argument lists each generated function is called with.
 const ROUNDS: usize = 3;
+/// One program in so many is also called in two tiers.
+const TIERED: u64 = 4;
 /// More statements than a call of a generated function executes.
 const MAX_STEPS: u64 = 100_000;
 
@@ -122,7 +124,12 @@ fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
         vec![Run { engine: &interpreter, module: &module }, Run { engine: &interpreter, module: &again }];
     runs.extend(natives.iter().map(|native| Run { engine: native as &dyn Engine, module: &module }));
     let compared = check_differential(seed, &runs, ROUNDS)?;
-    Ok(Tried { outcome: "agreed", calls: compared.calls })
+    if !seed.is_multiple_of(TIERED) {
+        return Ok(Tried { outcome: "agreed", calls: compared.calls });
+    }
+    let tiered = Tiered { runtime: jit.runtime().clone(), level: OptLevel::O2 };
+    let climbed = check_tiers(seed, &module, &interpreter, &tiered)?;
+    Ok(Tried { outcome: "agreed in two tiers as well", calls: compared.calls + climbed.calls })
 }
 
 fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {
@@ -152,6 +159,7 @@ mod tests {
         let mut generated = Campaign::new(Inputs::Generated);
         let Tried { outcome, calls } = generated.run(3).unwrap().unwrap();
         assert!(outcome == "agreed" && calls > 0);
+        assert_eq!(generated.run(4).unwrap().unwrap().outcome, "agreed in two tiers as well");
         let original = "# check: f(2) == 6\nfunction f(n::Int64)::Int64\n1 ─ %1 = Base.mul_int(n, 3)::Int64\n└──      return %1\nend\n";
         let mut damaged = Campaign::new(Inputs::Damaged(vec![original.to_owned()]));
         assert_eq!(damaged.input(7), damaged.input(7));
