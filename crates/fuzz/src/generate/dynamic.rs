@@ -145,7 +145,7 @@ impl FuncGen<'_> {
         chosen
     }
 
-    /// Asks what a value of any type is, and goes on with it as that.
+    /// Asks what a value of any type is, and continues with it as that.
     pub(super) fn split_any(&mut self, depth: usize) {
         let Some(value) = self.find(Type::ANY) else { return self.dynamic_statement() };
         let ty = self.number_type();

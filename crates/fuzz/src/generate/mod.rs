@@ -11,6 +11,7 @@
 //! dynamic   operators on values whose types are known at run time only
 //! operators methods of operators for these
 //! ranges    loops over ranges, arrays and tuples as Julia prints them
+//! iterate   functions of Base that these loops call
 //! walk      loops over memory and arrays
 //! digest    a number computed from all unused values
 //! handler   try and catch with ϒ and φᶜ
@@ -36,6 +37,7 @@ mod digest;
 mod dynamic;
 mod func;
 mod handler;
+mod iterate;
 mod memory;
 mod objects;
 mod operators;
@@ -201,7 +203,7 @@ pub fn generate(seed: u64, options: &Options) -> Module {
         operators::add_methods(&mut rng, &cx, palette.own, &mut module);
     }
     if options.features.ranges {
-        ranges::add_functions(&cx, &mut module);
+        iterate::add_functions(&cx, &mut module);
     }
     let mut known = Vec::new();
     for index in 0..options.functions {
