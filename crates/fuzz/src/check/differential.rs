@@ -31,7 +31,7 @@ pub struct Run<'a> {
 }
 
 /// Whether checks call a function by itself: a high one that is no method of a function of Base, which others call.
-pub(super) fn is_called(cx: &Context, func: &Func) -> bool {
+pub(crate) fn is_called(cx: &Context, func: &Func) -> bool {
     let object = func.sig.params.first().map(|param| cx.types.kind(param.ty));
     let of_base =
         matches!(object, Some(TypeKind::Function(name)) if cx.names.text(name.module) == function_name::BASE);

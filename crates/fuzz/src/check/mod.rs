@@ -23,6 +23,7 @@ mod round_trip;
 mod tiers;
 
 pub use damage::{Reading, check_binary, check_text};
+pub(crate) use differential::is_called;
 pub use differential::{Compared, Run, check_differential};
 pub use engine::{Engine, HighInterpreter, Loaded, Passes};
 pub use guards::{Guards, check_guards};

@@ -11,7 +11,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Module, Type, Value};
 
 /// The function that gives the last element of a range with a step.
-pub(super) const LAST: &str = "steprange_last";
+pub(super) const LAST: &str = "Base.steprange_last";
 
 /// What `iterate` gives for ranges of `Int64`.
 pub(super) fn next_type(cx: &Context) -> Option<Type> {
@@ -19,15 +19,15 @@ pub(super) fn next_type(cx: &Context) -> Option<Type> {
     cx.types.union(&[Type::NOTHING, pair]).ok()
 }
 
-/// Adds the functions of Base that loops call: `steprange_last` and the methods of `iterate`.
-pub(super) fn add_functions(cx: &Context, module: &mut Module) {
-    for func in [steprange_last(cx), iterate_first(cx), iterate_next(cx)] {
+/// Adds the functions of Base that loops call: `steprange_last` and the methods of `iterate`. Steps are never zero unless statements may throw.
+pub(super) fn add_functions(cx: &Context, throws: bool, module: &mut Module) {
+    for func in [steprange_last(cx, throws), iterate_first(cx), iterate_next(cx)] {
         let func = func.expect("the functions below are well-formed");
         module.add_func(func).expect("their names are distinct");
     }
 }
 
-fn steprange_last(cx: &Context) -> Result<Func, BuildError> {
+fn steprange_last(cx: &Context, throws: bool) -> Result<Func, BuildError> {
     let int = Type::INT64;
     let mut b = Builder::high(cx, LAST, &[("start", int), ("step", int), ("stop", int)], int);
     let (start, step, stop) = (b.param(0)?, b.param(1)?, b.param(2)?);
@@ -36,9 +36,13 @@ fn steprange_last(cx: &Context) -> Result<Func, BuildError> {
     let is_zero = b.builtin(Builtin::Egal, &[step, zero], Type::BOOL)?;
     b.branch(is_zero, bad, good)?;
     b.switch_to_block(bad)?;
-    let message = b.string("step cannot be zero");
-    b.invoke("Base._throw_argerror", &[message], Type::BOTTOM)?;
-    b.unreachable()?;
+    if throws {
+        let message = b.string("step cannot be zero");
+        b.invoke("Base._throw_argerror", &[message], Type::BOTTOM)?;
+        b.unreachable()?;
+    } else {
+        b.ret(&[start])?;
+    }
     b.switch_to_block(good)?;
     let distance = b.intrinsic(Intrinsic::SubInt, &[stop, start])?;
     let rest = b.intrinsic(Intrinsic::CheckedSremInt, &[distance, step])?;

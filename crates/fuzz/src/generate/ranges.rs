@@ -339,7 +339,7 @@ impl FuncGen<'_> {
             0..3 => self.unit_range(),
             3..6 => self.step_range(),
             6 | 7 if self.options.features.arrays => self.elements_of_array(),
-            8 => self.elements_of_tuple(),
+            8 if self.options.features.throws => self.elements_of_tuple(),
             _ => self.iterated(),
         }
     }
@@ -433,9 +433,9 @@ impl FuncGen<'_> {
                 self.intrinsic(Intrinsic::OrInt, &[step, one], ty)
             }
         };
-        let name = self.cx.names.intern(LAST);
+        let function = self.cx.types.function_of(LAST);
         self.steps += self.repeat * ROUND;
-        let last = self.invoke(name, &[ty; 3], &[start, step, stop], ty);
+        let last = self.invoke_function(function, &[ty; 3], &[start, step, stop], ty);
         if self.rng.chance(50) {
             return Some(Source::Step { ty, start, step, last });
         }
