@@ -1,7 +1,16 @@
 //! Dynamic operators compute the same in the interpreter and as machine code of every level, for all types and changes of types.
+//!
+//! | test | programs | types change |
+//! |---|---|---|
+//! | operators | `brolga_fuzz::dynamic::program` | at the entry, and once in a loop |
+//! | tests of types | `brolga_fuzz::dynamic::guarded` | at each operand of each operator, in code that a profile has made for other types |
+//! | two tiers | `brolga_fuzz::generate` | at each argument of type `Any`, the same |
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program};
+use brolga_fuzz::check::{Climbed, Guards, HighInterpreter, Tiered, check_guards, check_tiers};
 use brolga_fuzz::dynamic;
+use brolga_fuzz::generate::{self, Features, generate};
+use brolga_runtime::{Runtime, RuntimeOptions};
 
 /// Rounds of the loop in each call: one more than the rounds that a change is tried in.
 const ROUNDS: i64 = 5;
@@ -48,4 +57,58 @@ fn generated_operators_agree_with_collections_at_every_safepoint() {
 #[ignore = "takes minutes in a development build"]
 fn many_generated_operators_agree_at_every_level() {
     agree(10_000..13_000, &OptLevel::ALL, false);
+}
+
+fn tiers(level: OptLevel) -> Tiered {
+    Tiered { runtime: Runtime::new(RuntimeOptions::default()), level }
+}
+
+fn sweep(seeds: std::ops::Range<u64>, level: OptLevel) -> Guards {
+    let tiered = tiers(level);
+    let mut all = Guards::default();
+    for seed in seeds {
+        let guards = check_guards(seed, &tiered).unwrap_or_else(|failure| panic!("{failure}"));
+        all.calls += guards.calls;
+        all.returned += guards.returned;
+        all.guards += guards.guards;
+        all.one_sided += guards.one_sided;
+    }
+    println!("{all:?}");
+    all
+}
+
+#[test]
+fn every_test_of_a_type_is_left_on_both_sides() {
+    let all = sweep(0..8, OptLevel::O2);
+    assert!(all.guards > 100 && all.returned * 3 > all.calls, "{all:?}");
+    assert_eq!(all.one_sided, 0, "{all:?}");
+}
+
+#[test]
+#[ignore = "takes minutes in a development build"]
+fn every_test_of_a_type_of_many_programs_is_left() {
+    sweep(1000..1150, OptLevel::O2);
+    sweep(2000..2050, OptLevel::O3);
+}
+
+fn climb(seeds: std::ops::Range<u64>) -> Climbed {
+    let oracle = HighInterpreter { max_steps: 100_000, passes: None };
+    let tiered = tiers(OptLevel::O2);
+    let options = generate::Options { features: Features::CHECKED, ..generate::Options::default() };
+    let mut all = Climbed::default();
+    for seed in seeds {
+        let module = generate(seed, &options);
+        let climbed = check_tiers(seed, &module, &oracle, &tiered).unwrap_or_else(|f| panic!("{f}"));
+        all.calls += climbed.calls;
+        all.returned += climbed.returned;
+        all.optimised += climbed.optimised;
+    }
+    println!("{all:?}");
+    all
+}
+
+#[test]
+fn generated_functions_agree_in_both_tiers() {
+    let all = climb(0..25);
+    assert!(all.optimised > 50 && all.returned * 2 > all.calls, "{all:?}");
 }

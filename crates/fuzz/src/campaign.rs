@@ -1,7 +1,8 @@
 //! The inputs of `brolga fuzz`, each from a seed.
 //!
 //! ```text
-//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3
+//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3, and in two tiers
+//!        │                 or a loop of dynamic operators, whose tests of types all fail in turn
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
 //!        └─ checked ──────► program without doors, every other one damaged: its functions are called in this process
@@ -19,9 +20,10 @@ use brolga_opt::OptLevel;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
 use crate::check::{
-    Engine, Failure, HighInterpreter, Native, Passes, Run, Trouble, check_differential, check_round_trip,
-    check_text,
+    Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
+    check_guards, check_round_trip, check_text, check_tiers,
 };
+use crate::dynamic;
 use crate::generate::{Features, Options, generate};
 use crate::targets::{Fate, Guarded, checked, damaged, without_doors};
 
@@ -29,6 +31,10 @@ use crate::targets::{Fate, Guarded, checked, damaged, without_doors};
 const INPUTS: usize = 2000;
 /// How many argument lists each generated function is called with.
 const ROUNDS: usize = 3;
+/// One program in so many is also called in two tiers, and has no doors, which sessions refuse.
+const TIERED: u64 = 4;
+/// One input in so many is a program of dynamic operators whose operands are exchanged one by one.
+const GUARDED: u64 = 16;
 /// More statements than a call of a generated function executes.
 const MAX_STEPS: u64 = 100_000;
 
@@ -75,6 +81,7 @@ impl Campaign {
     #[must_use]
     pub fn input(&self, seed: u64) -> String {
         match &self.inputs {
+            Inputs::Generated if is_guarded(seed) => dynamic::guarded(seed).text,
             Inputs::Generated => show_module(&generate(seed, &options(seed))).to_string(),
             Inputs::Damaged(originals) => damaged(seed, originals),
             Inputs::Checked => without_doors(seed),
@@ -92,6 +99,7 @@ impl Campaign {
         };
         engines.inputs += 1;
         let tried = match &self.inputs {
+            Inputs::Generated if is_guarded(seed) => guards(seed, &engines.jit),
             Inputs::Generated => generated(seed, &engines.jit),
             Inputs::Damaged(originals) => damage(seed, &damaged(seed, originals), &engines),
             Inputs::Checked => guarded(seed, &without_doors(seed), &engines),
@@ -110,7 +118,16 @@ impl Engines {
 
 fn options(seed: u64) -> Options {
     let size = [20, 60, 60, 150][(seed % 4) as usize];
-    Options { size, features: Features::NATIVE, ..Options::default() }
+    let features = if is_tiered(seed) { Features::CHECKED } else { Features::NATIVE };
+    Options { size, features, ..Options::default() }
+}
+
+fn is_guarded(seed: u64) -> bool {
+    seed % GUARDED == GUARDED - 1
+}
+
+fn is_tiered(seed: u64) -> bool {
+    seed / 4 % TIERED == 0
 }
 
 fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
@@ -122,7 +139,23 @@ fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
         vec![Run { engine: &interpreter, module: &module }, Run { engine: &interpreter, module: &again }];
     runs.extend(natives.iter().map(|native| Run { engine: native as &dyn Engine, module: &module }));
     let compared = check_differential(seed, &runs, ROUNDS)?;
-    Ok(Tried { outcome: "agreed", calls: compared.calls })
+    if !is_tiered(seed) {
+        return Ok(Tried { outcome: "agreed", calls: compared.calls });
+    }
+    let tiered = Tiered { runtime: jit.runtime().clone(), level: OptLevel::O2 };
+    let climbed = check_tiers(seed, &module, &interpreter, &tiered)?;
+    Ok(Tried { outcome: "agreed in two tiers as well", calls: compared.calls + climbed.calls })
+}
+
+fn guards(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
+    let level = if is_tiered(seed / GUARDED) { OptLevel::O3 } else { OptLevel::O2 };
+    let Guards { calls, one_sided, .. } =
+        check_guards(seed, &Tiered { runtime: jit.runtime().clone(), level })?;
+    let outcome = match one_sided {
+        0 => "with every test of a type left",
+        _ => "with some tests of types decided",
+    };
+    Ok(Tried { outcome, calls })
 }
 
 fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {
@@ -150,8 +183,10 @@ mod tests {
     #[test]
     fn generated_programs_agree_and_damaged_ones_are_refused_or_run() {
         let mut generated = Campaign::new(Inputs::Generated);
-        let Tried { outcome, calls } = generated.run(3).unwrap().unwrap();
+        let Tried { outcome, calls } = generated.run(5).unwrap().unwrap();
         assert!(outcome == "agreed" && calls > 0);
+        assert_eq!(generated.run(1).unwrap().unwrap().outcome, "agreed in two tiers as well");
+        assert!(generated.run(15).unwrap().unwrap().outcome.starts_with("with "));
         let original = "# check: f(2) == 6\nfunction f(n::Int64)::Int64\n1 ─ %1 = Base.mul_int(n, 3)::Int64\n└──      return %1\nend\n";
         let mut damaged = Campaign::new(Inputs::Damaged(vec![original.to_owned()]));
         assert_eq!(damaged.input(7), damaged.input(7));

@@ -154,3 +154,125 @@ pub fn calls(seed: u64, rounds: i64) -> Vec<String> {
     }
     calls
 }
+
+/// A program whose operands can be exchanged from outside, one at a time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guarded {
+    /// The program: `f(a::Any, b::Any, n::Int64, site::Int64, round::Int64, other::Any)`.
+    pub text: String,
+    /// How many operands there are; their numbers begin with 0.
+    pub sites: i64,
+}
+
+/// A loop over dynamic operators; in iteration `round`, the operand with the number `site` is `other`.
+///
+/// ```text
+/// 3 ─  at = round == i ? site : -1
+///      goto #5 if not at === 0
+/// 4 ─  goto #5
+/// 5 ┄  x = φ (#3 => a, #4 => other)        operand 0, and so on for each
+/// ```
+pub fn guarded(seed: u64) -> Guarded {
+    let mut rng = Rng::new(seed ^ 0x9a2d);
+    let mut body = Body::default();
+    let carried = rng.between(1, 3);
+    let first: Vec<&str> = (0..carried).map(|n| ["a", "b", "a"][n]).collect();
+    body.block();
+    body.rows("goto #2");
+    body.block();
+    let mut at_hand: Vec<String> = (0..carried)
+        .map(|n| body.value(&format!("φ (#1 => {}, #LATCH => NEXT{n})::Any", first[n])))
+        .collect();
+    let index = body.value("φ (#1 => 0, #LATCH => STEPPED)::Int64");
+    let more = body.value(&format!("Base.slt_int({index}, n)::Bool"));
+    body.rows(&format!("goto #END if not {more}"));
+    body.block();
+    let now = body.value(&format!("({index} === round)::Bool"));
+    let at = body.value(&format!("Core.ifelse({now}, site, -1)::Int64"));
+    at_hand.extend(["a".to_owned(), "b".to_owned()]);
+    let mut sites = 0;
+    let mut operand = |rng: &mut Rng, body: &mut Body, at_hand: &[String]| {
+        let usual = match rng.chance(15) {
+            true => CONSTANTS[rng.below(6)].to_owned(),
+            false => at_hand[rng.below(at_hand.len())].clone(),
+        };
+        let here = body.value(&format!("({at} === {sites})::Bool"));
+        sites += 1;
+        body.either(&here, "other", &usual)
+    };
+    for _ in 0..rng.between(1, 3) {
+        let (x, y) = (operand(&mut rng, &mut body, &at_hand), operand(&mut rng, &mut body, &at_hand));
+        let operator = NUMBERS[rng.below(NUMBERS.len())];
+        at_hand.push(body.value(&format!("Base.:{operator}({x}, {y})::Any")));
+    }
+    let (x, y) = (operand(&mut rng, &mut body, &at_hand), operand(&mut rng, &mut body, &at_hand));
+    let truth = body.value(&format!("Base.:{}({x}, {y})::Any", TRUTHS[rng.below(TRUTHS.len())]));
+    let newest = at_hand[at_hand.len() - 1].clone();
+    let chosen = body.either(&truth, &newest, &x);
+    let stepped = body.value(&format!("Base.add_int({index}, 1)::Int64"));
+    body.rows("goto #2");
+    let latch = body.blocks.len();
+    body.block();
+    let fields: Vec<String> = (0..carried).map(|n| format!("%{}", n + 1)).collect();
+    let tuple = body.value(&format!("Core.tuple({})::Any", fields.join(", ")));
+    body.rows(&format!("return {tuple}"));
+    let mut text = String::from(TYPES);
+    text.push_str("\nfunction f(a::Any, b::Any, n::Int64, site::Int64, round::Int64, other::Any)::Any\n");
+    text.push_str(&body.text());
+    text.push_str("end\n");
+    for n in 0..carried {
+        let next = if n == 0 { chosen.clone() } else { at_hand[rng.below(at_hand.len())].clone() };
+        text = text.replace(&format!("NEXT{n}"), &next);
+    }
+    let text = text.replace("STEPPED", &stepped).replace("#LATCH", &format!("#{latch}"));
+    Guarded { text: text.replace("#END", &format!("#{}", latch + 1)), sites }
+}
+
+/// The blocks of a function's text.
+#[derive(Default)]
+struct Body {
+    blocks: Vec<Vec<String>>,
+    values: usize,
+}
+
+impl Body {
+    /// Begins a block, whose number is how many there are then.
+    fn block(&mut self) {
+        self.blocks.push(Vec::new());
+    }
+
+    fn rows(&mut self, row: &str) {
+        self.blocks.last_mut().into_iter().for_each(|rows| rows.push(row.to_owned()));
+    }
+
+    /// A statement with a value.
+    fn value(&mut self, statement: &str) -> String {
+        self.values += 1;
+        self.rows(&format!("%{} = {statement}", self.values));
+        format!("%{}", self.values)
+    }
+
+    /// One value if a condition holds, else another, by a branch.
+    fn either(&mut self, condition: &str, yes: &str, no: &str) -> String {
+        let head = self.blocks.len();
+        self.rows(&format!("goto #{} if not {condition}", head + 2));
+        self.block();
+        self.rows(&format!("goto #{}", head + 2));
+        self.block();
+        self.value(&format!("φ (#{head} => {no}, #{} => {yes})::Any", head + 1))
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (n, rows) in self.blocks.iter().enumerate() {
+            for (row, statement) in rows.iter().enumerate() {
+                let _ = match row {
+                    0 => writeln!(text, "{} ┄ {statement}", n + 1),
+                    _ if row + 1 == rows.len() => writeln!(text, "└── {statement}"),
+                    _ => writeln!(text, "│   {statement}"),
+                };
+            }
+        }
+        text
+    }
+}

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | integers | 0, 1, -1, the least and the greatest of either sign, powers of two and their neighbours, small numbers |
 //! | floats | ±0, ±1, the least and greatest subnormal and normal, ±∞, NaNs with payloads, small integers, halves |
+//! | `Any` | edges of `Int64`, `Float64` and other numbers; seldom a value that is no number |
 //! | `Char` | one to four bytes long |
 //! | `String`, `Symbol` | empty, quotes, escapes, beyond ASCII |
 //!
@@ -79,9 +80,10 @@ pub fn char_bits(rng: &mut Rng) -> u128 {
     u32::from_be_bytes(bytes).into()
 }
 
-/// A random value of a type. `None` for types whose values no literal writes: pointers, objects, abstract types.
+/// A random value of a type; of `Any`, mostly a number. `None` for types whose values no literal writes: pointers, objects, other abstract types.
 pub fn literal(rng: &mut Rng, cx: &Context, ty: Type) -> Option<Literal> {
     let types = &cx.types;
+    let ty = if ty == Type::ANY { of_any_type(rng) } else { ty };
     if let Some((bits, repr)) = types.primitive(ty) {
         if types.pointee(ty).is_some() {
             return None;
@@ -113,6 +115,32 @@ pub fn literal(rng: &mut Rng, cx: &Context, ty: Type) -> Option<Literal> {
         }
         _ => None,
     }
+}
+
+/// The type of a value that may be anything: most often one of numbers.
+pub fn of_any_type(rng: &mut Rng) -> Type {
+    const OFTEN: [Type; 4] = [Type::INT64, Type::FLOAT64, Type::INT64, Type::FLOAT64];
+    const NUMBERS: [Type; 12] = [
+        Type::BOOL,
+        Type::INT8,
+        Type::INT16,
+        Type::INT32,
+        Type::UINT8,
+        Type::UINT16,
+        Type::UINT32,
+        Type::UINT64,
+        Type::INT128,
+        Type::FLOAT16,
+        Type::FLOAT32,
+        Type::FLOAT32,
+    ];
+    const OTHERS: [Type; 4] = [Type::NOTHING, Type::CHAR, Type::SYMBOL, Type::STRING];
+    let list: &[Type] = match rng.below(40) {
+        0 => &OTHERS,
+        1..16 => &NUMBERS,
+        _ => &OFTEN,
+    };
+    rng.pick(list).copied().unwrap_or(Type::INT64)
 }
 
 /// A random value for each of the types; `None` if one of them has no literals.
@@ -163,6 +191,7 @@ mod tests {
             assert!(ty == Type::FLOAT32 || ty == inner);
         }
         assert_eq!(literal(&mut rng, &cx, cx.types.ptr(Type::INT8).unwrap()), None);
-        assert_eq!(literal(&mut rng, &cx, Type::ANY), None);
+        let drawn: Vec<Type> = (0..200).map(|_| literal(&mut rng, &cx, Type::ANY).unwrap().ty()).collect();
+        assert!([Type::INT64, Type::FLOAT64, Type::BOOL, Type::NOTHING].iter().all(|ty| drawn.contains(ty)));
     }
 }

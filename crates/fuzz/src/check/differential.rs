@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::values;
 use brolga_ir::module::Literal;
 use brolga_ir::text::show_module;
-use brolga_ir::{FuncId, Level, Module, Type};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, function_name};
 
 /// More rewrites than the passes do in any generated module.
 const MAX_REWRITES: u64 = 1 << 20;
@@ -30,7 +30,15 @@ pub struct Run<'a> {
     pub module: &'a Module,
 }
 
-/// Calls every high function on `rounds` argument lists in every run. The first run is the oracle.
+/// Whether checks call a function by itself: a high one that is no method of a function of Base, which others call.
+pub(crate) fn is_called(cx: &Context, func: &Func) -> bool {
+    let object = func.sig.params.first().map(|param| cx.types.kind(param.ty));
+    let of_base =
+        matches!(object, Some(TypeKind::Function(name)) if cx.names.text(name.module) == function_name::BASE);
+    func.level == Level::High && !of_base
+}
+
+/// Calls every high function, but the methods of Base, on `rounds` argument lists in every run. The first run is the oracle.
 pub fn check_differential(seed: u64, runs: &[Run<'_>], rounds: usize) -> Result<Compared, Box<Failure>> {
     let Some((oracle, others)) = runs.split_first() else { return Ok(Compared::default()) };
     let module = oracle.module;
@@ -45,7 +53,7 @@ fn compare_all(seed: u64, oracle: Run<'_>, others: &[Run<'_>], rounds: usize) ->
     let mut expecting = load(oracle.engine, module)?;
     let mut compared = Compared::default();
     let mut rng = Rng::new(seed ^ 0x5eed);
-    for (id, func) in module.funcs().filter(|(_, func)| func.level == Level::High) {
+    for (id, func) in module.funcs().filter(|(_, func)| is_called(&module.cx, func)) {
         let types: Vec<Type> = func.sig.params.iter().skip(1).map(|p| p.ty).collect();
         for _ in 0..rounds {
             let Some(args) = values::arguments(&mut rng, &module.cx, &types) else { break };
@@ -68,24 +76,24 @@ fn compare_all(seed: u64, oracle: Run<'_>, others: &[Run<'_>], rounds: usize) ->
     Ok(compared)
 }
 
-fn load<'m>(engine: &dyn Engine, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, Trouble> {
+pub(super) fn load<'m>(engine: &dyn Engine, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, Trouble> {
     let ready = fenced("loading", || engine.load(module))?;
     ready.map_err(|why| Trouble::Refused { engine: engine.name(), why })
 }
 
 /// A call that several engines make.
-struct Call<'a> {
-    module: &'a Module,
-    id: FuncId,
-    args: &'a [Literal],
+pub(super) struct Call<'a> {
+    pub(super) module: &'a Module,
+    pub(super) id: FuncId,
+    pub(super) args: &'a [Literal],
 }
 
 impl Call<'_> {
-    fn outcome(&self, engine: &mut dyn Loaded) -> Result<Outcome, Trouble> {
+    pub(super) fn outcome(&self, engine: &mut dyn Loaded) -> Result<Outcome, Trouble> {
         fenced("a call", || engine.call(self.id, self.args))
     }
 
-    fn trouble(&self, outcomes: &[(&dyn Engine, &Outcome)], opt_limit: Option<u64>) -> Trouble {
+    pub(super) fn trouble(&self, outcomes: &[(&dyn Engine, &Outcome)], opt_limit: Option<u64>) -> Trouble {
         let cx = &self.module.cx;
         let args: Vec<String> = self.args.iter().map(|arg| show(arg, cx)).collect();
         let call = format!("{} on ({})", self.module[self.id].symbol(&self.module.cx), args.join(", "));

@@ -89,24 +89,29 @@ impl Engine for HighInterpreter {
         let Some(passes) = self.passes else {
             return Ok(Box::new(HighLoaded { module: Cow::Borrowed(module), max_steps: self.max_steps }));
         };
-        let options = Passes::options();
-        let mut stages = passes.stages(module, &options);
-        let mut optimised = module.without_functions();
-        for (id, func) in module.funcs() {
-            let func = match func.level {
-                Level::High => stages.high(id).map_err(|error| error.to_string())?,
-                Level::Low => func.clone(),
-            };
-            optimised.add_func(func).map_err(|error| format!("{error:?}"))?;
-        }
-        verify(&optimised)?;
-        Ok(Box::new(HighLoaded { module: Cow::Owned(optimised), max_steps: self.max_steps }))
+        Ok(Box::new(HighLoaded { module: Cow::Owned(optimised(module, passes)?), max_steps: self.max_steps }))
     }
 
     fn limited(&self, opt_limit: u64) -> Option<Box<dyn Engine + '_>> {
         let passes = Some(self.passes?.limited(opt_limit));
         Some(Box::new(HighInterpreter { passes, ..*self }))
     }
+}
+
+/// A module after the passes on high IR.
+pub(super) fn optimised(module: &Module, passes: Passes) -> Result<Module, String> {
+    let options = Passes::options();
+    let mut stages = passes.stages(module, &options);
+    let mut optimised = module.without_functions();
+    for (id, func) in module.funcs() {
+        let func = match func.level {
+            Level::High => stages.high(id).map_err(|error| error.to_string())?,
+            Level::Low => func.clone(),
+        };
+        optimised.add_func(func).map_err(|error| format!("{error:?}"))?;
+    }
+    verify(&optimised)?;
+    Ok(optimised)
 }
 
 struct HighLoaded<'m> {

@@ -3,6 +3,8 @@
 //! | function | what must hold |
 //! |---|---|
 //! | [`check_differential`] | every engine gives the same outcome for the same call |
+//! | [`check_tiers`] | functions in two tiers give what the interpreter gives, first for the types that their profiles see, then for others |
+//! | [`check_guards`] | so does a program of dynamic operators when each operand of each of them is of each type in turn |
 //! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
 //! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
 //!
@@ -12,19 +14,24 @@
 mod damage;
 mod differential;
 mod engine;
+mod guards;
 mod leaves;
 mod low;
 mod native;
 mod outcome;
 mod round_trip;
+mod tiers;
 
 pub use damage::{Reading, check_binary, check_text};
+pub(crate) use differential::is_called;
 pub use differential::{Compared, Run, check_differential};
 pub use engine::{Engine, HighInterpreter, Loaded, Passes};
+pub use guards::{Guards, check_guards};
 pub use low::LowInterpreter;
 pub use native::Native;
 pub use outcome::{Outcome, show};
 pub use round_trip::check_round_trip;
+pub use tiers::{Climbed, Tiered, check_tiers};
 
 use brolga_ir::Module;
 use brolga_ir::diag::Style;

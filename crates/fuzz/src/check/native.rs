@@ -10,8 +10,9 @@ use brolga_ir::abi::NativeSignature;
 use brolga_ir::module::Literal;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{CallError, Jit, UntypedFunc};
-use brolga_runtime::{Exception, ExceptionKind};
+use brolga_runtime::{Exception, ExceptionKind, Runtime};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Machine code, compiled by the passes and the code generator's effort of a level. All functions of a module are one
 /// unit. Nothing bounds the steps: programs have to end by themselves.
@@ -61,30 +62,41 @@ impl Loaded for NativeLoaded<'_> {
         let Some((callable, signature)) = self.funcs.get(&func) else {
             return Outcome::Failed("the function was not compiled".to_owned());
         };
-        let cx = &self.module.cx;
-        // Strings pass through the heap of an interpreter.
-        let mut interp = Interp::new(self.module, Options::default(), Box::new(SimMemory::default()));
-        let object = signature.params.first().map(|form| Val::Singleton(form.ty));
-        let mut vals: Vec<Val> = object.into_iter().collect();
-        for arg in args {
-            match to_val(&mut interp, cx, arg) {
-                Ok(val) => vals.push(val),
-                Err(end) => return Outcome::Failed(format!("{end:?}")),
-            }
+        call_compiled(self.module, callable, signature, args, self.jit.runtime())
+    }
+}
+
+/// Calls compiled code of a module's function on arguments without the function object.
+pub(super) fn call_compiled(
+    module: &Module,
+    callable: &UntypedFunc,
+    signature: &NativeSignature,
+    args: &[Literal],
+    runtime: &Arc<Runtime>,
+) -> Outcome {
+    let cx = &module.cx;
+    // Strings pass through the heap of an interpreter.
+    let mut interp = Interp::new(module, Options::default(), Box::new(SimMemory::default()));
+    let object = signature.params.first().map(|form| Val::Singleton(form.ty));
+    let mut vals: Vec<Val> = object.into_iter().collect();
+    for arg in args {
+        match to_val(&mut interp, cx, arg) {
+            Ok(val) => vals.push(val),
+            Err(end) => return Outcome::Failed(format!("{end:?}")),
         }
-        let thrown = |exception: &Exception| {
-            let says = matches!(exception.kind, ExceptionKind::ErrorException | ExceptionKind::ArgumentError);
-            let message = says.then(|| exception.message.clone());
-            Outcome::Threw { kind: exception.kind.name().to_owned(), message }
-        };
-        match bridge::call(callable, signature, &vals, &mut interp, self.jit.runtime()) {
-            Ok(val) => match to_literal(&mut interp, cx, &val) {
-                Some(value) => Outcome::Returned(value),
-                None => Outcome::Failed("the result is no literal".to_owned()),
-            },
-            Err(BridgeError::Call(CallError::Exception(exception))) => thrown(&exception),
-            Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => thrown(&exception),
-            Err(error) => Outcome::Failed(error.to_string()),
-        }
+    }
+    let thrown = |exception: &Exception| {
+        let says = matches!(exception.kind, ExceptionKind::ErrorException | ExceptionKind::ArgumentError);
+        let message = says.then(|| exception.message.clone());
+        Outcome::Threw { kind: exception.kind.name().to_owned(), message }
+    };
+    match bridge::call(callable, signature, &vals, &mut interp, runtime) {
+        Ok(val) => match to_literal(&mut interp, cx, &val) {
+            Some(value) => Outcome::Returned(value),
+            None => Outcome::Failed("the result is no literal".to_owned()),
+        },
+        Err(BridgeError::Call(CallError::Exception(exception))) => thrown(&exception),
+        Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => thrown(&exception),
+        Err(error) => Outcome::Failed(error.to_string()),
     }
 }

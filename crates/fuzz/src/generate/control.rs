@@ -50,9 +50,12 @@ impl FuncGen<'_> {
             if !self.objects.is_empty() && self.rng.chance(20) {
                 return self.object_statement();
             }
+            if features.dynamic && self.rng.chance(12) {
+                return self.dynamic_statement();
+            }
             return self.straight();
         }
-        match self.rng.below(20) {
+        match self.rng.below(24) {
             0..6 => self.if_else(depth - 1),
             6 => self.partial_if(depth - 1),
             7..11 => self.counted_loop(depth - 1),
@@ -65,22 +68,25 @@ impl FuncGen<'_> {
             17 => self.return_sometimes(),
             18 if features.handlers => self.try_catch(depth - 1),
             19 if features.objects => self.object_region(depth - 1),
+            20 if features.dynamic => self.split_any(depth - 1),
+            21 if features.dynamic => self.dynamic_loop(),
+            22 | 23 if features.ranges => self.iterated_loop(depth - 1),
             _ => self.straight(),
         }
     }
 
     // ----- joins -----
 
-    fn random_types(&mut self, most: usize) -> Vec<Type> {
+    pub(super) fn random_types(&mut self, most: usize) -> Vec<Type> {
         (0..self.rng.between(0, most)).map(|_| self.palette.any(self.rng)).collect()
     }
 
-    fn values_for(&mut self, types: &[Type]) -> Vec<Value> {
+    pub(super) fn values_for(&mut self, types: &[Type]) -> Vec<Value> {
         types.iter().map(|&ty| self.value_for(ty)).collect()
     }
 
     /// Computes what the join wants and ends the open block, if control comes here.
-    fn go_to_join(&mut self, join: Block, types: &[Type], edges: &mut Vec<(Block, Vec<Value>)>) {
+    pub(super) fn go_to_join(&mut self, join: Block, types: &[Type], edges: &mut Vec<(Block, Vec<Value>)>) {
         if self.block.is_none() {
             return;
         }
@@ -92,7 +98,7 @@ impl FuncGen<'_> {
     }
 
     /// Opens the join with a φ for each type; without edges control does not come there.
-    fn open_join(&mut self, join: Block, types: &[Type], edges: &[(Block, Vec<Value>)]) {
+    pub(super) fn open_join(&mut self, join: Block, types: &[Type], edges: &[(Block, Vec<Value>)]) {
         if edges.is_empty() {
             self.block = None;
             return;
@@ -106,7 +112,7 @@ impl FuncGen<'_> {
     }
 
     /// A region of its own in its own block.
-    fn arm(
+    pub(super) fn arm(
         &mut self,
         block: Block,
         depth: usize,
@@ -266,7 +272,7 @@ impl FuncGen<'_> {
     }
 
     /// Leaves the innermost loop unless the condition holds, and continues in `stay`.
-    fn exit_unless(&mut self, condition: Value, stay: Block) {
+    pub(super) fn exit_unless(&mut self, condition: Value, stay: Block) {
         let Some(types) = self.loops.last().map(|l| l.exit_types.clone()) else { return };
         let values = self.values_for(&types);
         let Some(here) = self.block else { return };
@@ -277,7 +283,7 @@ impl FuncGen<'_> {
         self.start(stay);
     }
 
-    fn continue_loop(&mut self) {
+    pub(super) fn continue_loop(&mut self) {
         if self.block.is_none() {
             return;
         }

@@ -40,8 +40,11 @@ impl FuncGen<'_> {
     }
 
     /// The bits of a scalar, widened or cut to 64.
-    fn as_uint64(&mut self, value: Value) -> Option<Value> {
+    pub(super) fn as_uint64(&mut self, value: Value) -> Option<Value> {
         let ty = self.func.ty(value);
+        if ty == Type::ANY {
+            return Some(self.any_as_uint64(value));
+        }
         let (bits, repr) = self.cx.types.primitive(ty)?;
         let value = match repr {
             PrimitiveRepr::Float => {

@@ -217,6 +217,17 @@ impl<'a> FuncGen<'a> {
         ty: Type,
     ) -> Value {
         let function = self.cx.types.function(name);
+        self.invoke_function(function, params, args, ty)
+    }
+
+    /// The same for a function of any module, by its type.
+    pub(super) fn invoke_function(
+        &mut self,
+        function: Type,
+        params: &[Type],
+        args: &[Value],
+        ty: Type,
+    ) -> Value {
         let callee = CalleeData::Method { function, args: params.into(), result: ty };
         let callee: Callee = self.func.add_callee(callee);
         let object = self.func.constant(Const::Singleton(function));

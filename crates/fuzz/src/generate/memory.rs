@@ -165,7 +165,7 @@ impl FuncGen<'_> {
         let Some(pair) = self.cx.types.find_decl(self.cx.names.intern("Pair")) else { return };
         let Ok(both) = self.cx.types.nominal(pair, &[element, element]) else { return };
         let function = self.rng.pick(&["+", "-", "&", "|", "min", "max"]).copied().unwrap_or("+");
-        let function = self.cx.types.function(self.cx.names.intern(function));
+        let function = self.cx.types.base_function(function);
         let function = self.func.constant(Const::Singleton(function));
         let (operand, order) = (self.value(element), self.symbol("acquire_release"));
         let operands = [pointer, function, operand, order];

@@ -8,6 +8,10 @@
 //! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
 //! memory    malloc, loads and stores in bounds, free
 //! objects   mutable objects
+//! dynamic   operators on values whose types are known at run time only
+//! operators methods of operators for these
+//! ranges    loops over ranges, arrays and tuples as Julia prints them
+//! iterate   functions of Base that these loops call
 //! walk      loops over memory and arrays
 //! digest    a number computed from all unused values
 //! handler   try and catch with ϒ and φᶜ
@@ -26,15 +30,19 @@
 //! only. Addresses are never inspected, memory is written before it is read, and elements that no path defines
 //! are not read. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
 //!
-//! Not done: dynamic calls, arrays of objects, objects as arguments and results, assigned globals, vararg functions, static parameters, printing.
+//! Not done: dynamic calls of anything but operators and `iterate`, arrays of mutable objects, objects as arguments and results, assigned globals, vararg functions, static parameters, printing.
 
 mod control;
 mod digest;
+mod dynamic;
 mod func;
 mod handler;
+mod iterate;
 mod memory;
 mod objects;
+mod operators;
 mod palette;
+mod ranges;
 mod straight;
 mod value;
 mod walk;
@@ -82,6 +90,10 @@ pub struct Features {
     pub arrays: bool,
     /// Mutable objects.
     pub objects: bool,
+    /// Operators on values of type `Any`. Objects of the heap hold these, and no method may accept them: needs `throws`.
+    pub dynamic: bool,
+    /// Loops over ranges, tuples, and (with `arrays`) vectors and memories.
+    pub ranges: bool,
     /// Calls of other functions of the module and of the function itself.
     pub calls: bool,
     /// Statements that may throw.
@@ -107,6 +119,8 @@ impl Features {
         memory: true,
         arrays: true,
         objects: true,
+        dynamic: true,
+        ranges: true,
         calls: true,
         throws: true,
         handlers: true,
@@ -124,6 +138,7 @@ impl Features {
         handlers: false,
         arrays: false,
         objects: false,
+        dynamic: false,
         ..Features::NATIVE
     };
 
@@ -142,6 +157,8 @@ impl Features {
         memory: false,
         arrays: false,
         objects: false,
+        dynamic: false,
+        ranges: false,
         calls: false,
         throws: false,
         handlers: false,
@@ -181,6 +198,12 @@ pub fn generate(seed: u64, options: &Options) -> Module {
         let Some(init) = values::literal(&mut rng, &cx, ty) else { continue };
         module.add_global(Global { name, ty, init }).expect("globals have distinct names");
         palette.globals.push((name, ty));
+    }
+    if options.features.dynamic && rng.chance(75) {
+        operators::add_methods(&mut rng, &cx, palette.own, &mut module);
+    }
+    if options.features.ranges {
+        iterate::add_functions(&cx, options.features.throws, &mut module);
     }
     let mut known = Vec::new();
     for index in 0..options.functions {
@@ -243,7 +266,7 @@ mod tests {
     #[test]
     fn functions_are_well_formed() {
         for (seed, module) in modules(200, Features::ALL).chain(modules(100, Features::PLAIN)) {
-            assert_eq!(module.func_count(), 5);
+            assert!(module.func_count() >= 5);
             module.funcs().for_each(|(_, func)| check_structure(seed, func));
         }
     }
@@ -294,6 +317,9 @@ mod tests {
             "GetGlobal",
             "GcPreserveBegin",
             "Builtin(Typeassert)",
+            "Call",
+            "Builtin(Memoryrefget)",
+            "Builtin(Arrayref)",
             "Builtin(Egal)",
             "Builtin(Isa)",
             "Builtin(Tuple)",

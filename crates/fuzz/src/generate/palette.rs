@@ -3,7 +3,7 @@
 //! A module gets a few composite types rather than a stream of new ones, so that values of one type meet often. Structs
 //! are declared for the module; some are instances of a parametric declaration or of one that Base has.
 
-use super::Features;
+use super::{Features, operators};
 use crate::rng::Rng;
 use brolga_ir::types::{DeclKind, FieldDecl, FieldRepr};
 use brolga_ir::{Context, Name, Type, TypeKind};
@@ -27,6 +27,10 @@ pub(super) struct Palette {
     pub(super) texts: Vec<Type>,
     /// Global variables, which nothing assigns.
     pub(super) globals: Vec<(Name, Type)>,
+    /// The module's own type of numbers, which operators have methods for.
+    pub(super) own: Option<Type>,
+    /// Whether there are values whose types are not known.
+    dynamic: bool,
 }
 
 impl Palette {
@@ -65,7 +69,12 @@ impl Palette {
             objects: Vec::new(),
             unions: Vec::new(),
             globals: Vec::new(),
+            own: None,
+            dynamic: features.dynamic,
         };
+        if features.dynamic && rng.chance(40) {
+            palette.own = operators::own_number(cx);
+        }
         if features.unions {
             palette.add_unions(rng, cx);
         }
@@ -108,6 +117,9 @@ impl Palette {
 
     /// Any type that a value may have.
     pub(super) fn any(&self, rng: &mut Rng) -> Type {
+        if self.dynamic && rng.chance(8) {
+            return if rng.chance(85) { Type::ANY } else { self.own.unwrap_or(Type::ANY) };
+        }
         let list = match rng.below(10) {
             0..3 => &self.aggregates,
             3 => &self.unions,
@@ -237,7 +249,7 @@ pub(super) fn holds(cx: &Context, ty: Type, wanted: &[Type]) -> bool {
                 let mut fields = (0..count).filter_map(|n| cx.types.field_type(ty, n));
                 fields.any(|field| holds(cx, field, wanted))
             }
-            None => wanted.contains(&ty),
+            None => ty == Type::ANY || wanted.contains(&ty),
         },
     }
 }

@@ -37,12 +37,12 @@ enum Place {
 
 /// How a loop counts.
 #[derive(Clone, Copy)]
-struct Count {
+pub(super) struct Count {
     /// At most this far, and at least once.
-    trips: usize,
-    limit: Value,
-    down: bool,
-    tests_first: bool,
+    pub(super) trips: usize,
+    pub(super) limit: Value,
+    pub(super) down: bool,
+    pub(super) tests_first: bool,
 }
 
 /// The room that indices beyond `stride * i` need.
@@ -113,7 +113,7 @@ impl FuncGen<'_> {
         let same = self.rng.chance(40);
         let down = self.rng.chance(20);
         let count = Count { trips: count, limit: trips, down, tests_first: self.rng.chance(70) };
-        self.counting(count, &[start], |this, index, carried| {
+        self.counting(count, &[(start, element)], |this, index, carried| {
             this.put(row, carried[0], index);
             if same { vec![carried[0]] } else { vec![this.combine(element, carried[0], other)] }
         });
@@ -121,7 +121,7 @@ impl FuncGen<'_> {
     }
 
     /// A vector whose elements have no value yet.
-    fn vector(&mut self, element: Type, count: usize) -> Option<Value> {
+    pub(super) fn vector(&mut self, element: Type, count: usize) -> Option<Value> {
         let types = &self.cx.types;
         let memory = types.memory(element).ok()?;
         let (reference, vector) = (types.memory_ref(element).ok()?, types.vector(element).ok()?);
@@ -161,7 +161,7 @@ impl FuncGen<'_> {
         let count = Count { trips, limit, down: self.rng.chance(20), tests_first: self.rng.chance(60) };
         let (sum, outside) = (self.value(element), self.value(element));
         let stores = self.rng.chance(75);
-        let sums = self.counting(count, &[sum], |this, index, carried| {
+        let sums = self.counting(count, &[(sum, element)], |this, index, carried| {
             let at = this.index(index, stride, trips);
             let x = this.load(from, at);
             let other = match this.rng.below(4) {
@@ -232,14 +232,14 @@ impl FuncGen<'_> {
     }
 
     /// A loop of nothing but `body`, which is given the counter and the carried values, and gives the next ones. Their values
-    /// at the end are returned.
-    fn counting(
+    /// at the end are returned; each has the type that stands beside its first one.
+    pub(super) fn counting(
         &mut self,
         count: Count,
-        first: &[Value],
+        first: &[(Value, Type)],
         body: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
-        let Some(before) = self.block else { return first.to_vec() };
+        let Some(before) = self.block else { return first.iter().map(|&(v, _)| v).collect() };
         let one = self.bits(Type::INT64, 1);
         let start = if count.down { count.limit } else { one };
         let [head, inside, after] = std::array::from_fn(|_| self.func.make_block());
@@ -248,13 +248,7 @@ impl FuncGen<'_> {
         self.repeat *= count.trips as u64 + 1;
         self.start(head);
         let (counter_phi, counter) = self.open_phi(Type::INT64, before, start);
-        let phis: Vec<(Inst, Value)> = first
-            .iter()
-            .map(|&v| {
-                let ty = self.func.ty(v);
-                self.open_phi(ty, before, v)
-            })
-            .collect();
+        let phis: Vec<(Inst, Value)> = first.iter().map(|&(v, ty)| self.open_phi(ty, before, v)).collect();
         let values: Vec<Value> = phis.iter().map(|&(_, v)| v).collect();
         let goes_on = |this: &mut Self, at: Value| {
             let ends = if count.down { [one, at] } else { [at, count.limit] };

@@ -17,12 +17,12 @@ use brolga_engine::{Engine, Error, Evaluator, Options, Program};
 use brolga_ir::diag::Span;
 use brolga_ir::module::Literal;
 use brolga_ir::text::{Call, Term, show_module};
-use brolga_ir::{Const, Level, Type};
+use brolga_ir::{Const, Type};
 use brolga_opt::OptLevel;
 use brolga_runtime::{Limits, Output, Runtime};
 
 use super::Fault;
-use crate::check::Trouble;
+use crate::check::{Trouble, is_called};
 use crate::generate::{Features, Options as Generated, generate};
 use crate::rng::Rng;
 use crate::{mutate, values};
@@ -200,14 +200,14 @@ fn calls_of(program: &Program, seed: u64) -> Vec<Call> {
     }
     let module = program.module();
     let mut rng = Rng::new(seed);
-    let high = module.funcs().filter(|(_, func)| func.level == Level::High);
+    let own = module.funcs().filter(|(_, func)| is_called(&module.cx, func));
     let call = |types: Vec<Type>| {
         let (&function, types) = types.split_first()?;
         let args = values::arguments(&mut rng, &module.cx, types)?;
         let callee = Term::Const(Const::Singleton(function));
         Some(Call { span: Span::default(), callee, args: args.into_iter().map(term).collect() })
     };
-    high.map(|(_, func)| func.sig.params.iter().map(|param| param.ty).collect())
+    own.map(|(_, func)| func.sig.params.iter().map(|param| param.ty).collect())
         .filter_map(call)
         .take(CALLS)
         .collect()
