@@ -20,6 +20,18 @@
 //! words of the map; the frontend's own spilling, which would store each value at its definition and reload it after every
 //! call, is not. A call without a map costs nothing.
 //!
+//! **Operands of throws.** An operand of a call has to be in a certain register. Cranelift's register allocator joins a value with the φs that it
+//! flows through and looks for one register for all of them, so a loop's counter that is the operand of a throw wants that register in the loop, and is
+//! kept in memory, read and written in each iteration, where two throws disagree. So calls that end in a throw get copies of integers and references
+//! that come from other blocks:
+//!
+//! ```text
+//!   cold:  call brolga_throw_bounds_in(thread, a, i)    ==>    store i, word;  i' = atomic_load word;  call brolga_throw_bounds_in(thread, a', i')
+//! ```
+//!
+//! The load is atomic because Cranelift replaces any other one by what was stored. Code of the first tier keeps the operands: its allocator
+//! joins nothing. Cost: a word in the frame, and two instructions for each such operand, which lie behind the function.
+//!
 //! An entry that may fail gives null when it has recorded an exception; then the code branches to its unwinding path.
 //!
 //! **C.** Scalars are passed as the platform defines. `lower` extends arguments narrower than 32 bits by their
@@ -32,8 +44,8 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Arch, Callee, Foreign, Inst, LowType, Name, PtrClass, RuntimeFn, Type};
 use cranelift_codegen::ir::{
     self as clif, AbiParam, ArgumentPurpose, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder,
-    MemFlagsData, Opcode, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry,
-    Value, ValueDef, types,
+    MemFlagsData, Opcode, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode,
+    UserStackMapEntry, Value, ValueDef, types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -381,8 +393,10 @@ impl Translation<'_> {
         let func = &self.b.func;
         match func.dfg.value_def(func.dfg.resolve_aliases(value)) {
             ValueDef::Result(made, _) => {
-                !matches!(func.dfg.insts[made].opcode(), Opcode::Iconst | Opcode::SymbolValue | Opcode::FuncAddr)
-                    && func.layout.inst_block(made) != self.b.current_block()
+                !matches!(
+                    func.dfg.insts[made].opcode(),
+                    Opcode::Iconst | Opcode::SymbolValue | Opcode::FuncAddr
+                ) && func.layout.inst_block(made) != self.b.current_block()
             }
             ValueDef::Param(..) | ValueDef::Union(..) => true,
         }
