@@ -11,6 +11,7 @@ use std::process::Command;
 /// The kernels and arguments at which they take no time.
 const KERNELS: &[(&str, i64, i64)] = &[
     ("axpy_f64", 70, 5),
+    ("bfs", 40, 3),
     ("bigmul", 13, 4),
     ("bitsieve", 700, 2),
     ("blur", 23, 2),
@@ -28,8 +29,10 @@ const KERNELS: &[(&str, i64, i64)] = &[
     ("matmul_ijk", 9, 2),
     ("matmul_ikj", 9, 2),
     ("matvec", 17, 3),
+    ("merge", 90, 4),
     ("nbody", 10, 0),
     ("nqueens", 6, 0),
+    ("pairs", 20, 2),
     ("priority_queue", 60, 2),
     ("quicksort", 90, 2),
     ("regex", 60, 2),
@@ -42,6 +45,8 @@ const KERNELS: &[(&str, i64, i64)] = &[
     ("sums", 75, 5),
     ("tokens", 3, 0),
     ("tree_map", 70, 2),
+    ("unionfind", 90, 2),
+    ("varint", 70, 2),
     ("vm", 40, 2),
     ("words", 400, 2),
 ];

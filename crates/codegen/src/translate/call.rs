@@ -20,6 +20,18 @@
 //! words of the map; the frontend's own spilling, which would store each value at its definition and reload it after every
 //! call, is not. A call without a map costs nothing.
 //!
+//! **Operands of throws.** An operand of a call has to be in a certain register. Cranelift's register allocator joins a value with the φs that it
+//! flows through and looks for one register for all of them, so a loop's counter that is the operand of a throw wants that register in the loop, and is
+//! kept in memory, read and written in each iteration, where two throws disagree. So calls that end in a throw get copies of integers and references
+//! that come from other blocks:
+//!
+//! ```text
+//!   cold:  call brolga_throw_bounds_in(thread, a, i)    ==>    store i, word;  i' = atomic_load word;  call brolga_throw_bounds_in(thread, a', i')
+//! ```
+//!
+//! The load is atomic because Cranelift replaces any other one by what was stored. Code of the first tier keeps the operands: its allocator
+//! joins nothing. Cost: a word in the frame, and two instructions for each such operand, which lie behind the function.
+//!
 //! An entry that may fail gives null when it has recorded an exception; then the code branches to its unwinding path.
 //!
 //! **C.** Scalars are passed as the platform defines. `lower` extends arguments narrower than 32 bits by their
@@ -32,8 +44,8 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Arch, Callee, Foreign, Inst, LowType, Name, PtrClass, RuntimeFn, Type};
 use cranelift_codegen::ir::{
     self as clif, AbiParam, ArgumentPurpose, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder,
-    MemFlagsData, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry,
-    Value, types,
+    MemFlagsData, Opcode, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode,
+    UserStackMapEntry, Value, ValueDef, types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -331,6 +343,9 @@ impl Translation<'_> {
                 self.b.ins().uextend(wide(low), value)
             });
         }
+        if !entry.returns() {
+            self.set_apart(&mut args[1..]);
+        }
         let callee = self.import(Symbol::Routine(entry.symbol().to_owned()), signature, false);
         let call = self.b.ins().call(callee, &args);
         self.map_roots(inst, call);
@@ -352,6 +367,39 @@ impl Translation<'_> {
             self.b.switch_to_block(go_on);
         }
         Ok(made)
+    }
+
+    /// Replaces values of other blocks by copies that the register allocator does not join with them; see *Operands of throws* in the header.
+    fn set_apart(&mut self, values: &mut [Value]) {
+        if self.shares_unwind {
+            return;
+        }
+        for value in values {
+            if self.b.func.dfg.value_type(*value) != types::I64 || !self.arrives(*value) {
+                continue;
+            }
+            let slot = *self.apart.get_or_insert_with(|| {
+                let word = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+                self.b.create_sized_stack_slot(word)
+            });
+            let place = self.b.ins().stack_addr(types::I64, slot, 0);
+            self.b.ins().store(MemFlagsData::trusted(), *value, place, 0);
+            *value = self.b.ins().atomic_load(types::I64, MemFlagsData::trusted(), place);
+        }
+    }
+
+    /// Whether a value is in a register when the current block begins, rather than made in it or a constant.
+    fn arrives(&self, value: Value) -> bool {
+        let func = &self.b.func;
+        match func.dfg.value_def(func.dfg.resolve_aliases(value)) {
+            ValueDef::Result(made, _) => {
+                !matches!(
+                    func.dfg.insts[made].opcode(),
+                    Opcode::Iconst | Opcode::SymbolValue | Opcode::FuncAddr
+                ) && func.layout.inst_block(made) != self.b.current_block()
+            }
+            ValueDef::Param(..) | ValueDef::Union(..) => true,
+        }
     }
 
     pub(super) fn safepoint(&mut self, inst: Inst) -> Done {

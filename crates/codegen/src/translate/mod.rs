@@ -233,6 +233,7 @@ impl Translator {
             shares_unwind: options.share_unwind,
             slots: SecondaryMap::new(),
             words: None,
+            apart: None,
             asked: None,
             answered: None,
             uses: None,
@@ -340,6 +341,8 @@ struct Translation<'a> {
     slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
     /// The alias region of indirection cells and counters.
     words: Option<clif::AliasRegion>,
+    /// The word through which operands of throws are copied.
+    apart: Option<clif::StackSlot>,
     /// The OSR check on whose answer the next instruction branches.
     asked: Option<String>,
     /// The exception check that the call in front of it has answered.
