@@ -127,7 +127,7 @@ fn is_guarded(seed: u64) -> bool {
 }
 
 fn is_tiered(seed: u64) -> bool {
-    seed / 4 % TIERED == 0
+    (seed / 4).is_multiple_of(TIERED)
 }
 
 fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
