@@ -276,7 +276,7 @@ pub struct Unit {
 #[derive(Clone, Debug)]
 enum Names {
     Known(Arc<BTreeMap<String, Vec<String>>>),
-    Image(Functions),
+    Image(Arc<Functions>),
 }
 
 impl Unit {
@@ -285,7 +285,7 @@ impl Unit {
     }
 
     /// The code of an image.
-    pub(crate) fn of_image(unit: brolga_jit::Unit, functions: Functions) -> Unit {
+    pub(crate) fn of_image(unit: brolga_jit::Unit, functions: Arc<Functions>) -> Unit {
         Unit { unit, names: Names::Image(functions) }
     }
 

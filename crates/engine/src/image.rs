@@ -409,7 +409,7 @@ impl Image {
 #[derive(Debug)]
 struct OpenedFunctions {
     stored: Stored<Bytes>,
-    functions: image::Functions,
+    functions: Arc<image::Functions>,
 }
 
 impl OpenedFunctions {
@@ -525,7 +525,7 @@ impl Engine {
             needs_heap,
             target,
         } = image;
-        let opened = Arc::new(OpenedFunctions { stored, functions });
+        let opened = Arc::new(OpenedFunctions { stored, functions: Arc::new(functions) });
         let cx = opened.stored.cx();
         for global in opened.stored.globals().globals() {
             globals.declare_type(cx, cx.names.text(global.name), global.ty);
