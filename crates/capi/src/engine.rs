@@ -148,7 +148,8 @@ pub extern "C" fn brolga_engine_compile(
         let (engine, program) = (given(engine, "engine")?, given(program, "program")?);
         let place = place(unit, "unit")?;
         let unit = engine.engine.compile(&program.program)?;
-        let (declared, runtime) = (Declared::Program(Box::new(program.program.clone())), engine.runtime.clone());
+        let (declared, runtime) =
+            (Declared::Program(Box::new(program.program.clone())), engine.runtime.clone());
         give(place, BrolgaUnit { unit, declared, runtime });
         Ok(())
     })
