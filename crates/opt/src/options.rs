@@ -195,7 +195,7 @@ mod tests {
         let base = Options { arch: Arch::X86_64, ..Options::default() };
         assert_eq!(
             base.key(),
-            "bounds=auto checked=false arch=x86-64 fma=false inline=100,20,1000,250,4 recursion=100,8,300 skip= statements=any"
+            "bounds=auto checked=false arch=x86_64 fma=false inline=100,20,1000,250,4 recursion=100,8,300 skip= statements=any"
         );
         let inline = InlineLimits { recursion_growth: 1, ..InlineLimits::default() };
         let changed = [
