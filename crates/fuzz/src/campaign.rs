@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3, and in two tiers
-//!        │                 or a loop of dynamic operators, whose tests of types all fail in turn
+//!        │                 or a loop of dynamic operators, each operand of which has each type in turn
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
 //!        └─ checked ──────► program without doors, every other one damaged: its functions are called in this process

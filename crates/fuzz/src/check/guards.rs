@@ -1,4 +1,4 @@
-//! Every test of a type that optimised code makes, left on both sides.
+//! Tests of types that optimised code makes, left at every operand.
 //!
 //! ```text
 //! f(a, b, n, site, round, other)     a program of dynamic::guarded: operand `site` is `other` in one round
@@ -7,10 +7,12 @@
 //!   sweep   every site × every type of `other` × some rounds    at each operand, each test fails once, and the loop continues
 //! ```
 //!
-//! Two claims. All calls give what the interpreter gives. And the sweep is complete: the module as the passes leave it for the same levels is run by the
-//! interpreter, which counts the entries of blocks, so the targets of each branch on a test of a type are known to have been entered.
+//! All calls give what the interpreter gives. The sweep is measured as well: the interpreter also runs the module as the passes leave it, and counts the entries of
+//! blocks, so that it is known of each branch on a test of a type whether both of its targets were entered.
 //!
-//! A test has no second side if what an earlier test left decides it; such tests are counted apart ([`Guards::one_sided`]).
+//! A branch has one side only ([`Guards::one_sided`]) if an earlier test decides it, or if both operands would have to change at once.
+//!
+//! Not done: exchanging both operands of an operator in one round.
 
 use super::differential::{Call, load};
 use super::engine::{Engine, HighInterpreter, Passes, ended, optimised, to_literal, to_val};
