@@ -303,7 +303,8 @@ impl FuncGen<'_> {
         if self.rng.chance(50) {
             return self.bits(Type::BOOL, 1);
         }
-        let asked = self.rng.chance(70);
+        // Programs without doors are compiled with all checks, which a program sees by the value of `boundscheck`.
+        let asked = !self.options.features.memory || self.rng.chance(70);
         self.emit(Op::BoundsCheck(asked), &[], Type::BOOL)
     }
 
