@@ -28,7 +28,7 @@ fn read(path: &str) -> String {
 }
 
 /// The parts of the sources that are copied.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
@@ -39,6 +39,7 @@ const PARTS: [&str; 12] = [
     "crates",
     "tests",
     "benches",
+    "embedding",
     "examples",
     "docs",
 ];
