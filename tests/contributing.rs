@@ -50,6 +50,8 @@ enum Edit {
     Create(&'static str),
     /// The text stands behind the first line that contains the anchor.
     After(&'static str, &'static str),
+    /// The text stands behind the anchor, in its line.
+    Within(&'static str, &'static str),
 }
 
 struct Step {
@@ -121,6 +123,11 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         "pub static ORDER: &[Order] = &[",
         "    order(\"late gvn\", \"toy-double\", \"numbers that are equal are one value then\"),\n",
     ),
+    Step {
+        named: "tests/filetests/cli/bench/usage.txt",
+        file: "tests/filetests/cli/bench/usage.txt",
+        edit: Edit::Within("`div-rem`, ", "`toy-double`, "),
+    },
     create(
         "tests/filetests/opt",
         "tests/filetests/opt/toy-double/sum.txt",
@@ -230,11 +237,14 @@ fn follow(page: &str, name: &str, steps: &[Step], sources: &mut Sources) {
                 let old = sources.insert(PathBuf::from(file), text.as_bytes().to_vec());
                 assert_eq!(old, None, "{file} is there already");
             }
-            Edit::After(anchor, text) => {
+            Edit::After(anchor, text) | Edit::Within(anchor, text) => {
                 let whole = sources.get_mut(Path::new(file)).unwrap_or_else(|| panic!("there is no {file}"));
                 let old = String::from_utf8_lossy(whole).into_owned();
                 let at = old.find(anchor).unwrap_or_else(|| panic!("{file} has no line with `{anchor}`"));
-                let end = old[at..].find('\n').map_or(old.len(), |length| at + length + 1);
+                let end = match edit {
+                    Edit::Within(..) => at + anchor.len(),
+                    _ => old[at..].find('\n').map_or(old.len(), |length| at + length + 1),
+                };
                 *whole = format!("{}{text}{}", &old[..end], &old[end..]).into_bytes();
             }
         }
@@ -277,7 +287,7 @@ fn the_sections_name_every_file_that_a_step_edits() {
                 "the section `{name}` does not name {}",
                 step.named
             );
-            if let Edit::After(anchor, _) = step.edit {
+            if let Edit::After(anchor, _) | Edit::Within(anchor, _) = step.edit {
                 assert!(read(step.file).contains(anchor), "{} has no line with `{anchor}`", step.file);
             }
         }

@@ -130,7 +130,7 @@ fn a_target_beyond_the_processor_is_refused() {
     }
 }
 
-/// What is wrong with the IR of a program is found out when the program is requested: opening and calling read no function.
+/// Malformed IR is an error when the program is requested: opening and calling read no function.
 #[test]
 fn a_program_is_read_when_it_is_requested() {
     let whole = built(SOURCE, &crate::doors::open(Options::new()));

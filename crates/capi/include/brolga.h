@@ -525,7 +525,7 @@ BrolgaError *brolga_exports_take_error(void);
 
  # Safety
 
- There are `length` bytes at `image`, which do not change; `call` ends in a zero byte. Either may be null, which is an error.
+ There are `length` bytes at `image`, which stay as they are until the process ends; `call` ends in a zero byte. Either may be null, which is an error.
  */
 int brolga_image_main(const uint8_t *image,
                       size_t length,

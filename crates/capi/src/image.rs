@@ -168,7 +168,7 @@ pub extern "C" fn brolga_exports_take_error() -> Option<Box<BrolgaError>> {
 ///
 /// # Safety
 ///
-/// There are `length` bytes at `image`, which do not change; `call` ends in a zero byte. Either may be null, which is an error.
+/// There are `length` bytes at `image`, which stay as they are until the process ends; `call` ends in a zero byte. Either may be null, which is an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn brolga_image_main(
     image: *const u8,

@@ -539,7 +539,10 @@ impl Engine {
             functions: &listed,
             needs_heap,
         };
-        let frames = FrameMaps::of_rows(frames.returns, frames.starts, frames.words).unwrap_or_default();
+        let frames = FrameMaps::of_rows(frames.returns, frames.starts, frames.words);
+        let frames = frames.ok_or_else(|| ImageError::Damaged {
+            reason: "the places of roots contradict each other".to_owned(),
+        })?;
         let jit = self.jit();
         let table = jit.runtime().method_table();
         let linkage = ImageLinkage { cx, globals, table: &table };

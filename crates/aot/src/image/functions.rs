@@ -21,8 +21,8 @@ use bytes::Bytes;
 use super::Function;
 use super::header::Place;
 use super::tables::{
-    CODE, FUNCTION_WORDS, FUNCTIONS, INDEX, MAP_WORDS, MAPS, NAME_WORDS, NAMES, NONE, Reader, TABLES, WORDS,
-    row, rows, word,
+    CODE, FUNCTION_WORDS, FUNCTIONS, INDEX, MAP_WORDS, MAPS, NAME_WORDS, NAMES, NONE, Reader, STRINGS,
+    TABLES, WORDS, row, rows, word,
 };
 
 /// The functions of an image with several targets, of each the version that was chosen.
@@ -48,7 +48,7 @@ pub struct Found {
 }
 
 /// Where the roots of calls lie, for all functions.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrameRows {
     /// Return addresses, from the start of the code, ascending.
     pub returns: Vec<u32>,
@@ -99,24 +99,24 @@ impl Functions {
         Reader { tables: std::array::from_fn(|number| self.table(number)) }
     }
 
-    /// How many versions of functions there are.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     /// The row with a number of the index.
     fn listed(&self, at: usize) -> Option<usize> {
         word(self.table(INDEX), at).map(|row| row as usize)
     }
 
+    /// The string that the first two words of a row name.
+    fn string<const N: usize>(&self, table: usize, row_number: usize) -> &[u8] {
+        let found = row::<N>(self.table(table), row_number).and_then(|words| words.first_chunk().copied());
+        let string = |[at, length]: [u32; 2]| self.table(STRINGS).get(at as usize..)?.get(..length as usize);
+        found.and_then(string).unwrap_or_default()
+    }
+
     fn name(&self, row_number: usize) -> &[u8] {
-        let found: Option<[u32; FUNCTION_WORDS]> = row(self.table(FUNCTIONS), row_number);
-        found.and_then(|[at, length, ..]| self.reader().string(at, length)).unwrap_or_default()
+        self.string::<FUNCTION_WORDS>(FUNCTIONS, row_number)
     }
 
     fn bare_name(&self, row_number: usize) -> &[u8] {
-        let found: Option<[u32; NAME_WORDS]> = row(self.table(NAMES), row_number);
-        found.and_then(|[at, length, ..]| self.reader().string(at, length)).unwrap_or_default()
+        self.string::<NAME_WORDS>(NAMES, row_number)
     }
 
     /// The places of the index, of a range, at which a name stands.
@@ -216,11 +216,8 @@ impl Functions {
     pub fn frame_rows(&self) -> Option<FrameRows> {
         let (functions, maps) = (self.table(FUNCTIONS), self.table(MAPS));
         let count = rows(maps, MAP_WORDS)?;
-        if count == 0 {
-            return Some(FrameRows::default());
-        }
-        let words = all_rows::<1>(self.table(WORDS)).map(|[word]| word.cast_signed()).collect();
-        let mut made = FrameRows { words, ..FrameRows::default() };
+        let words: Vec<i32> = all_rows::<1>(self.table(WORDS)).map(|[word]| word.cast_signed()).collect();
+        let mut made = FrameRows { returns: Vec::with_capacity(count), starts: Vec::new(), words };
         let mut maps = all_rows::<MAP_WORDS>(maps);
         let mut functions = all_rows::<FUNCTION_WORDS>(functions).peekable();
         while let Some([_, _, offset, size, ..]) = functions.next() {

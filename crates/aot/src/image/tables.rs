@@ -207,7 +207,7 @@ pub(crate) fn rows(table: &[u8], words: usize) -> Option<usize> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn string(&self, at: u32, length: u32) -> Option<&'a [u8]> {
+    fn string(&self, at: u32, length: u32) -> Option<&'a [u8]> {
         self.tables[STRINGS].get(at as usize..)?.get(..length as usize)
     }
 

@@ -44,7 +44,7 @@ const STABLE: [[Type; 2]; 4] = [
 ];
 const MAX_STEPS: u64 = 100_000;
 
-/// What a program of dynamic operators showed.
+/// Counts of a sweep over a program of dynamic operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Guards {
     /// Calls on which the engines agreed.

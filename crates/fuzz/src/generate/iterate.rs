@@ -13,7 +13,7 @@ use brolga_ir::{Context, Func, Module, Type, Value};
 /// The function that gives the last element of a range with a step.
 pub(super) const LAST: &str = "Base.steprange_last";
 
-/// What `iterate` gives for ranges of `Int64`.
+/// The result type of `iterate` for ranges of `Int64`.
 pub(super) fn next_type(cx: &Context) -> Option<Type> {
     let pair = cx.types.tuple(&[Type::INT64, Type::INT64]).ok()?;
     cx.types.union(&[Type::NOTHING, pair]).ok()

@@ -30,7 +30,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Const, Inst, Op, Type, Value};
 
-/// What a loop goes over.
+/// The items of a loop.
 #[derive(Clone, Copy)]
 enum Source {
     /// The numbers of a range with both ends. They are fields of `range`, or known apart from it.
@@ -43,7 +43,7 @@ enum Source {
     Memory { memory: Value, element: Type, checked: bool },
     /// The elements of a tuple of one type.
     Tuple { tuple: Value, element: Type, count: usize, checked: bool },
-    /// What `iterate` gives, called by its types or by dispatch; its result is read as what it is or as a value of unknown type.
+    /// Results of `iterate`, called by its types or by dispatch, with their own type or as values of unknown type.
     Iterate { range: Value, ty: Type, dynamic: bool, untyped: bool },
 }
 

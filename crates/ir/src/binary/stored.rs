@@ -6,7 +6,7 @@
 //!   module ──► everything, verified                               cost: the file
 //! ```
 //!
-//! What is read stays: strings are interned once, types are made once. Threads may read at the same time; two that read the same string or type
+//! Strings are interned once and types are made once. Threads may read at the same time; two that read the same string or type
 //! make the same one.
 //!
 //! Not done: bodies of single functions. Passes and verifier look at callees, so a module has all of its functions or none.

@@ -375,11 +375,10 @@ impl CodeMap {
         self.ranges.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the function that an address lies in; `look` also gets the offset from its start. The index is locked
-    /// meanwhile: `look` must not ask it again, load or free code, or wait.
+    /// Looks at the function that an address lies in; `look` also gets the offset from its start. The index is not locked meanwhile.
     pub fn with<R>(&self, address: usize, look: impl FnOnce(CodeFunction<'_>, u32) -> R) -> Option<R> {
-        let ranges = self.read();
-        let (_, unit) = ranges.units.range(..=address).next_back()?;
+        // A unit of an image may have to be described first, which takes milliseconds.
+        let unit = self.unit(address)?;
         let (function, offset) = unit.at(address)?;
         Some(look(function, offset))
     }
