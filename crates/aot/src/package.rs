@@ -61,12 +61,12 @@ const SECTIONS: usize = 7;
 const HEADER: usize = DIRECTORY + 8 * SECTIONS;
 /// Bytes of a row of the index.
 const INDEX_ROW: usize = 40;
-/// No tiers.
+/// In place of a count of calls: the program has one tier.
 const NO_TIERS: u32 = u32::MAX;
 /// Larger files are neither written nor read.
 const LIMIT: usize = 1 << 30;
 
-/// The key of a unit, or a hash of something that it has seen.
+/// The key of a unit, or the hash of one input of its compilation.
 pub type Key = [u8; 32];
 
 /// The identity of a package: a hash of its file.
@@ -180,7 +180,8 @@ pub fn write(parts: &PackageParts<'_>, hash: impl FnOnce(&[u8]) -> Key) -> Resul
     }
     for program in parts.programs {
         bytes(&mut sections[PROGRAMS], program.name.as_bytes());
-        put(&mut sections[PROGRAMS], &[program.tiers.unwrap_or(NO_TIERS)]);
+        let tiers = program.tiers.map_or(NO_TIERS, |calls| calls.min(NO_TIERS - 1));
+        put(&mut sections[PROGRAMS], &[tiers]);
         bytes(&mut sections[PROGRAMS], &program.module);
     }
     for (key, unit) in parts.units {
@@ -252,7 +253,7 @@ pub struct Package {
     id: BuildId,
     settings: Vec<(String, String)>,
     needs: Vec<Need>,
-    programs: Vec<(String, Option<u32>, (usize, usize))>,
+    programs: Vec<Placed>,
     notes: OnceLock<Vec<Note>>,
 }
 
@@ -265,6 +266,9 @@ impl Package {
         let damaged = |reason: &str| ImageError::Damaged { reason: reason.to_owned() };
         if !is_package(&file) {
             return Err(ImageError::NotAnImage { reason: "it has no header of a package" });
+        }
+        if file.len() > LIMIT {
+            return Err(ImageError::TooLarge { bytes: file.len(), limit: LIMIT });
         }
         let header: &[u8; HEADER] = file.first_chunk().ok_or_else(|| damaged("it ends inside its header"))?;
         let word = |at: usize| row::<1>(&header[at..at + 4], 0).map_or(0, |[word]| word);
@@ -419,9 +423,10 @@ fn needs(section: &[u8]) -> Option<Vec<Need>> {
     Some(found)
 }
 
+/// A program: its name, its tiers, and the range of its module in the file.
 type Placed = (String, Option<u32>, (usize, usize));
 
-/// The programs of a section that begins there in the file.
+/// The programs of a section that begins at `start` in the file.
 fn programs(section: &[u8], start: usize) -> Option<Vec<Placed>> {
     let (mut source, mut found) = (Source(section), Vec::new());
     while !source.is_empty() {

@@ -27,8 +27,7 @@ use brolga_ir::text::{Call, Check, Outcome as Expected};
 use brolga_ir::{Block, Context, Func, FuncId, Level, Type};
 use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
-
-use brolga_runtime::{Ended, Exception, Fuel, Limits};
+use brolga_runtime::{Ended, Exception, Fuel, Limits, Runtime};
 
 use crate::bridge::{self, BridgeError, julia_type};
 use crate::cached::facts_of_run;
@@ -202,28 +201,32 @@ impl<'p> Evaluator<'p> {
     /// The value of a call, as Julia would show it.
     pub fn call(&mut self, call: &Call) -> Result<String, Failure> {
         let mut interp = self.interpreter();
-        let val = self.value(call, &mut interp);
+        let val = self.charged_value(call, &mut interp)?;
+        shown(&mut interp, &val)
+    }
+
+    /// The value of a call. The fuel that the interpreter spends on it is taken; compiled code takes its own.
+    fn charged_value(&mut self, call: &Call, interp: &mut Interp<'p>) -> Result<Val, Failure> {
+        let val = self.value(call, interp);
         if let Some(fuel) = self.fuel.as_ref().filter(|_| self.engine.is_none()) {
             fuel.take(interp.fuel_spent());
         }
-        shown(&mut interp, &val?)
+        val
     }
 
     /// Makes a call by the interpreter, for any mode of the evaluator, with no more than `max_steps` statements, and counts how often each
     /// block is entered.
     pub fn call_counting(&mut self, call: &Call, max_steps: u64) -> Counted {
-        let mut by_interpreter =
-            Evaluator { heap_limit: self.heap_limit, ..Evaluator::interpreted(self.program) };
         let options = interp::Options { max_heap_bytes: self.heap_limit, max_steps, ..Default::default() };
         let mut interp = Interp::new(self.program.module(), options, Box::new(SimMemory::default()));
         interp.count_blocks();
-        let val = by_interpreter.value(call, &mut interp);
+        let val = Evaluator::interpreted(self.program).value(call, &mut interp);
         let counts = interp.block_counts();
         Counted { value: val.and_then(|val| shown(&mut interp, &val)), blocks: counts }
     }
 
-    /// Makes a call so often, with arguments that are made once, and says how long that took by a clock. A change that a call makes to its arguments and to global variables
-    /// stays changed for the next one. The function is compiled before.
+    /// Makes a call `calls` times with the same arguments, and returns the time that `clock` shows for it. Changes of arguments and of global variables
+    /// by one call are seen by the next. The function is compiled before the first.
     ///
     /// # Errors
     /// The call has no value, or is not one of a high function of the program.
@@ -265,7 +268,7 @@ impl<'p> Evaluator<'p> {
     pub fn check(&mut self, check: &Check) -> Verdict {
         self.compile_tests();
         let mut interp = self.interpreter();
-        let got = self.value(&check.call, &mut interp);
+        let got = self.charged_value(&check.call, &mut interp);
         if let Err(Failure::NotCompiled(Error::NotNative(reasons))) = &got {
             return Verdict::Skipped { reason: first_reason(reasons) };
         }
@@ -309,7 +312,12 @@ impl<'p> Evaluator<'p> {
         self.tests_are_compiled = true;
         let mut interp = self.interpreter();
         let calls = self.program.checks().iter().map(|check| &check.call);
-        let ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
+        let mut ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
+        // Code of an image stays in use.
+        ids.retain(|id| !self.units.contains_key(id));
+        if ids.is_empty() {
+            return;
+        }
         let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         // A function without a native form is found again, and reported, when it is called.
         if let Ok(unit) =
@@ -336,7 +344,11 @@ impl<'p> Evaluator<'p> {
         let max_fuel = self.fuel.as_ref().map_or(u64::MAX, Fuel::left);
         let options = interp::Options { max_heap_bytes: self.heap_limit, max_fuel, ..Default::default() };
         let mut interp = Interp::new(self.program.module(), options, memory);
-        interp.set_output(Box::new(Stdout { error: self.unwritten.clone() }));
+        let output: Box<dyn interp::Output> = match &self.engine {
+            Some(engine) => Box::new(OfRuntime(engine.runtime().clone())),
+            None => Box::new(Stdout { error: self.unwritten.clone() }),
+        };
+        interp.set_output(output);
         interp
     }
 
@@ -500,7 +512,7 @@ fn shown(interp: &mut Interp<'_>, val: &Val) -> Result<String, Failure> {
     interp.show(val).map_err(|outcome| stopped(interp, outcome))
 }
 
-/// The text of a value with its type where the text alone may not tell.
+/// The text of a value and its type: different values may have the same text.
 fn typed(interp: &mut Interp<'_>, val: &Val) -> Result<String, Failure> {
     let types = &interp.module().cx.types;
     let ty = types.display(val.type_of(types)).to_string();
@@ -520,6 +532,15 @@ pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Fail
         interp::Outcome::OutOfFuel if interp.is_out_of_fuel() => Failure::Stopped(Ended::Fuel.to_string()),
         interp::Outcome::Ended(end) => Failure::Ended(end),
         interp::Outcome::OutOfFuel => Failure::Stopped("the call took more steps than allowed".to_owned()),
+    }
+}
+
+/// Where the interpreter of a native evaluator prints: to the output of compiled code. It makes calls of functions without a body, such as `println(1)`.
+struct OfRuntime(Arc<Runtime>);
+
+impl interp::Output for OfRuntime {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.sink().write(bytes);
     }
 }
 

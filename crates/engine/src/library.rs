@@ -4,8 +4,8 @@
 //!   fib(Int64)::Int64  ──►  int64_t fib(int64_t a1);     entry in the image, line of the header
 //! ```
 //!
-//! A function can be exported if each argument and the result is a number, a `Bool`, a `Char` or a `Ptr`; the result
-//! may also be `nothing`. C handles values of all other types as objects, through the C API.
+//! A function can be exported if each argument and the result is an integer of 8 to 64 bits, a `Float32`, `Float64`, `Bool`,
+//! `Char` or `Ptr`; the result may also be `nothing`. C handles values of all other types as objects, through the C API.
 //!
 //! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among
 //! libraries is not checked: a program that links two libraries with one name gets the first.
@@ -92,13 +92,9 @@ const RESERVED: &[&str] = &[
     "if",
     "inline",
     "int",
-    "int16_t",
-    "int32_t",
-    "int64_t",
-    "int8_t",
-    "intptr_t",
     "long",
     "main",
+    "max_align_t",
     "mutable",
     "namespace",
     "new",
@@ -106,6 +102,7 @@ const RESERVED: &[&str] = &[
     "not",
     "not_eq",
     "nullptr",
+    "nullptr_t",
     "offsetof",
     "operator",
     "or",
@@ -138,11 +135,7 @@ const RESERVED: &[&str] = &[
     "typeid",
     "typename",
     "typeof",
-    "uint16_t",
-    "uint32_t",
-    "uint64_t",
-    "uint8_t",
-    "uintptr_t",
+    "typeof_unqual",
     "union",
     "unsigned",
     "using",
@@ -276,8 +269,7 @@ impl Resolved {
                 format!("`{name}` is no name for C, because it {fault}: give another one (`{symbol}=NAME`)");
             return Err(refused(told));
         }
-        let opens = name.strip_prefix(self.name.as_str()) == Some("_open");
-        if opens || self.names.contains(name) {
+        if name == self.open_name() || self.names.contains(name) {
             return Err(refused(format!(
                 "the library has another function that C calls by the name `{name}`"
             )));
@@ -286,7 +278,8 @@ impl Resolved {
         let ty = ty.ok_or_else(|| refused("it has no native form".to_owned()))?;
         let (result, params) = c_types(&ty).map_err(|foreign| {
             let takes = format!(
-                "`{foreign}` is no type of C: numbers, `Bool`, `Char`, `Ptr` and `Nothing` as a result are"
+                "`{foreign}` is no type of C: integers of 8 to 64 bits, `Float32`, `Float64`, `Bool`, \
+                 `Char`, `Ptr` and `Nothing` as a result are"
             );
             refused(takes)
         })?;
@@ -412,16 +405,26 @@ fn spaced(ty: &str, name: &str) -> String {
     if ty.ends_with('*') { format!("{ty}{name}") } else { format!("{ty} {name}") }
 }
 
+/// Whether `stdint.h` may declare a name as a type or define it as a macro: `intmax_t`, `INT64_MAX`, `SIZE_MAX`.
+fn is_of_stdint(name: &str) -> bool {
+    let is = |begins: &[&str], ends: &[&str]| {
+        begins.iter().any(|&begin| name.starts_with(begin)) && ends.iter().any(|&end| name.ends_with(end))
+    };
+    is(&["int", "uint"], &["_t"])
+        || is(&["INT", "UINT"], &["_MAX", "_MIN", "_WIDTH", "_C"])
+        || is(&["PTRDIFF_", "SIG_ATOMIC_", "SIZE_", "WCHAR_", "WINT_"], &["_MAX", "_MIN", "_WIDTH"])
+}
+
 /// The reason why C does not accept a name.
 fn bad_name(name: &str) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit()) {
         Some("is no identifier of C")
-    } else if RESERVED.contains(&name) {
+    } else if RESERVED.contains(&name) || is_of_stdint(name) {
         Some("has a meaning in C or C++")
     } else if name.strip_prefix('_').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase())) {
         Some("is reserved by C")
-    } else if name.starts_with("__") || name.starts_with("brolga_") || name.starts_with("BROLGA_") {
+    } else if ["__", "brolga_", "BROLGA_", "Brolga"].iter().any(|&begin| name.starts_with(begin)) {
         Some("begins as names of the C library or of Brolga do")
     } else {
         None
@@ -486,7 +489,10 @@ end
         assert!(message(&lib().export("void")).contains("has a meaning in C"));
         assert!(message(&lib().export_as("add", "a-b")).contains("is no identifier"));
         assert!(message(&lib().export_as("add", "_Bool")).contains("is reserved by C"));
-        assert!(message(&lib().export_as("add", "NULL")).contains("has a meaning in C"));
+        for name in ["NULL", "intmax_t", "uint_fast8_t", "INT64_MAX", "UINT8_C", "SIZE_MAX", "max_align_t"] {
+            assert!(message(&lib().export_as("add", name)).contains("has a meaning in C"), "{name}");
+        }
+        assert!(message(&lib().export_as("add", "BrolgaError")).contains("of Brolga"));
         assert!(resolved(&lib().export_as("add", "_add")).is_ok());
         assert!(message(&lib().export_as("add", "lib_open")).contains("another function"));
         assert!(message(&lib().export("add").export_as("void", "add")).contains("another function"));

@@ -29,7 +29,7 @@
 //! exception left did not pop theirs.
 //!
 //! Invariant: no path pushes a frame that is linked. Every edge that leaves the region dominated by a push, or returns to
-//! its block, pops.
+//! its block, pops. Edges to doomed blocks do not pop if no doomed block pushes.
 
 use crate::bases::Bases;
 use crate::flow::{Flow, is_safepoint};
@@ -92,6 +92,7 @@ struct Push {
     words: u32,
 }
 
+/// The access of an aligned word.
 pub(crate) fn access(offset: i32, region: Region) -> Access {
     Access { offset, region, align_log2: 3 }
 }
@@ -100,7 +101,8 @@ pub(crate) fn access(offset: i32, region: Region) -> Access {
 pub(crate) struct Plan<'a> {
     pub(crate) bases: &'a Bases,
     pub(crate) slots: &'a Slots,
-    /// Calls with argument words, and accesses of tracked slots: the block, the instruction, the words.
+    /// Calls with argument words, and accesses of tracked slots and of objects on the stack: the block, the instruction, the number of words that the
+    /// frame must have.
     pub(crate) others: &'a [(Block, Inst, u32)],
     pub(crate) has_tracked_slots: bool,
     pub(crate) nulls: &'a [Null],
@@ -170,7 +172,7 @@ pub(crate) fn fill(func: &mut Func, plan: &Plan<'_>, frame: Frame) {
     }
 }
 
-/// The places where the frame is pushed, without two on one path.
+/// The places where the frame is pushed. None dominates another.
 fn pushes(
     func: &Func,
     uses: &[FrameUse],

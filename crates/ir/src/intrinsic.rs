@@ -101,7 +101,7 @@ pub enum Shape {
     IntUnary,
     /// `(T, T) -> T`
     IntBinary,
-    /// `(T, T) -> T`; the divisor may not be zero. Throws `DivideError`.
+    /// `(T, T) -> T`; throws `DivideError` if the divisor is zero or a signed quotient overflows.
     IntDivide,
     /// `(T, S) -> T`: the count is unsigned and its type `S` is any integer type.
     Shift,
@@ -203,7 +203,7 @@ impl Shape {
     }
 }
 
-/// The operands may be exchanged (for floats: up to which NaN results).
+/// The operands may be exchanged. For floats, this may change which NaN is the result.
 const COMMUTES: u8 = 1;
 /// A `_fast` form: see the header.
 const FAST: u8 = 2;
@@ -384,7 +384,7 @@ impl Intrinsic {
         matches!(self.shape(), Shape::Convert(_))
     }
 
-    /// Whether it may end in an exception: division does, and what calls a function.
+    /// Whether it may end in an exception: a division, or `atomic_pointermodify`, which calls a function.
     pub fn can_throw(self) -> bool {
         matches!(self.shape(), Shape::IntDivide | Shape::AtomicModify)
     }
@@ -404,8 +404,7 @@ impl Intrinsic {
         self.row().flags & FAST != 0
     }
 
-    /// The intrinsic whose exact value a `_fast` one has in the reference semantics; others are their own
-    /// twin.
+    /// The strict form of a `_fast` intrinsic, which has the same value in the reference semantics; any other intrinsic is its own.
     pub fn strict(self) -> Intrinsic {
         let strict = self.name().strip_suffix("_fast").filter(|_| self.is_fast());
         strict.and_then(Intrinsic::from_name).unwrap_or(self)

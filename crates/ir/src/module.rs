@@ -13,7 +13,7 @@
 //! ones. `module[id]` is for numbers that this module has given, and panics for others as a slice does.
 
 use crate::builtin::Builtin;
-use crate::constant::Const;
+use crate::constant::{Address, Const};
 use crate::context::Context;
 use crate::entity::FuncId;
 use crate::func::Func;
@@ -38,7 +38,7 @@ pub struct Global {
     pub init: Literal,
 }
 
-/// Properties of a program's functions that all of its functions have to know, whether or not they are in one module.
+/// Facts about all functions of a program that the code of each one depends on, in whichever module it is.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramFacts {
     assigned: FxHashSet<Name>,
@@ -60,6 +60,14 @@ impl ProgramFacts {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
             match func.op(inst) {
                 Op::CFunction(_) => self.gives_to_c = true,
+                // Low code writes a variable by the address of its cell, which other operations may compute with first.
+                op if func.level == Level::Low && !matches!(op, Op::Load(_) | Op::AtomicLoad(_)) => {
+                    let cells = func.args(inst).iter().filter_map(|&arg| match func.as_const(arg) {
+                        Some(Const::Address(Address::Global(name))) => Some(*name),
+                        _ => None,
+                    });
+                    self.assigned.extend(cells);
+                }
                 Op::Builtin(
                     Builtin::Setglobal
                     | Builtin::Swapglobal
@@ -303,7 +311,7 @@ impl Module {
         }
     }
 
-    /// The properties of the functions that all of the program has to know, and the noted ones.
+    /// The facts about the functions of this module, and the noted ones.
     ///
     /// Cost: a walk over all instructions the first time since a function was added or changed.
     pub fn facts(&self) -> &ProgramFacts {
@@ -314,8 +322,8 @@ impl Module {
         })
     }
 
-    /// Keeps in mind what the functions do that all of the program have to know of, for modules that have not all of them, or not with
-    /// their bodies ([`Module::without_functions`]).
+    /// Notes the facts about the present functions. They stay if functions or their bodies are missing later, as in modules from
+    /// [`Module::without_functions`].
     pub fn note_facts(&mut self) {
         self.noted = self.facts().clone();
     }
@@ -335,7 +343,7 @@ impl Module {
         self.methods.get(&function).map_or(&[], |methods| &methods.all)
     }
 
-    /// The function of the module with the same level and the same types of parameters, variables among them.
+    /// The high function of the module with the same types of parameters, variables among them; `None` for a low function.
     pub fn find_same(&self, func: &Func) -> Option<FuncId> {
         let methods = self.methods.get(&func.sig.params.first()?.ty)?;
         let types: SmallVec<[Type; 8]> = func.sig.params.iter().map(|param| param.ty).collect();

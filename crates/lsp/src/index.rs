@@ -259,6 +259,7 @@ impl<'a> Walk<'a> {
         let name_span = Span::new(at.start, at.end.min(at.start + name.len() as u32));
         self.add(Symbol::Type(name.to_string()), name_span, true);
         self.vars = decl.params.iter().filter_map(variable).collect();
+        self.exprs(&decl.params);
         let mut fields = Vec::new();
         let kind = match &decl.kind {
             ast::TypeDeclKind::Struct { fields: list, .. } => {
@@ -422,16 +423,14 @@ impl<'a> Walk<'a> {
             ExprKind::Call(callee, args) => {
                 self.callee(callee);
                 // `Core.setglobal!(Main, :x, v)` names its variable by a symbol.
-                if self.slice(callee.span).ends_with("global!") {
-                    for arg in args {
-                        if let ExprKind::Symbol(name) = &arg.kind
-                            && self.globals.contains(name.as_ref())
-                            && self.slice(arg.span).strip_prefix(':') == Some(name.as_ref())
-                        {
-                            let span = Span::new(arg.span.start + 1, arg.span.end);
-                            self.add(Symbol::Global(name.to_string()), span, false);
-                        }
-                    }
+                if is_of_global(callee)
+                    && let Some(arg) = args.get(1)
+                    && let ExprKind::Symbol(name) = &arg.kind
+                    && self.globals.contains(name.as_ref())
+                    && self.slice(arg.span).strip_prefix(':') == Some(name.as_ref())
+                {
+                    let span = Span::new(arg.span.start + 1, arg.span.end);
+                    self.add(Symbol::Global(name.to_string()), span, false);
                 }
                 self.exprs(args);
             }
@@ -504,11 +503,36 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The name of a variable: `T`, or `T <: Bound`.
+/// The name of a variable: `T`, `T <: Upper`, `T >: Lower`, `T = value`, or `Lower <: T <: Upper`.
 fn variable(expr: &Expr<'_>) -> Option<String> {
     match &expr.kind {
         ExprKind::Name(name) => Some(name.to_string()),
-        ExprKind::Infix(_, list) => list.iter().find_map(variable),
+        ExprKind::Infix(_, list) => match &list.first()?.kind {
+            ExprKind::Infix(_, lower) => lower.last().and_then(variable),
+            _ => list.first().and_then(variable),
+        },
         _ => None,
     }
+}
+
+/// Whether the callee is a builtin whose second operand is the name of a global variable.
+fn is_of_global(callee: &Expr<'_>) -> bool {
+    let name = match &callee.kind {
+        ExprKind::Name(name) => Some(name),
+        ExprKind::Path(path) => path.last(),
+        _ => None,
+    };
+    matches!(
+        name.and_then(|name| Builtin::from_name(name)),
+        Some(
+            Builtin::Getglobal
+                | Builtin::Setglobal
+                | Builtin::Swapglobal
+                | Builtin::Modifyglobal
+                | Builtin::Replaceglobal
+                | Builtin::Setglobalonce
+                | Builtin::Isdefinedglobal
+                | Builtin::GetBindingType
+        )
+    )
 }

@@ -244,12 +244,20 @@ pub(crate) fn smaller(func: &mut Func, block: Block, a: Value, b: Value) -> Valu
 pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
     let step = counted.test.counter.const_step(func).filter(|&s| s > 0)?;
     let test = &counted.test;
-    let counts = match test.relation {
-        Relation::Less(Signed::Yes) | Relation::AtMost(Signed::Yes) => true,
-        Relation::Differs => step == 1,
-        _ => false,
-    };
-    (counts && func.ty(test.counter.value) == Type::I64).then_some(step)
+    (has_end(test.relation) && func.ty(test.counter.value) == Type::I64).then_some(step)
+}
+
+/// The step of a loop that can be split if it turns out to be greater than zero: as [`splittable_step`], but not a constant.
+pub(crate) fn unknown_step(func: &Func, counted: &Counted) -> Option<Value> {
+    let test = &counted.test;
+    let may_count = has_end(test.relation) && test.counter.const_step(func).is_none();
+    (may_count && func.ty(test.counter.value) == Type::I64).then_some(test.counter.step)
+}
+
+/// Whether every value before some end passes a test. A counter may jump over the bound from which it has to differ; the iterations before it are the
+/// same then.
+fn has_end(relation: Relation) -> bool {
+    matches!(relation, Relation::Less(Signed::Yes) | Relation::AtMost(Signed::Yes) | Relation::Differs)
 }
 
 /// As [`end_of`], or less: no step from before it wraps.

@@ -53,7 +53,7 @@ use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, R
 use self::places::{Places, Reg, fits};
 use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol, line_column};
 
-/// The function has something that is not made here.
+/// The single pass does not support an instruction, type or convention of the function.
 #[derive(Debug)]
 pub(crate) struct Unsupported;
 
@@ -92,7 +92,7 @@ pub(crate) struct SinglePass {
     places: Places,
     /// Labels of blocks.
     blocks: Vec<Label>,
-    /// How many ways lead to each block.
+    /// By block: the number of edges into it.
     ways: Vec<u32>,
     /// The blocks in the order of the code.
     order: Vec<Block>,
@@ -194,8 +194,8 @@ impl SinglePass {
 /// Functions begin at a multiple of this.
 const ALIGNMENT: u32 = 16;
 
-/// The registers that a callee of the `tail` convention keeps, beside the frame pointer. A callee that is left by an exception keeps
-/// none, so a function in which exceptions arrive has to.
+/// The registers that a callee of the `tail` convention keeps, beside the frame pointer. A callee that an exception leaves does not restore
+/// them, so a function in which exceptions arrive saves them at its entry and restores them when it returns.
 const CALLEE_SAVED: [Gpr; 4] = [RBX, R12, R13, R14];
 
 /// One function on its way.
@@ -210,7 +210,7 @@ struct Emitter<'a> {
     shape: Shape,
     /// A comparison that is made by the branch behind it.
     fused: Option<Inst>,
-    /// The line of the last instruction.
+    /// The place in the source of the last entry of `lines`.
     line: LineColumn,
     lines: Vec<(u32, LineColumn)>,
     maps: Vec<FrameMap>,

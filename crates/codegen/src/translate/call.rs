@@ -215,7 +215,7 @@ impl Translation<'_> {
         let args = self.args(inst)?;
         let first = usize::from(data.name.is_none());
         // Root placement keeps what follows the declared arguments; C never sees it.
-        let Some(given) = args.get(first..first + data.params.len()) else { return self.bad(inst) };
+        let Some(passed) = args.get(first..first + data.params.len()) else { return self.bad(inst) };
         for (n, ty) in data.params.iter().enumerate() {
             let wanted = match self.cx.types.tuple_elements(*ty) {
                 Some(_) => Some(LowType::Ptr(PtrClass::Raw)),
@@ -225,16 +225,13 @@ impl Translation<'_> {
                 return self.bad(inst);
             }
         }
-        let mut given = given.to_vec();
+        let mut given = passed.to_vec();
         if let Some(at) = spare {
             signature.params.insert(at, AbiParam::new(types::I64));
             given.insert(at, self.b.ins().iconst(types::I64, 0));
         }
-        if data.name.is_none() {
-            let passed = args[first..first + data.params.len()].to_vec();
-            if self.call_pointer(inst, data, &passed, &signature, &given)? {
-                return Ok(());
-            }
+        if data.name.is_none() && self.call_pointer(inst, data, passed, &signature, &given)? {
+            return Ok(());
         }
         let target = match data.name {
             Some(name) => self.c_function_named(name, &signature)?,
@@ -487,7 +484,7 @@ impl Translation<'_> {
         Some(self.b.ins().call(callee, args))
     }
 
-    /// The result of a routine.
+    /// Calls a routine of the table that gives a result.
     pub(super) fn routine_value(
         &mut self,
         inst: Inst,
@@ -532,7 +529,7 @@ impl Translation<'_> {
         Ok(self.b.ins().iconcat(low, high))
     }
 
-    /// The function reference for a symbol; each symbol is imported once.
+    /// The function reference for a symbol. It is imported again if the signature is not that of its last import.
     pub(super) fn import(&mut self, symbol: Symbol, signature: ClifSignature, near: bool) -> FuncRef {
         if let Some(&known) = self.imports.get(&symbol) {
             let known_signature = self.b.func.dfg.ext_funcs[known].signature;

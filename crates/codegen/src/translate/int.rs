@@ -85,19 +85,16 @@ impl Translation<'_> {
         let arithmetic = op == Intrinsic::AshrInt;
         let known = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v));
         if let Some(bits) = known {
-            let value = if bits < u128::from(width) {
-                let count = self.b.ins().iconst(types::I32, bits as i64);
-                self.shifted(inst, op, x, count)?
-            } else if arithmetic {
-                let count = self.b.ins().iconst(types::I32, i64::from(width) - 1);
+            let most = u128::from(width) - 1;
+            let value = if bits <= most || arithmetic {
+                let count = self.b.ins().iconst(types::I32, bits.min(most) as i64);
                 self.shifted(inst, op, x, count)?
             } else {
                 self.zero(low)
             };
             return self.define(inst, &[value]);
         }
-        // A count type narrower than needed to say the width cannot be too large. Eight bits say up to 255, so that
-        // only a 256-bit value would be such a case: every count is compared.
+        // Every type of counts can hold the width: eight bits hold up to 255.
         let too_far = {
             let limit = self.bits(count_low, u128::from(width));
             self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, count, limit)

@@ -33,7 +33,9 @@
 //! | `call` | compiled code, routines of the run time, C functions |
 //! | `exception` | handlers, and where an exception continues |
 //! | `vector` | operations on lanes |
-//! | `cells` | calls through indirection cells, counted entries |
+//! | `cells` | calls through indirection cells, counted entries, OSR checks |
+//! | `pointer` | calls through pointers that may be C entries |
+//! | `profile` | counts of branches and of operand types |
 //! | `dispatch` | dynamic calls |
 //! | `ladder` | chains of comparisons, as tables of jumps |
 
@@ -148,7 +150,7 @@ impl Default for TranslateOptions {
     }
 }
 
-/// A function in Cranelift's IR, ready for [`Compiler::compile`](crate::compile::Compiler::compile).
+/// The parts of a translation beside the function in Cranelift's IR, for [`Compiler::compile`](crate::compile::Compiler::compile).
 #[derive(Debug)]
 pub struct Translated {
     /// The symbol of the external name `u0:N`, by N.
@@ -239,6 +241,7 @@ impl Translator {
             uses: None,
             named: FxHashMap::default(),
             homes: Vec::new(),
+            home_of: FxHashMap::default(),
             in_ladder: EntitySet::new(),
             replaced: EntitySet::new(),
         };
@@ -255,7 +258,7 @@ impl Translator {
                 Ok(Translated { symbols, data, homes })
             }
             Err(error) => {
-                // The scratch memory is only cleared by finishing, which unfinished blocks forbid: a new one it is.
+                // Only `finalize` clears the scratch memory, and it requires filled blocks: replace the memory.
                 self.scratch = FunctionBuilderContext::new();
                 Err(error)
             }
@@ -351,8 +354,10 @@ struct Translation<'a> {
     uses: Option<SecondaryMap<Value, Uses>>,
     /// The variables that are kept in the frame, by value.
     named: FxHashMap<Value, Vec<Name>>,
-    /// Where they are kept.
+    /// Where they are kept, in the order of their first assignments.
     homes: Vec<(Name, clif::StackSlot)>,
+    /// The same by name.
+    home_of: FxHashMap<Name, clif::StackSlot>,
     /// Blocks of visited ladders, except their first.
     in_ladder: EntitySet<Block>,
     /// The blocks that a table of jumps replaces.
@@ -412,12 +417,13 @@ impl Translation<'_> {
     fn keep(&mut self, value: Value) {
         let (Some(names), Some(made)) = (self.named.get(&value), self.values[value].expand()) else { return };
         for name in names.clone() {
-            let home = match self.homes.iter().find(|(known, _)| *known == name) {
-                Some(&(_, home)) => home,
+            let home = match self.home_of.get(&name) {
+                Some(&home) => home,
                 None => {
                     let data = clif::StackSlotData::new(clif::StackSlotKind::ExplicitSlot, 16, 4);
                     let home = self.b.create_sized_stack_slot(data);
                     self.homes.push((name, home));
+                    self.home_of.insert(name, home);
                     home
                 }
             };
@@ -825,7 +831,7 @@ impl Translation<'_> {
             Address::Data(number) => {
                 let symbol = data_symbol(&self.name, number);
                 if let Some(bytes) = self.func.data().get(number as usize)
-                    && !self.data.iter().any(|(known, _)| *known == symbol)
+                    && !self.symbol_ids.contains_key(&symbol)
                 {
                     self.data.push((symbol.clone(), bytes.clone()));
                 }

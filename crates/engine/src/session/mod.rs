@@ -233,7 +233,7 @@ pub struct FunctionFacts {
     pub dylib: String,
     /// Its symbol.
     pub symbol: String,
-    /// The tier of its newest version. None if it was removed.
+    /// The tier of its newest version; `None` if it was removed.
     pub tier: Option<Tier>,
     /// The bytes of code of the unit in which it was compiled.
     pub bytes: usize,
@@ -346,7 +346,7 @@ impl Session {
         }
     }
 
-    /// Gives definitions prices, if the session's programs have some.
+    /// Gives definitions prices ([`Options::fuel`]) if the session was made with them.
     pub(crate) fn price(&self, definitions: &mut Definitions<'_>) {
         if self.inner.fuel {
             definitions.price();

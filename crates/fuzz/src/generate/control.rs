@@ -10,8 +10,8 @@
 //!            └─────┴─────┴───►┘
 //! ```
 //!
-//! The first target of every branch is the block that is placed next, as the text form has it. A block whose every
-//! predecessor ended otherwise is never placed.
+//! The first target of every branch is the block that is placed next, as the text form has it. A join to which no arm
+//! continues is never placed.
 
 use super::func::{FuncGen, Loop};
 use brolga_ir::builtin::Builtin;
@@ -85,7 +85,7 @@ impl FuncGen<'_> {
         types.iter().map(|&ty| self.value_for(ty)).collect()
     }
 
-    /// Computes what the join wants and ends the open block, if control comes here.
+    /// Computes the operands of the join's φs and ends the open block with a jump to it, if a block is open.
     pub(super) fn go_to_join(&mut self, join: Block, types: &[Type], edges: &mut Vec<(Block, Vec<Value>)>) {
         if self.block.is_none() {
             return;
@@ -111,7 +111,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A region of its own in its own block.
+    /// Fills `block` with a region that continues at `join`.
     pub(super) fn arm(
         &mut self,
         block: Block,
@@ -431,12 +431,8 @@ impl FuncGen<'_> {
         }
         let kind = self.rng.below(4);
         self.throw_if(condition, |this| match kind {
-            0 | 1 => {
-                let (error, message) = (name(this, "error"), text(this));
-                this.invoke(error, &[Type::STRING], &[message], Type::BOTTOM);
-            }
-            2 => {
-                let function = name(this, "_throw_argerror");
+            0..=2 => {
+                let function = name(this, if kind == 2 { "_throw_argerror" } else { "error" });
                 let message = text(this);
                 this.invoke(function, &[Type::STRING], &[message], Type::BOTTOM);
             }

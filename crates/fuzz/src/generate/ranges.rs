@@ -54,7 +54,7 @@ enum Style {
     Flags,
 }
 
-/// The answer of a test, and what it knows of the next item.
+/// A test for the end of a loop: its condition, and the value from which the next item is read, if there is one.
 struct Test {
     condition: Value,
     /// Whether the condition says that there is no next item, rather than that there is one.
@@ -63,7 +63,7 @@ struct Test {
     result: Option<Value>,
 }
 
-/// More rounds than any of these loops makes.
+/// A bound on the iterations of each of these loops.
 const MOST_TRIPS: u64 = 18;
 /// Elements of vectors, memories and tuples.
 const MOST_ELEMENTS: usize = 6;
@@ -306,15 +306,8 @@ impl FuncGen<'_> {
                 let check = self.bits(Type::BOOL, checked.into());
                 self.builtin(Builtin::Arrayref, &[check, array, index], element)
             }
-            Source::Vector { array, element, checked, .. } => {
-                let name = self.symbol("ref");
-                let Ok(ty) = self.cx.types.memory_ref(element) else { return index };
-                let first = self.emit_hidden(Op::Builtin(Builtin::Getfield), &[array, name], ty);
-                self.at_reference(first, element, index, checked)
-            }
-            Source::Memory { memory, element, checked } => {
-                let Ok(ty) = self.cx.types.memory_ref(element) else { return index };
-                let first = self.emit_hidden(Op::Builtin(Builtin::Memoryrefnew), &[memory], ty);
+            Source::Vector { element, checked, .. } | Source::Memory { element, checked, .. } => {
+                let Some(first) = self.first_reference(source) else { return index };
                 self.at_reference(first, element, index, checked)
             }
             Source::Tuple { tuple, element, checked, .. } => {
@@ -322,6 +315,21 @@ impl FuncGen<'_> {
                 self.builtin(Builtin::Getfield, &[tuple, index, check], element)
             }
             _ => index,
+        }
+    }
+
+    /// The reference to the first element of a vector or memory.
+    fn first_reference(&mut self, source: Source) -> Option<Value> {
+        match source {
+            Source::Vector { array, element, .. } => {
+                let (name, ty) = (self.symbol("ref"), self.cx.types.memory_ref(element).ok()?);
+                Some(self.emit_hidden(Op::Builtin(Builtin::Getfield), &[array, name], ty))
+            }
+            Source::Memory { memory, element, .. } => {
+                let ty = self.cx.types.memory_ref(element).ok()?;
+                Some(self.emit_hidden(Op::Builtin(Builtin::Memoryrefnew), &[memory], ty))
+            }
+            _ => None,
         }
     }
 
@@ -367,7 +375,8 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A number at most `behind` less than another, and less than `span` more: far enough from the ends of the type by [`FuncGen::range_start`].
+    /// A number from `start - behind` to `start - behind + span - 1`. `span` is a power of two. [`FuncGen::range_start`] keeps the distance to the ends of the
+    /// type.
     fn near(&mut self, ty: Type, start: Value, span: u128, behind: u128) -> Value {
         let distance = if self.rng.chance(40) {
             let distance = self.rng.below(span as usize) as u128;
@@ -463,17 +472,7 @@ impl FuncGen<'_> {
             let memory = self.emit_hidden(Op::Builtin(Builtin::Memorynew), &[of, length], ty);
             Source::Memory { memory, element, checked }
         };
-        let first = match source {
-            Source::Vector { array, .. } => {
-                let (name, ty) = (self.symbol("ref"), self.cx.types.memory_ref(element).ok()?);
-                self.emit_hidden(Op::Builtin(Builtin::Getfield), &[array, name], ty)
-            }
-            Source::Memory { memory, .. } => {
-                let ty = self.cx.types.memory_ref(element).ok()?;
-                self.emit_hidden(Op::Builtin(Builtin::Memoryrefnew), &[memory], ty)
-            }
-            _ => return None,
-        };
+        let first = self.first_reference(source)?;
         for (index, value) in values.into_iter().enumerate() {
             let (index, check) = (self.bits(Type::INT64, index as u128 + 1), self.bits(Type::BOOL, 1));
             let ty = self.func.ty(first);

@@ -13,7 +13,7 @@ use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::op::Op;
 use brolga_ir::scalar::{Number, Numbers, Scalar};
 use brolga_ir::show::AMBIGUOUS_WORLD;
-use brolga_ir::types::{StaticBound, StaticParam, Type, TypeKind, decl};
+use brolga_ir::types::{FieldRepr, StaticBound, StaticParam, Type, TypeKind, decl};
 
 impl<'m> Interp<'m> {
     /// A statement that `exec` does not do itself.
@@ -89,8 +89,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The name of a static parameter, and what it is in this call.
-    /// The value of a static parameter. Recursion follows the nesting of types.
+    /// The value that a type parameter stands for. Recursion follows the nesting of types.
     fn static_value(&mut self, value: Type) -> Eval<Val> {
         let types = self.types();
         let Some((ty, elems)) = types.value_elements(value) else {
@@ -102,6 +101,7 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, parts.collect::<Eval<Vec<_>>>()?))
     }
 
+    /// The name of a static parameter, and its value in this call; `None` if it is undefined.
     fn static_parameter(&mut self, func: &Func, number: u32) -> Eval<(Name, Option<Type>)> {
         let sig = &func.sig;
         let Some(&StaticParam { name, bound }) = sig.statics.get(number) else {
@@ -388,8 +388,12 @@ impl<'m> Interp<'m> {
                     bytes.len() as u64
                 } else if let Some((elem, length)) = self.extent(*id) {
                     let size = match types.field_repr(elem) {
-                        brolga_ir::types::FieldRepr::Pointer => 8,
-                        _ => types.layout(elem).map_or(8, |l| u64::from(l.size)),
+                        FieldRepr::Pointer => 8,
+                        FieldRepr::Inline => bytes::size_of(types, elem)?,
+                        // The selectors lie behind all elements and do not count.
+                        FieldRepr::BitsUnion { .. } => types
+                            .union_extent(types.members(&elem))
+                            .map_or(8, |(size, align)| u64::from(size.next_multiple_of(align))),
                     };
                     size.saturating_mul(length)
                 } else {
@@ -483,7 +487,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The pair and named tuple types that `modify…!` and `replace…!` return.
+    /// The `Pair` that `modify…!` returns.
     pub(super) fn pair(&mut self, of: Type, old: Val, new: Val) -> Eval<Val> {
         let types = self.types();
         let Some(pair) = types.find_builtin(self.name("Pair")) else {
@@ -493,6 +497,7 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, vec![Some(old), Some(new)]))
     }
 
+    /// The named tuple that `replace…!` returns.
     pub(super) fn replaced(&mut self, of: Type, old: Val, success: bool) -> Eval<Val> {
         let types = self.types();
         let tuple = self.made(types.tuple(&[of, Type::BOOL]))?;
@@ -500,7 +505,7 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, vec![Some(old), Some(Val::bool(success))]))
     }
 
-    /// Whether a type is `Ptr{T}`.
+    /// The pointee type and the address of a value of type `Ptr{T}`; `None` for other values.
     pub(super) fn pointee_of(&self, val: &Val) -> Option<(Type, u64)> {
         let Val::Bits { ty, bits } = *val else { return None };
         let (found, &[pointee]) = self.types().nominal_parts(ty)? else { return None };

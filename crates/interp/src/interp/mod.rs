@@ -15,8 +15,9 @@
 //! | file | content |
 //! |---|---|
 //! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions on it |
-//! | `c_text`, `callback`, `jobs` | C functions that print, and that call the program |
-//! | `compare`, `show`, `graph`, `error` | equality, text, copying values to another interpreter, outcomes of a call |
+//! | `c_text`, `callback`, `jobs`, `process_end` | C functions that print, that call the program, and that end the process |
+//! | `copies`, `identity` | entry points of Julia's run time: copies, and addresses, hashes and tables by identity |
+//! | `check`, `compare`, `show`, `graph`, `error` | constants and tests of a text, equality, text, copying values to another interpreter, outcomes of a call |
 //! | `exec`, `shape` | frames, control flow, exceptions; the check of a function before its first run |
 //! | `high`, `calls`, `fields`, `places`, `arrays`, `generic`, `foreign`, `pointers` | high IR by family of operations |
 //! | `low` | low IR |
@@ -131,6 +132,7 @@ pub struct Interp<'m> {
     /// The frames that C functions wait for, by their positions, innermost last.
     c_frames: Vec<usize>,
     handlers: Vec<Handler>,
+    /// Exceptions that are being handled, innermost last.
     exceptions: Vec<Val>,
     /// The values of globals that were read or written; the others have their initial values.
     globals: FxHashMap<Name, Val>,
@@ -148,6 +150,7 @@ pub struct Interp<'m> {
     steps: u64,
     /// The fuel that was taken.
     fuel: u64,
+    /// The number of the last token or stored ϒ: later ones have larger numbers.
     serial: u64,
     /// How often each block was entered, if that is counted.
     entered: Option<FxHashMap<(FuncId, Block), u64>>,
@@ -310,7 +313,7 @@ impl<'m> Interp<'m> {
         &mut *self.memory
     }
 
-    /// The address of a symbol's or string's record, which is made if there is none yet.
+    /// The address of the record of a symbol or string. Makes the record if there is none yet.
     pub fn record_address(&mut self, address: Address) -> Result<u64, Outcome> {
         match self.address_of(address) {
             Ok(val) => Ok(val.as_bits().unwrap_or(0) as u64),
@@ -332,9 +335,8 @@ impl<'m> Interp<'m> {
         }
         let func = &self.module[id];
         if func.level != level {
-            return Err(
-                Fault::Unsupported(format!("a function of {:?} IR called as the other", func.level)).into()
-            );
+            let what = format!("a function of {:?} IR called as one of {level:?} IR", func.level);
+            return Err(Fault::Unsupported(what).into());
         }
         Ok(func)
     }

@@ -8,7 +8,7 @@ use super::ops::{self, Counts, Numbers};
 use super::tables::{Names, Tables};
 use super::{BinaryError, Refusal, hints};
 use crate::constant::{Address, Const};
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Callee, Foreign, Inst, Meta, Slot, Value};
 use crate::func::{
     CalleeData, ForeignData, Func, LineColumn, MetaData, MetaItem, Param, Place, Signature, SlotData,
 };
@@ -39,7 +39,7 @@ const ADDRESS_OF_BOX: u8 = 14;
 const ADDRESS_OF_GLOBAL: u8 = 15;
 const ADDRESS_OF_MODULE: u8 = 16;
 
-/// The number of a value or block that stands nowhere in the function: a reader refuses it.
+/// The number of an entity that is not in the function, which a verified one does not refer to: a reader refuses it.
 const NOWHERE: u64 = u64::MAX;
 
 /// Numbers items in the order of their first use.
@@ -69,10 +69,10 @@ impl<T: Copy + Eq + Hash> Numbering<T> {
 
 /// The entities that a function uses, with a numbering for each kind.
 struct Used {
-    callees: Numbering<crate::entity::Callee>,
-    foreigns: Numbering<crate::entity::Foreign>,
-    slots: Numbering<crate::entity::Slot>,
-    metas: Numbering<crate::entity::Meta>,
+    callees: Numbering<Callee>,
+    foreigns: Numbering<Foreign>,
+    slots: Numbering<Slot>,
+    metas: Numbering<Meta>,
     /// Ascending, so the fields of a constant come before it.
     consts: Vec<Value>,
     values: SecondaryMap<Value, u64>,
@@ -148,7 +148,8 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
     let first = func.params().len() as u64;
     for &value in &used.consts {
         if let Some(constant) = func.as_const(value) {
-            write_const(names, out, constant, &|part| Some(used.values[part] - first));
+            // The number of a field that is no constant wraps, or is too large: a reader refuses it.
+            write_const(names, out, constant, &|part| Some(used.values[part].wrapping_sub(first)));
         }
     }
     out.count(used.callees.order.len());

@@ -184,7 +184,7 @@ pub struct Block<'a> {
     pub number: u32,
     /// The header's place.
     pub span: Span,
-    /// Its rows; never empty.
+    /// Its rows; empty only if none of them could be read.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -195,7 +195,7 @@ pub struct Row<'a> {
     pub span: Span,
     /// The number in `%n = ` and its place.
     pub result: Option<(u32, Span)>,
-    /// The word before a call.
+    /// The label before a call.
     pub label: Option<CallLabel>,
     /// The statement.
     pub stmt: Stmt<'a>,
@@ -207,7 +207,7 @@ pub struct Row<'a> {
     pub line: Option<u32>,
 }
 
-/// The label that Julia's printer puts in front of a call. It informs people; the callee decides.
+/// The label that Julia's printer puts in front of a call. The callee alone determines the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallLabel {
     /// `intrinsic`
@@ -310,7 +310,7 @@ pub struct Expr<'a> {
 }
 
 impl<'a> Expr<'a> {
-    /// A node over its children. Saturates where the height no longer counts.
+    /// A node over its children. The height saturates far above [`MAX_DEPTH`](super::MAX_DEPTH), beyond which the parser refuses a tree.
     pub(super) fn new(span: Span, kind: ExprKind<'a>) -> Expr<'a> {
         let mut below = 0;
         kind.each_child(&mut |child| below = below.max(child.height));
@@ -436,7 +436,7 @@ pub enum Literal<'a> {
     Int {
         /// Written with `-`.
         negative: bool,
-        /// The digits.
+        /// The absolute value.
         magnitude: u128,
     },
     /// A hexadecimal, octal or binary integer; its digits say its width.

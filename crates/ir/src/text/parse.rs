@@ -131,6 +131,8 @@ struct Reader<'a> {
     signature: Option<Signature<'a>>,
     /// The line before was stray as well: one finding is enough for both.
     stray: bool,
+    /// No header of `@code_warntype` that begins before this offset has an end.
+    no_warntype: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -142,6 +144,7 @@ impl<'a> Reader<'a> {
             diagnostics: Diagnostics::default(),
             signature: None,
             stray: false,
+            no_warntype: 0,
         }
     }
 
@@ -251,6 +254,9 @@ impl<'a> Reader<'a> {
     /// here.
     fn warntype_header(&mut self) -> bool {
         let start = self.pos;
+        if start < self.no_warntype {
+            return false;
+        }
         while self.pos < self.src.len() {
             let (line, next) = self.line();
             self.pos = next;
@@ -261,6 +267,7 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
+        self.no_warntype = self.pos;
         self.pos = start;
         false
     }
@@ -505,6 +512,7 @@ impl<'a> Reader<'a> {
 
     /// Takes gutter, guard and rails off a line.
     fn lead(&self, line: &'a str) -> Lead {
+        let line = line.trim_start_matches('\u{feff}');
         let start = self.span_of(line).start as usize;
         let mut rest = line.trim_start();
         let mut numbers: SmallVec<[(u32, Span); 2]> = SmallVec::new();

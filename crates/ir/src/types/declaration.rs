@@ -145,7 +145,7 @@ pub enum TypeError {
         /// The length.
         count: i64,
     },
-    /// Two fields, or two names of a named tuple, are equal.
+    /// Two fields, two parameters, or two names of a named tuple are equal.
     DuplicateField {
         /// The name that stands twice.
         field: Name,

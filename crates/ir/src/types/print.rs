@@ -275,7 +275,7 @@ fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option
         }
         TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
         TypeError::DuplicateField { field } => {
-            write!(f, "the field name `{}` stands twice", text(field))
+            write!(f, "the name `{}` stands twice", text(field))
         }
         TypeError::NamedTupleShape => {
             f.write_str("a named tuple needs a plain tuple type with one element for each name")

@@ -269,7 +269,7 @@ impl Types {
         self.entry(ty).is_some()
     }
 
-    /// The first line of a declaration.
+    /// The name, the module and the parameters of a declaration.
     pub fn decl(&self, decl: Decl) -> &DeclData {
         static UNKNOWN: OnceLock<DeclData> = OnceLock::new();
         match self.decl_entry(decl) {
@@ -408,11 +408,10 @@ impl Types {
     /// The fields of a struct type with its parameters filled in. `None` if it is not a defined struct type, or if a
     /// field's type cannot be made (too deep).
     pub fn fields(&self, ty: Type) -> Option<&[FieldDecl]> {
-        let facts = self.facts(ty)?;
         let (decl, params) = self.nominal_parts(ty)?;
         // While the declaration is incomplete nothing may be remembered.
         let DeclKind::Struct { fields, .. } = &self.body(decl)?.kind else { return None };
-        facts
+        self.facts(ty)?
             .fields
             .get_or_init(|| {
                 fields
@@ -686,7 +685,7 @@ impl Types {
                 if !fields.iter().all(|field| self.has(field.ty)) {
                     return Err(TypeError::Foreign);
                 }
-                if let Some(low) = fields.iter().find(|f| f.ty.as_low().is_some()) {
+                if let Some(low) = fields.iter().find(|f| f.ty.as_low().is_some() || f.ty == Type::TOKEN) {
                     return Err(TypeError::MixedLevels { inner: low.ty });
                 }
             }

@@ -7,7 +7,7 @@
 //!                                  └─────────────┴───────────────────────────┘
 //! ```
 //!
-//! A unit of an image is described when it is first asked for more than an address by name ([`Directory`]).
+//! A unit of an image is described at the first request for more than an address by name ([`Directory`]).
 //!
 //! Invariants: X1, ranges of units do not overlap, because their memory does not; X2, a unit is in the index from before its
 //! loading is published until just before its memory is returned, so every address that a thread executes is found;
@@ -265,7 +265,7 @@ impl<'a> CodeFunction<'a> {
         debug.get(found).map(|(_, debug)| debug)
     }
 
-    /// The file that its lines are counted in, if it says so.
+    /// The file that its lines are counted in, if it is known.
     pub fn file(&self) -> Option<&'a str> {
         self.debug()?.file.as_deref()
     }
@@ -313,8 +313,8 @@ pub struct Symbolized {
     pub column: Option<u32>,
 }
 
-/// An observer of loaded code, called by the thread that loads or frees it, with no lock held. It hears of its own loads as well. Its panics
-/// stay with it.
+/// An observer of loaded code. The thread that loads or frees the code calls it, with no lock held, also for code that a listener itself loads.
+/// A panic of a listener ends at the call.
 pub trait CodeListener: Send + Sync {
     /// A unit was loaded. Its code is in place, and no thread can call it yet.
     fn loaded(&self, unit: &Arc<CodeUnit>);
@@ -355,8 +355,8 @@ impl CodeMap {
         entry
     }
 
-    /// Adds a listener, which is told at once about all units that are loaded already. Of units that other threads free
-    /// meanwhile it may hear last what it should hear first.
+    /// Adds a listener, and notifies it of all units that are loaded already. For a unit that another thread frees meanwhile,
+    /// `freed` may be called before `loaded`.
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
         let mut ranges = self.write();
         ranges.listeners.push(listener.clone());

@@ -23,6 +23,8 @@
 //! the waits between threads: an opening that would close a cycle is refused. Dylibs that the thread itself is busy
 //! with are skipped: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, even
 //! if it has no initialisers.
+//!
+//! Cost: a plan visits every initialiser of the dylibs that it reaches; each version in an `Initialized` is searched in the list of its dylib.
 
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -261,12 +263,13 @@ pub enum Plan<P: Parts> {
         /// Whether another thread is busy with what comes next: the rest is to be planned then.
         more: bool,
     },
-    /// Another thread is busy with what comes next, and the thread waits for that, as far as the tables know, until one of the two says more: by
-    /// [`Initialized`], or by planning again.
+    /// Another thread is busy with the next initialiser or dylib. The tables record that this thread waits for it, until the next [`Initialized`] of
+    /// that thread or the next plan of this one.
     Wait,
-    /// The same, but that thread waits for this one, through any others. No initialiser stands for a dylib that is being deinitialised.
+    /// As [`Plan::Wait`], but that thread waits for this one, perhaps through others. The label is that of the initialiser; `None` if that thread
+    /// deinitialises a dylib.
     Never(Option<Label>),
-    /// Nothing.
+    /// No initialiser of these dylibs is due, and no other thread is busy with one, or with a dylib.
     Done,
 }
 
@@ -445,7 +448,8 @@ impl<P: Parts> Machine<P> {
         links.retain(|link| !matches!(self.dylibs.get(link.dylib), Err(Error::DylibClosed { .. })));
     }
 
-    /// Dylibs that link orders reach from `roots`: before and after their own links. Closed dylibs are skipped below the roots.
+    /// The dylibs that link orders reach from `roots`, in pre-order and in post-order. Closed dylibs below the roots are skipped; a closed root is an
+    /// error.
     fn walk(&self, roots: impl IntoIterator<Item = DylibId>) -> Result<(Vec<DylibId>, Vec<DylibId>), Error> {
         let (mut pre, mut post) = (Vec::new(), Vec::new());
         let mut seen = FxHashSet::default();

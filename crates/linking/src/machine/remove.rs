@@ -12,8 +12,8 @@
 //!
 //! Slots are not users: a slot that leads to something removed is armed again, and its next call asks the session.
 //!
-//! Cost: the entries removed and their users. Keeping checks, at each removal, whether a named unit still reaches the
-//! kept ones: the size of the kept group each time.
+//! Cost: the entries removed and their users, and for each removed name the initialisers of its dylib. Closing visits all trackers of the session, and
+//! for each generator all requests. Keeping checks for each removed unit whether a named unit still reaches it: the size of the kept group each time.
 
 use std::collections::BTreeSet;
 
@@ -163,7 +163,7 @@ impl<P: Parts> Event<P> for Close {
         let trackers = machine.trackers.iter().filter(|(_, tracker)| ours.contains(&tracker.dylib));
         let (trackers, units): (Vec<_>, Vec<_>) =
             trackers.map(|(id, tracker)| ((id, tracker.dylib), &tracker.units)).unzip();
-        // The definitions of an open dylib are tracked.
+        // Every unit of an open dylib has a tracker, so these are all units of the dylibs.
         let units = units.into_iter().flatten().copied().collect();
         let cause = if self.stay_open { Cause::Removed } else { Cause::Closed };
         machine.remove_units(units, self.dependants, &cause)?;

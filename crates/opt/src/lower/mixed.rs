@@ -182,24 +182,24 @@ impl Lowering<'_> {
                     else {
                         continue;
                     };
-                    let user = &mut found.all[number];
-                    let home = src.inst_block(user.phi);
+                    let used = &mut found.all[number];
+                    let home = src.inst_block(used.phi);
                     let is_inner = around.is_some_and(|l| home.is_none_or(|home| !loops.contains(l, home)));
                     match op {
                         Op::Phi if src.result(inst).is_some_and(|v| found.of.contains_key(&v)) => {}
-                        Op::Builtin(Builtin::Isa | Builtin::Typeassert) | Op::Branch => user.tests += 1,
+                        Op::Builtin(Builtin::Isa | Builtin::Typeassert) | Op::Branch => used.tests += 1,
                         Op::Pi | Op::Return => {}
-                        Op::Call => user.calls += 1,
+                        Op::Call => used.calls += 1,
                         _ => {
-                            user.others += 1;
-                            user.is_refused |= is_inner;
+                            used.others += 1;
+                            used.is_refused |= is_inner;
                         }
                     }
                 }
             }
         }
-        for user in &mut found.all {
-            user.is_refused |= user.others > 1 || user.calls > user.tests;
+        for used in &mut found.all {
+            used.is_refused |= used.others > 1 || used.calls > used.tests;
         }
     }
 
@@ -294,7 +294,7 @@ impl Lowering<'_> {
         Leaves::from_slice(&[object, bits, kind])
     }
 
-    /// Stands where there is no object.
+    /// The permanent box that stands for "none".
     fn no_object(&mut self) -> Value {
         self.permanent(Address::Boxed(Type::INT64, 0))
     }

@@ -150,7 +150,7 @@ impl Lowering<'_> {
         val.leaves.first().copied().ok_or_else(|| self.bad_operands())
     }
 
-    /// An operand that is one register.
+    /// An operand that is one register, with its type.
     pub(super) fn scalar_operand(&mut self, n: usize) -> Step<(Value, Type)> {
         let val = self.operand(n)?;
         let form = self.form(val.ty)?;
@@ -246,7 +246,7 @@ impl Lowering<'_> {
         Ok(val)
     }
 
-    /// The address of a constant's bytes, if it contains no references.
+    /// The address of a constant's bytes; `None` if it contains references, or parts that have no known bytes.
     pub(super) fn constant_data(&mut self, value: Value) -> Option<Value> {
         let number = match self.data.get(&value) {
             Some(&number) => number,

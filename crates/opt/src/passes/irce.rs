@@ -25,6 +25,9 @@
 //! The value `s` is constant or is tested before the main loop. With `len` the bound itself and a known
 //! start, checks hold in every iteration: then no copy is made and they are removed in place.
 //!
+//! A step that is not known is tested to be greater than zero before the main loop, whose limit is at most 2⁶³ less the step, so that no counter wraps.
+//! A bound from which the counter has to differ (`for i in a:step:b`) ends the main loop before it is reached or where it would be jumped over.
+//!
 //! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, [`COPIED_FOR_CHECK`] more for each check, at most
 //! [`MAX_GROWTH`] in a function. Breaks the graph. Not done: counters that go down or are narrower than 64 bits; checks of `i·c + a`; invariant
 //! checks (`unswitch`).
@@ -33,6 +36,7 @@ use crate::counted::{Counted, Recurrence, Relation, Signed, Tested, is_invariant
 use crate::facts::Fact;
 use crate::loop_copy::{
     Enter, Escapes, drop_pred, end_in_range, ins, is_copyable, make_jump, smaller, split_at, splittable_step,
+    unknown_step,
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ranges::is_bounded_length;
@@ -75,7 +79,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             continue;
         }
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
-        let known = [counted.test.bound, counted.test.counter.start];
+        let known = [counted.test.bound, counted.test.counter.start, counted.test.counter.step];
         let undefined = undefined.get(func);
         if known.iter().any(|&v| undefined.has(func, v)) {
             continue;
@@ -91,7 +95,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         let size = is_copyable(func, cx.types(), loops, l).unwrap_or(usize::MAX);
         if others.is_empty()
-            || splittable_step(func, &counted).is_none()
+            || (splittable_step(func, &counted).is_none() && unknown_step(func, &counted).is_none())
             || size > MAX_COPIED + COPIED_FOR_CHECK * (others.len() - 1)
             || growth + size > MAX_GROWTH
         {
@@ -278,6 +282,9 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
     let pre = counted.shape.preheader;
     let start = counted.test.counter.start;
     let mut limits = Limits { limit: end_in_range(func, types, counted), enter: Enter::Below };
+    if let Some(step) = unknown_step(func, counted) {
+        limits.steps_up(func, types, pre, step);
+    }
     let mut seen = Vec::new();
     // The start has to be at least this.
     let mut least_start = i128::from(i64::MIN);
@@ -371,6 +378,16 @@ impl Limits {
         let not_huge = ins(func, pre, Intrinsic::SleInt, &[zero, len], Type::I8);
         self.only_if(func, pre, not_huge);
         let end = ins(func, pre, Intrinsic::SubInt, &[len, further], Type::I64);
+        self.at_most(func, pre, end);
+    }
+
+    /// For a step that is not known: only if it goes up, and as far as no step from before the limit wraps.
+    fn steps_up(&mut self, func: &mut Func, types: &Types, pre: Block, step: Value) {
+        let zero = func.bits(types, Type::I64, 0);
+        let up = ins(func, pre, Intrinsic::SltInt, &[zero, step], Type::I8);
+        self.only_if(func, pre, up);
+        let beyond = func.bits(types, Type::I64, i64::MIN as u64 as u128);
+        let end = ins(func, pre, Intrinsic::SubInt, &[beyond, step], Type::I64);
         self.at_most(func, pre, end);
     }
 

@@ -35,8 +35,9 @@
 //! **φᶜ.** It would read the value of the last ϒ: an ordinary variable if every path from the `enter` to the throw passes a ϒ (I1),
 //! and if no ϒ of it stands in a region inside this one (I2), from which an exception would carry its value along an implicit edge.
 //!
-//! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
-//! throws by functions of Base; regions in which nothing throws any more.
+//! Cost: one visit to each instruction of functions with handlers; for each `enter` and type of a thrown value, of which there are at most `MAX_THROWS`
+//! pairs, a walk over the blocks behind the handler; `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done: throws by functions of
+//! Base; regions in which nothing throws any more.
 
 use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
@@ -63,10 +64,10 @@ const MAX_HEAD: usize = 16;
 /// Blocks of a handler on the way to where the exception ends.
 const MAX_BLOCKS: usize = 8;
 
-/// Regions inside of one. More are not looked at.
+/// Regions inside the region of one `enter`. If there are more, its throws stay.
 const MAX_INNER: usize = 16;
 
-/// Throws of a function that become jumps.
+/// Throws of a function that are examined, whether they become jumps or not.
 const MAX_THROWS: usize = 64;
 
 /// A throw whose handler is here.

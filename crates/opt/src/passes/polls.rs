@@ -35,10 +35,10 @@
 //! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
 //! inner loop of few but unknown iterations into the outer one.
 
-use crate::counted::{Counted, Recurrence, Relation, Signed, Test, Tested, most_iterations};
+use crate::counted::{Counted, Recurrence, Tested, most_iterations};
 use crate::facts::Fact;
 use crate::heads::head_phis;
-use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step};
+use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step, unknown_step};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::undefined::WhenAsked;
 use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops};
@@ -183,17 +183,11 @@ fn strippable(
     let test = &counted.test;
     let simple = loops.is_innermost(l) && !iteration.calls && !iteration.polls.is_empty();
     let entered_once = cfg.preds(counted.shape.preheader).len() <= 1;
-    let counts = splittable_step(func, &counted).is_some() || counts_by_unknown(func, test);
+    let counts = splittable_step(func, &counted).is_some() || unknown_step(func, &counted).is_some();
     let counts = counts && test.tested == Tested::Next;
     let Recurrence { start, step, .. } = test.counter;
     let defined = || [test.bound, start, step].into_iter().all(|value| !undefined.get(func).has(func, value));
     (simple && entered_once && counts && defined()).then_some(counted)
-}
-
-/// Whether a counter may go up by a step that is not known, to a bound that it does not have to meet.
-fn counts_by_unknown(func: &Func, test: &Test) -> bool {
-    let has_bound = matches!(test.relation, Relation::Less(Signed::Yes) | Relation::AtMost(Signed::Yes));
-    has_bound && test.counter.const_step(func).is_none() && func.ty(test.counter.value) == Type::I64
 }
 
 /// `first` plus the lesser of the distance and of what is left to `end`, made at the end of a block. The test of the loop holds for `first`, so the

@@ -16,7 +16,8 @@
 //! passes may move them there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
-//! been rotated, or ends in a test anyway; nor the block in front of it, if the exit of the head only throws), and the head has
+//! been rotated, or ends in a test anyway; nor the block in front of it, if the exit of the head only throws), and an exit that only throws is
+//! that of a counter (any other check is no end that passes could compute with), and the head has
 //! at most [`MAX_COPIED`] instructions, none of them with a fixed place (a region of `gc_preserve_begin` ends once), and at most
 //! [`MAX_HEIGHT`] levels of loops are inside. Values
 //! of the head have two definitions afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
@@ -44,6 +45,7 @@ use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::constant::Const;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
+use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
@@ -124,12 +126,33 @@ fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> O
     // A check whose failure throws is better left where it is: the test that ends the loop stands in front of the latch already.
     let throws = func.terminator(exit).is_some_and(|t| func.op(t) == Op::Unreachable);
     let leaves_before = |latch: Block| throws && cfg.single_pred(latch).is_some_and(leaves);
+    if throws && !counts(func, loops, l, end) {
+        return None;
+    }
     if inside == header || loops.latches(cfg, l).any(|latch| leaves(latch) || leaves_before(latch)) {
         return None;
     }
     let copied = || func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1);
     let fixed = copied().any(|inst| effects(func, types, inst).pinned);
     (!fixed && copied().count() <= MAX_COPIED).then_some(Rotation { preheader, header, inside, exit })
+}
+
+/// Whether a condition compares a φ of the head that each iteration adds something to, or the sum of one and a constant.
+fn counts(func: &Func, loops: &Loops, l: Loop, branch: Inst) -> bool {
+    let sum = |value: Value| match func.def_inst(value).map(|def| (func.op(def), func.args(def))) {
+        Some((Op::Intrinsic(Intrinsic::AddInt | Intrinsic::SubInt), &[a, b])) => Some([a, b]),
+        _ => None,
+    };
+    let steps = |value: Value| {
+        let phi = func.def_inst(value).filter(|&def| func.op(def) == Op::Phi);
+        phi.filter(|&phi| func.inst_block(phi) == Some(loops.header(l))).is_some_and(|phi| {
+            let mut again = func.phi_edges(phi).filter(|&(from, _)| loops.contains(l, from));
+            again.all(|(_, next)| sum(next).is_some_and(|parts| parts.contains(&value)))
+        })
+    };
+    let compared = func.args(branch).iter().filter_map(|&cond| func.def_inst(cond));
+    let mut operands = compared.flat_map(|compare| func.args(compare));
+    operands.any(|&value| steps(value) || sum(value).is_some_and(|parts| parts.into_iter().any(steps)))
 }
 
 /// Whether a block only computes a little and jumps.

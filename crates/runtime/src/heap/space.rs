@@ -63,7 +63,7 @@ struct Slab {
     kinds: Box<[Kind; UNITS]>,
     /// One bit for each free unit.
     free: [u64; UNITS / WORD],
-    /// No more free units than these stand in a row; so slabs with a rest that fits nothing are not looked through each time.
+    /// An upper bound of the number of free units in a row, so that a slab without room for an object is not searched for each object.
     longest: usize,
 }
 
@@ -108,7 +108,7 @@ impl Slab {
         None
     }
 
-    /// The highest unit below `end` that is in what `of` makes of a word of free ones.
+    /// The highest unit below `end` whose bit is set in `of(word)`, where `word` is its word of `free`.
     fn last_below(&self, end: usize, of: impl Fn(u64) -> u64) -> Option<usize> {
         let mut end = end;
         while end > 0 {
@@ -122,7 +122,7 @@ impl Slab {
         None
     }
 
-    /// Takes units out of the free ones; whether all are zero.
+    /// Marks free units as used. Returns whether no code has written to any of them, so that all their bytes are zero.
     fn take(&mut self, first: usize, kind: Kind, count: usize) -> bool {
         let taken = &mut self.kinds[first..first + count];
         let zeroed = taken.iter().all(|kind| *kind == Kind::Free { zeroed: true });
@@ -148,7 +148,7 @@ pub(crate) enum Shortage {
     System,
 }
 
-/// The live bytes.
+/// The number of live objects, and the bytes that they take.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Live {
     pub(crate) bytes: usize,
@@ -370,9 +370,10 @@ impl Space {
         live
     }
 
-    /// Gives chunks that had an object of their own back to the system, until `keep` bytes are left of them.
+    /// Gives spare chunks of huge objects back to the system, until `keep` bytes of them are left, or fewer if the limit has no room for so many.
     pub(crate) fn drop_spare(&mut self, keep: usize) {
-        let room = self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.used));
+        let taken = self.used.saturating_add(self.external);
+        let room = self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(taken));
         self.huge.drop_spare(keep.min(room));
     }
 

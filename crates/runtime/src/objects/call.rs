@@ -91,7 +91,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         roots.iter().map(|&root| self.object(root)).collect()
     }
 
-    /// Something that cannot be done, and that a program which was verified does not ask for.
+    /// Throws `ErrorException` with this text: an operation is malformed or not supported, or a function of the host broke its contract.
     pub(crate) fn unsupported(&mut self, text: &str) -> Raised {
         self.scope.throw_error(text)
     }
@@ -130,9 +130,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// The value of a `Bool`.
     pub(crate) fn bool(&self, root: Root<'f, 'h>) -> Option<bool> {
         let object = self.object(root);
+        if object.desc().ty() != Some(Type::BOOL) {
+            return None;
+        }
         let mut byte = [0];
         object.read_bits(0, &mut byte);
-        (object.desc().ty() == Some(Type::BOOL)).then_some(byte[0] & 1 != 0)
+        Some(byte[0] & 1 != 0)
     }
 
     pub(crate) fn flag_operand(&mut self, op: &str, root: Root<'f, 'h>) -> Result<bool, Raised> {
@@ -180,12 +183,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.apply_looking(all, true)
     }
 
-    /// Does what the builtin does whose function is the first object, with the others: a method of that name is another function.
+    /// Applies the builtin whose function is the first object to the others. No method is searched for: a method of that name belongs to another function.
     pub(crate) fn apply_builtin(&mut self, all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
         self.apply_looking(all, false)
     }
 
-    /// Calls the first object with the others; whether methods of it are looked for.
+    /// Calls the first object with the others. `looks`: whether a method is searched for in the first call; in calls that a builtin makes, it always is.
     fn apply_looking(&mut self, mut all: Vec<Root<'f, 'h>>, mut looks: bool) -> Done<'f, 'h> {
         // The world of an `invokelatest` or `invoke_in_world` on the way.
         let mut world: Option<InWorld<'_>> = None;
@@ -211,7 +214,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             };
             all = next;
             if let Some(entered) = entered {
-                // Left first, so that the one behind it comes back to where this call was made.
+                // The earlier world is left first, so that leaving the new one restores the caller's.
                 drop(world.take());
                 let dispatch = self.thread.dispatch();
                 world = Some(match entered {
@@ -245,7 +248,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.thread.dispatch().find(self.runtime.heap(), self.thread.isa_cache(), objects)
     }
 
-    /// The call that a builtin comes to which does nothing else, and the world that it is made in; `None` for other builtins.
+    /// The call that a builtin makes, if it does nothing else, and the world of that call; `None` for other builtins.
     fn next_call(&mut self, builtin: Builtin, all: &[Root<'f, 'h>]) -> Result<Option<Next<'f, 'h>>, Raised> {
         if !builtin.arity().allows(all.len() - 1) {
             return Ok(None);
@@ -302,7 +305,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if row.length > MOST_ELEMENTS {
             return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
         }
-        // The `Memory` is kept beside the array, which another one may be put into meanwhile.
+        // The `Memory` has a root of its own: another thread may store a different `Memory` into the array.
         let memory = self.scope.add_root(row.memory);
         for index in 0..row.length {
             let row = Row { memory: self.object(memory), ..row };
@@ -393,7 +396,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             Some((method, descs)) => {
                 // Compiled code takes objects of its declared types on trust.
                 let objects = self.objects(rest);
-                let declared = objects.iter().zip(&*descs).all(|(&arg, desc)| heap.is_a(None, arg, desc));
+                let declared = objects.iter().zip(&*descs).all(|(&arg, desc)| self.is_a(arg, desc));
                 if !declared || !method.fits(heap, self.thread.isa_cache(), &objects) {
                     return Err(self.message(
                         ExceptionKind::TypeError,

@@ -8,7 +8,7 @@
 //! Every cycle goes through an object with an identity, on either side. So objects with an identity are made blank at the first
 //! reference and filled later; immutable values are made bottom-up. Work lists replace recursion.
 //!
-//! Cost: linear in what is reachable, and a root for each value.
+//! Cost: linear in what is reachable, and a root for each value in the caller's frame, until that ends.
 //!
 //! Not done: modules and tokens, which no object is; weak references, which no value is.
 
@@ -127,7 +127,9 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
                     }
                 }
                 Task::Make(Some(val @ Val::MemoryRef { ty, offset, .. })) => {
-                    let View::MemoryRef { memory, .. } = self.interp.view(&val)? else { continue };
+                    let View::MemoryRef { memory, .. } = self.interp.view(&val)? else {
+                        return Err(CopyError::NoCounterpart("a broken reference".into()));
+                    };
                     work.push(Task::Reference(ty, offset));
                     work.push(Task::Make(memory));
                 }
@@ -251,7 +253,6 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
         };
         for (index, part) in parts.into_iter().enumerate() {
             let Some(part) = part else { continue };
-            // The roots of parts go when they are stored.
             let part = self.make(part)?;
             let object = root.get(self.scope).object;
             let place = match is_memory {
@@ -367,7 +368,8 @@ impl ToValues<'_, '_, '_, '_> {
     /// The value of an object with an identity, or of a type, symbol or string; `None` for immutable values.
     fn with_identity(&mut self, object: Object) -> Result<Option<Val>, CopyError> {
         if let Some(of) = as_type(object) {
-            return Ok(Some(Val::Type(self.type_in(of.context(), of.ty().unwrap_or(Type::ANY))?)));
+            let none = || CopyError::NoCounterpart("the type of weak references".into());
+            return Ok(Some(Val::Type(self.type_in(of.context(), of.ty().ok_or_else(none)?)?)));
         }
         let desc = object.desc();
         let Some(ty) = desc.ty() else { return Ok(None) };

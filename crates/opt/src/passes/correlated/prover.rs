@@ -34,7 +34,7 @@ use rustc_hash::FxHashMap;
 /// Goals for one question. Checks in loops take 5 to 20.
 const MAX_GOALS: u32 = 96;
 
-/// Goals on top of each other.
+/// Nested goals.
 const MAX_DEPTH: u32 = 12;
 
 /// Facts about one value that are looked at. More belong to long chains of comparisons with constants.
@@ -43,7 +43,7 @@ const MAX_FACTS: usize = 12;
 /// Values that come into a φ.
 const MAX_EDGES: usize = 6;
 
-/// Calls of one block whose operands are known behind them.
+/// Facts that are kept of the calls of one block.
 const MAX_CALLS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -287,7 +287,7 @@ impl<'a> Prover<'a> {
         found
     }
 
-    /// From a test that one of the sides was in.
+    /// From a test on the way, or a fact about one of the sides.
     fn by_facts(
         &mut self,
         func: &Func,
@@ -318,7 +318,7 @@ impl<'a> Prover<'a> {
         match test {
             Test::AtMost(p, q, c) => self.by_way_of(func, (a, b, k), (p, q, i128::from(c)), at, depth),
             Test::UnsignedAtMost(p, q, c) => {
-                // If the larger is no negative number, the other is neither, and they compare as signed integers do.
+                // If the larger is not negative, neither is the other, and both compare as signed integers.
                 let lower = (ZERO, p, 0);
                 (self.by_way_of(func, (a, b, k), (p, q, i128::from(c)), at, depth)
                     || self.by_way_of(func, (a, b, k), lower, at, depth))
