@@ -35,6 +35,7 @@
 
 mod carried_loads;
 
+use crate::counted::{Shape, recurrences};
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::loop_copy::{jump_block, rename_pred, retarget};
@@ -126,7 +127,7 @@ fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> O
     // A check whose failure throws is better left where it is: the test that ends the loop stands in front of the latch already.
     let throws = func.terminator(exit).is_some_and(|t| func.op(t) == Op::Unreachable);
     let leaves_before = |latch: Block| throws && cfg.single_pred(latch).is_some_and(leaves);
-    if throws && !counts(func, loops, l, end) {
+    if throws && !counts(func, cfg, loops, l, end) {
         return None;
     }
     if inside == header || loops.latches(cfg, l).any(|latch| leaves(latch) || leaves_before(latch)) {
@@ -137,22 +138,19 @@ fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> O
     (!fixed && copied().count() <= MAX_COPIED).then_some(Rotation { preheader, header, inside, exit })
 }
 
-/// Whether a condition compares a φ of the head that each iteration adds something to, or the sum of one and a constant.
-fn counts(func: &Func, loops: &Loops, l: Loop, branch: Inst) -> bool {
-    let sum = |value: Value| match func.def_inst(value).map(|def| (func.op(def), func.args(def))) {
-        Some((Op::Intrinsic(Intrinsic::AddInt | Intrinsic::SubInt), &[a, b])) => Some([a, b]),
-        _ => None,
-    };
-    let steps = |value: Value| {
-        let phi = func.def_inst(value).filter(|&def| func.op(def) == Op::Phi);
-        phi.filter(|&phi| func.inst_block(phi) == Some(loops.header(l))).is_some_and(|phi| {
-            let mut again = func.phi_edges(phi).filter(|&(from, _)| loops.contains(l, from));
-            again.all(|(_, next)| sum(next).is_some_and(|parts| parts.contains(&value)))
+/// Whether a condition compares a counter of the loop, or the sum of one and another value.
+fn counts(func: &Func, cfg: &Cfg, loops: &Loops, l: Loop, branch: Inst) -> bool {
+    let Some(shape) = Shape::of(cfg, loops, l) else { return false };
+    let is_counter = |value: Value| recurrences(func, loops, &shape).any(|counter| counter.value == value);
+    let is_sum = |value: Value| {
+        func.def_inst(value).is_some_and(|def| {
+            let adds = matches!(func.op(def), Op::Intrinsic(Intrinsic::AddInt | Intrinsic::SubInt));
+            adds && func.args(def).iter().any(|&part| is_counter(part))
         })
     };
     let compared = func.args(branch).iter().filter_map(|&cond| func.def_inst(cond));
     let mut operands = compared.flat_map(|compare| func.args(compare));
-    operands.any(|&value| steps(value) || sum(value).is_some_and(|parts| parts.into_iter().any(steps)))
+    operands.any(|&value| is_counter(value) || is_sum(value))
 }
 
 /// Whether a block only computes a little and jumps.
