@@ -1,5 +1,6 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use brolga::ir::Module;
 use brolga::ir::text::Call;
 use brolga::observe::{self, Live, Several, Trace};
 use brolga::session::{self, Session, Workers};
-use brolga::{Engine, Evaluator, Failure, Fuel, Limits, Program, Runtime};
+use brolga::{CodeListener, Engine, Evaluator, Failure, Fuel, JitDump, Limits, Program, Runtime};
 
 use super::caching::Caching;
 use super::report::{Stop, err, out};
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// Show a table of stages and events afterwards
     #[arg(long, conflicts_with = "interp")]
     stats: bool,
+    /// Write what was compiled to `jit-PID.dump` in this folder, for `perf record -k mono` and `perf inject --jit`
+    #[arg(long, value_name = "FOLDER", conflicts_with = "interp")]
+    jitdump: Option<PathBuf>,
     /// Show the session to `brolga top` by a socket of this name, for processes of this user
     #[arg(long, value_name = "SOCKET", requires = "tiered")]
     top: Option<PathBuf>,
@@ -74,13 +78,27 @@ const MAIN: &str = "main()";
 struct Listeners {
     trace: Option<Arc<Trace>>,
     statements: Option<Arc<Statements>>,
+    dump: Option<Arc<JitDump>>,
 }
 
 impl Listeners {
-    fn new(args: &Args) -> Listeners {
+    fn new(args: &Args) -> Result<Listeners, Stop> {
         let trace = (args.stats || args.trace.is_some()).then(|| Arc::new(Trace::new()));
         let statements = args.trace_compile.as_ref().map(|_| Statements::new(args.trace_compile_timing));
-        Listeners { trace, statements: statements.map(Arc::new) }
+        let dump = match &args.jitdump {
+            Some(folder) => {
+                let source = args.file.as_deref().or(args.image.as_deref()).unwrap_or(input::STDIN);
+                let dump = JitDump::create_in(folder, source);
+                Some(Arc::new(dump.map_err(|error| cannot_write(&folder.display(), &error))?))
+            }
+            None => None,
+        };
+        Ok(Listeners { trace, statements: statements.map(Arc::new), dump })
+    }
+
+    /// The listener to the code that is loaded, if there is one.
+    fn of_code(&self) -> Option<Arc<dyn CodeListener>> {
+        self.dump.clone().map(|dump| dump as Arc<dyn CodeListener>)
     }
 
     /// Tells them, and another one, what happens in a run time.
@@ -112,17 +130,24 @@ impl Listeners {
                 path => write(path, statements.text())?,
             }
         }
-        Ok(())
+        match self.dump.as_ref().and_then(|dump| Some((dump.path(), dump.error()?))) {
+            Some((path, error)) => Err(cannot_write(&path.display(), &error)),
+            None => Ok(()),
+        }
     }
 }
 
 fn write(path: &str, text: String) -> Done {
     let written = fs::write(path, text);
-    written.map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
+    written.map_err(|error| cannot_write(&path, &error))
+}
+
+fn cannot_write(path: &dyn Display, error: &dyn Display) -> Stop {
+    Stop::System(format!("cannot write `{path}`: {error}"))
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let listeners = Listeners::new(args);
+    let listeners = Listeners::new(args)?;
     let cache = args.caching.open()?;
     let image = args.image.as_deref().map(|path| image::read_file(Path::new(path)));
     let image = image.transpose().map_err(brolga::Error::from)?;
@@ -153,6 +178,9 @@ fn run_engine(
     };
     if let Some(engine) = &engine {
         listeners.listen(engine.runtime(), None);
+        if let Some(listener) = listeners.of_code() {
+            engine.listen(listener);
+        }
     }
     if let (Some(bytes), Some(engine)) = (image, &engine) {
         let image = engine.open_bytes(bytes)?;
@@ -211,6 +239,9 @@ enum Source<'a> {
 fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Option<&Arc<Cache>>) -> Done {
     let session =
         Session::new(cached(args.how.options().fuel(args.fuel.is_some()), cache), Workers::Pool(1))?;
+    if let Some(listener) = listeners.of_code() {
+        session.listen(listener);
+    }
     let served = match &args.top {
         Some(path) => {
             let live = Arc::new(Live::new());

@@ -24,7 +24,7 @@
 //! them are stored once, at its start: one of the three is the word that `leave` restores, which would otherwise go through memory from
 //! one iteration to the next.
 
-use brolga_ir::{Block, Inst};
+use brolga_ir::{Block, Inst, RuntimeFn};
 use cranelift_codegen::ir::{self as clif, InstBuilder};
 use cranelift_entity::packed_option::PackedOption;
 
@@ -76,6 +76,33 @@ impl Translation<'_> {
         let thread = self.thread();
         let depth = thread::exception_depth(&mut self.b, thread);
         self.define(inst, &[depth])
+    }
+
+    /// The check behind a call of C for an exception that waits for its return. A waiting one is among the thread's exceptions, so the routine
+    /// is only asked if there are any.
+    pub(super) fn carried_exception(&mut self, inst: Inst) -> Done {
+        if self.is_answered(inst) {
+            return Ok(());
+        }
+        let answer = self.func.results(inst).next();
+        if answer.is_some_and(|value| self.is_used(value)) {
+            return self.call_runtime(inst, RuntimeFn::CarriedException);
+        }
+        self.ask_for_carried(inst)
+    }
+
+    /// The same for a check whose answer is not used. Code continues in a new block.
+    pub(super) fn ask_for_carried(&mut self, inst: Inst) -> Done {
+        let thread = self.thread();
+        let depth = thread::exception_depth(&mut self.b, thread);
+        let (ask, go_on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(ask);
+        self.b.ins().brif(depth, ask, &[], go_on, &[]);
+        self.b.switch_to_block(ask);
+        self.runtime_values(inst, RuntimeFn::CarriedException)?;
+        self.b.ins().jump(go_on, &[]);
+        self.b.switch_to_block(go_on);
+        Ok(())
     }
 
     pub(super) fn leave(&mut self, inst: Inst) -> Done {

@@ -579,7 +579,7 @@ impl Translation<'_> {
             Op::MemCopy => self.mem_copy(inst),
             Op::CallSymbol(callee) => self.call_symbol(inst, callee),
             Op::CallRuntime(RuntimeFn::Apply) => self.apply(inst),
-            Op::CallRuntime(RuntimeFn::CarriedException) if self.is_answered(inst) => Ok(()),
+            Op::CallRuntime(RuntimeFn::CarriedException) => self.carried_exception(inst),
             Op::CallRuntime(RuntimeFn::ExceptionDepth) => self.exception_depth(inst),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),

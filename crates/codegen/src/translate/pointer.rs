@@ -91,7 +91,7 @@ impl Translation<'_> {
         self.b.func.debug_tags.set(call, [exit]);
         self.map_roots(inst, call);
         let made: Vec<_> = self.b.inst_results(call).iter().map(|&value| value.into()).collect();
-        self.runtime_values(check, RuntimeFn::CarriedException)?;
+        self.ask_for_carried(check)?;
         self.b.ins().jump(go_on, &made);
 
         let made = native.results.iter().map(|abi| self.b.append_block_param(go_on, abi.clif()));

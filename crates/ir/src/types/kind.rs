@@ -330,7 +330,7 @@ impl Type {
     }
 
     /// A dense number for side tables.
-    pub fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct RuntimeTypes {
     int64: TypeRef,
     float64: TypeRef,
     common: OnceLock<CommonTypes>,
+    /// The types that every context numbers alike, by number, as they are asked for: no sweep removes them.
+    fixed: [OnceLock<TypeRef>; FIXED_TYPES],
     by_type: Mutex<ByType>,
     small_ints: Box<[Small]>,
     bools: Box<[Small]>,
@@ -64,6 +66,9 @@ pub(crate) struct RuntimeTypes {
     /// The number of sweeps that removed types.
     sweeps: Arc<AtomicU64>,
 }
+
+/// How many types have the same number in every context.
+const FIXED_TYPES: usize = Type::TOKEN.index() + 1;
 
 /// Types that routines make objects of, found without a search.
 #[derive(Debug)]
@@ -155,6 +160,7 @@ impl RuntimeTypes {
             int64,
             datatype,
             common: OnceLock::new(),
+            fixed: [const { OnceLock::new() }; FIXED_TYPES],
             by_type: Mutex::default(),
             is_census_wanted: AtomicBool::new(false),
             sweeps: Arc::default(),
@@ -296,8 +302,20 @@ impl RuntimeTypes {
 
     /// The description of any type.
     pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
-        let fixed = ty.index() <= Type::TOKEN.index();
-        let context = if fixed || cx.is_same(&self.base) { 0 } else { cx.address() };
+        let Some(fixed) = self.fixed.get(ty.index()) else {
+            return self.searched(cx, ty, if cx.is_same(&self.base) { 0 } else { cx.address() });
+        };
+        match fixed.get() {
+            Some(known) => Ok(known.clone()),
+            None => {
+                let found = self.searched(cx, ty, 0)?;
+                Ok(fixed.get_or_init(|| found).clone())
+            }
+        }
+    }
+
+    /// The description of a type of the base (context 0) or of a program's context, by the map.
+    fn searched(&self, cx: &Arc<Context>, ty: Type, context: usize) -> Result<TypeRef, LayoutError> {
         let mut known = self.lock();
         if let Some(found) = known.types.get(&(context, ty)) {
             return Ok(found.clone());
