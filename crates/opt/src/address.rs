@@ -65,8 +65,14 @@ impl<'a> Addresses<'a> {
         self.counters.iter().find(|r| Some(r.value) == sum.counter).copied()
     }
 
-    /// Takes an address apart; `None` if there is something else in it, or no counter.
+    /// Takes an address apart whose base the collector does not track; `None` if there is something else in it, or no counter.
     pub(crate) fn sum(&self, func: &Func, address: Value) -> Option<Sum> {
+        let sum = self.sum_of_any(func, address)?;
+        sum.base.is_none_or(|base| func.ty(base) == Type::PTR).then_some(sum)
+    }
+
+    /// The same for an address whose base may be an object, or tied to one: a sum of integers and that is not to be made anywhere else.
+    pub(crate) fn sum_of_any(&self, func: &Func, address: Value) -> Option<Sum> {
         let mut sum = Sum::default();
         let mut parts = vec![(address, 1i64)];
         for _ in 0..MAX_PARTS {
@@ -88,7 +94,7 @@ impl<'a> Addresses<'a> {
         value: Value,
         factor: i64,
     ) -> Option<()> {
-        let is_address = func.ty(value) == Type::PTR;
+        let is_address = matches!(func.ty(value), Type::PTR | Type::TRACKED | Type::LOADED);
         if !is_address && func.ty(value) != Type::I64 {
             return None;
         }
@@ -108,6 +114,11 @@ impl<'a> Addresses<'a> {
             return (*sum.counter.get_or_insert(value) == value).then_some(());
         }
         let def = func.def_inst(value)?;
+        if let (Op::GcLoaded, &[_, address]) = (func.op(def), func.args(def)) {
+            // The same address; the object that keeps the memory alive takes no part in it.
+            parts.push((address, factor));
+            return Some(());
+        }
         let Op::Intrinsic(op) = func.op(def) else { return None };
         sum.operations += 1;
         match (op, func.args(def)) {

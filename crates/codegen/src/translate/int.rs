@@ -2,7 +2,8 @@
 //!
 //! Cranelift leaves these to the caller; they are completed here:
 //!
-//! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width.
+//! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width. A count that is a conjunction with
+//!   less than the width needs no test, and a conjunction with all bits below the width does what Cranelift does by itself.
 //! - *Division* by zero, and the quotient of typemin by −1, throw `DivideError`; Cranelift would stop the process. A
 //!   constant divisor other than 0 and −1 needs no check, and neither does a case that an earlier branch
 //!   excludes: `lower` makes such branches, where passes can see them. `srem_int(typemin, -1)` is 0.
@@ -94,6 +95,11 @@ impl Translation<'_> {
             };
             return self.define(inst, &[value]);
         }
+        if let Some(count) = self.near_count(inst, width)? {
+            let count = self.shift_count(count);
+            let value = self.shifted(inst, op, x, count)?;
+            return self.define(inst, &[value]);
+        }
         // Every type of counts can hold the width: eight bits hold up to 255.
         let too_far = {
             let limit = self.bits(count_low, u128::from(width));
@@ -111,6 +117,23 @@ impl Translation<'_> {
             self.b.ins().select(too_far, zero, shifted)
         };
         self.define(inst, &[value])
+    }
+
+    /// The count of a shift that is at most `width - 1` by its definition, a value with these low bits.
+    pub(super) fn near_count(&mut self, inst: Inst, width: u32) -> Result<Option<Value>, TranslateError> {
+        let func = self.func;
+        let Some(&count) = func.args(inst).get(1) else { return Ok(None) };
+        let masked = func.def_inst(count).filter(|&def| func.op(def) == Op::Intrinsic(Intrinsic::AndInt));
+        let Some(masked) = masked else { return Ok(None) };
+        let most = u128::from(width) - 1;
+        let mask = |n: usize| func.args(masked).get(n).and_then(|&part| func.as_bits(part));
+        let known = [0, 1].into_iter().filter_map(|n| Some((n, mask(n).filter(|&bits| bits <= most)?))).next();
+        match known {
+            // The width is a power of two.
+            Some((n, bits)) if bits == most => self.arg(masked, 1 - n).map(Some),
+            Some(_) => self.arg(inst, 1).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Cranelift looks at the low bits of a count only, so a wide one can be cut.

@@ -194,21 +194,21 @@ impl Translation<'_> {
         }
         let width = lanes.element().bits();
         let known = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v));
+        let near = known.is_some_and(|n| n < u128::from(width)) || self.near_count(inst, width)?.is_some();
         let last = i64::from(width) - 1;
         // Nothing but the sign is left by the longest shift.
-        let count = match (op, known) {
-            (Intrinsic::AshrInt, _) => {
-                let last = self.b.ins().iconst(types::I64, last);
-                self.b.ins().umin(count, last)
-            }
-            _ => count,
+        let count = if op == Intrinsic::AshrInt && !near {
+            let last = self.b.ins().iconst(types::I64, last);
+            self.b.ins().umin(count, last)
+        } else {
+            count
         };
         let shifted = match op {
             Intrinsic::ShlInt => self.b.ins().ishl(x, count),
             Intrinsic::LshrInt => self.b.ins().ushr(x, count),
             _ => self.b.ins().sshr(x, count),
         };
-        if op == Intrinsic::AshrInt || known.is_some_and(|n| n < u128::from(width)) {
+        if op == Intrinsic::AshrInt || near {
             return self.define_vector(inst, shifted);
         }
         // All ones where the count is in range, else all zeros.

@@ -15,6 +15,7 @@
 //! | `ifelse(c, x, y)` of integers | `x` equals `y` where `c` is false; where it is true | `x`; `y` |
 //! | a checked operation | the operands keep it from wrapping | the unchecked one; the flag is false |
 //! | a division by 2ⁿ, its remainder | the dividend is not negative | a shift; an `and` |
+//! | a shift | the count is below the width | one by `and_int(count, width - 1)`, which needs no test in machine code |
 //!
 //! Proofs are in `correlated/prover.rs`, facts from branches in `correlated/tested.rs`, ranges in `crate::ranges`. Undecided conditions stay.
 //!
@@ -80,6 +81,8 @@ enum Found {
     Exact(Intrinsic),
     /// A signed division of what is not negative is this with that operand.
     Natural(Intrinsic, u128),
+    /// A count of a shift is at most this, one less than the width.
+    Near(u128),
 }
 
 impl Found {
@@ -90,6 +93,7 @@ impl Found {
             Found::Chosen(_) => "choices and conjunctions that are one operand",
             Found::Exact(_) => "checks that never fail",
             Found::Natural(..) => "divisions of natural numbers",
+            Found::Near(_) => "shifts by less than the width",
         }
     }
 }
@@ -126,6 +130,7 @@ fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Opt
                 exact.then(|| strict(op))?.map(Found::Exact)
             }
             Shape::IntDivide => divide(func, prover, op, x, y, block),
+            Shape::Shift => shift(func, prover, x, y, block),
             _ => None,
         },
         _ => None,
@@ -238,6 +243,25 @@ fn divide(
     prover.at_least_number(func, x, 0, block).then_some(natural)
 }
 
+fn shift(func: &Func, prover: &mut Prover<'_>, x: Value, count: Value, block: Block) -> Option<Found> {
+    let most = width(func.ty(x))? - 1;
+    if constant(func, count).is_some() || is_masked(func, count, most) {
+        return None;
+    }
+    width(func.ty(count))?;
+    let near = prover.at_most_number(func, count, i128::from(most), block)
+        && prover.at_least_number(func, count, 0, block);
+    near.then_some(Found::Near(u128::from(most)))
+}
+
+/// Whether a value is a conjunction with a constant of at most `most`.
+fn is_masked(func: &Func, value: Value, most: u32) -> bool {
+    func.def_inst(value).is_some_and(|def| {
+        let is_low = |&part: &Value| constant(func, part).is_some_and(|c| (0..=i64::from(most)).contains(&c));
+        func.op(def) == Op::Intrinsic(Intrinsic::AndInt) && func.args(def).iter().any(is_low)
+    })
+}
+
 fn apply(func: &mut Func, cx: &PassCx<'_>, values: &mut Replacements, inst: Inst, found: Found) {
     let types = cx.types();
     match found {
@@ -276,6 +300,17 @@ fn apply(func: &mut Func, cx: &PassCx<'_>, values: &mut Replacements, inst: Inst
             let x = func.args(inst)[0];
             let operand = func.bits(types, func.ty(x), operand);
             func.set_op(inst, Op::Intrinsic(op), &[x, operand]);
+        }
+        Found::Near(most) => {
+            let count = func.args(inst)[1];
+            let ty = func.ty(count);
+            let most = func.bits(types, ty, most);
+            let masked = func.make_inst(Op::Intrinsic(Intrinsic::AndInt), &[count, most], &[], &[ty]);
+            func.set_place(masked, func.place(inst));
+            func.insert_before(masked, inst);
+            if let Some(masked) = func.result(masked) {
+                func.args_mut(inst)[1] = masked;
+            }
         }
     }
 }

@@ -126,11 +126,17 @@ fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> O
     let leaves = |block: Block| cfg.succs(block).iter().any(|&s| !loops.contains(l, s));
     // A check whose failure throws is better left where it is: the test that ends the loop stands in front of the latch already.
     let throws = func.terminator(exit).is_some_and(|t| func.op(t) == Op::Unreachable);
-    let leaves_before = |latch: Block| throws && cfg.single_pred(latch).is_some_and(leaves);
-    if throws && !counts(func, cfg, loops, l, end) {
+    let leaves_before = |latch: Block| cfg.single_pred(latch).filter(|&before| leaves(before));
+    // A check that is not of a counter is better left where it is if it throws, or if the test that ends the loop stands in front of the latch already.
+    let ends_counting = |latch: Block| {
+        let test = leaves_before(latch).and_then(|before| func.terminator(before));
+        only_steps(func, types, latch) && test.is_some_and(|test| counts(func, cfg, loops, l, test))
+    };
+    if !counts(func, cfg, loops, l, end) && (throws || loops.latches(cfg, l).any(ends_counting)) {
         return None;
     }
-    if inside == header || loops.latches(cfg, l).any(|latch| leaves(latch) || leaves_before(latch)) {
+    let is_rotated = |latch| leaves(latch) || throws && leaves_before(latch).is_some();
+    if inside == header || loops.latches(cfg, l).any(is_rotated) {
         return None;
     }
     let copied = || func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1);

@@ -35,6 +35,7 @@ mod emit;
 pub(crate) mod overlap;
 mod plan;
 
+use crate::address::Addresses;
 use crate::alias::Aliases;
 use crate::counted::Counted;
 use crate::facts::Fact;
@@ -80,7 +81,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if cold.has(loops.header(l)) || known.iter().any(|&v| undefined.has(func, v)) {
             continue;
         }
-        let Some(checks) = overlap::checks(func, cx.types(), aliases, &plan) else { continue };
+        let addresses = Addresses::of(func, loops, undefined, counted.shape);
+        let Some(checks) = overlap::checks(func, cx.types(), aliases, &addresses, &plan) else { continue };
         let size = func.block_insts(counted.shape.header).count();
         if growth + size > MAX_GROWTH {
             continue;

@@ -11,7 +11,7 @@
 //!
 //! Then only counters pass from iteration to iteration. The address is that of the next iteration, one step of its counter further; with the
 //! counter's start it is the address of the load in front of the loop. Nothing after either load writes there before the head,
-//! and the paths to the head are straight. Each has no other use.
+//! and that in the latch has no other use. The first one may have, as where several loops read from the same start: then it stays.
 //!
 //! Cost: the φ of heads; addresses and uses of the whole function where some φ has two loads. Not done: indices with more than one part;
 //! loads in other blocks than the latch.
@@ -28,8 +28,8 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Access;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 
-/// How many blocks in front of the preheader are looked at for the first load.
-const MAX_BACK: usize = 4;
+/// At most so many blocks may lie between the first load and the head.
+const MAX_BACK: usize = 32;
 
 /// A φ of two loads, and the one load that takes its place.
 struct Carried {
@@ -55,18 +55,21 @@ pub(super) fn run(func: &mut Func, cx: &mut PassCx<'_>, cfg: &Cfg, rpo: &Rpo, lo
             let Some(loads) = two_loads(func, &shape, phi) else { continue };
             let (aliases, uses) =
                 known.get_or_insert_with(|| (Aliases::of(func, cx.types(), rpo), Uses::compute(func)));
-            if stand_late(func, cx.types(), cfg, &shape, loads) && used_once(func, uses, loads) {
-                all.extend(carried(func, loops, aliases, &shape, phi, loads));
+            let [is_first_free, is_next_free] = loads.map(|load| is_used_once(func, uses, load));
+            if is_next_free && stand_late(func, cx.types(), cfg, &shape, loads) {
+                let freed = if is_first_free { &loads[..] } else { &loads[1..] };
+                all.extend(carried(func, loops, aliases, &shape, phi, loads).map(|one| (one, freed.to_vec())));
             }
         }
     }
     let mut values = Replacements::default();
     let mut heads = Vec::new();
-    for one in all {
+    for (one, freed) in all {
         if !cx.spend("loads moved to their iteration") {
             break;
         }
         rewrite(func, cx.types(), &mut values, &one);
+        freed.into_iter().for_each(|load| func.remove_inst(load));
         heads.push(one.header);
     }
     values.apply(func, cx.context());
@@ -83,8 +86,8 @@ fn two_loads(func: &Func, shape: &Shape, phi: Inst) -> Option<[Inst; 2]> {
     (alike && straight && func.inst_block(loads[1]) == Some(shape.latch)).then_some(loads)
 }
 
-fn used_once(func: &Func, uses: &Uses, loads: [Inst; 2]) -> bool {
-    loads.iter().all(|&load| func.result(load).is_some_and(|v| uses.single(v).is_some()))
+fn is_used_once(func: &Func, uses: &Uses, load: Inst) -> bool {
+    func.result(load).is_some_and(|v| uses.single(v).is_some())
 }
 
 /// Whether nothing between the loads and the head may change what they read.
@@ -96,18 +99,22 @@ fn stand_late(func: &Func, types: &Types, cfg: &Cfg, shape: &Shape, [first, next
     };
     let behind_keep =
         |load: Inst, block: Block| func.block_insts(block).skip_while(|&inst| inst != load).all(keeps);
+    // The first load's block dominates the preheader: the way back from there meets it on all paths.
     let Some(home) = func.inst_block(first) else { return false };
-    let mut at = shape.preheader;
-    for _ in 0..MAX_BACK {
-        if at == home {
-            return behind_keep(first, home) && behind_keep(next, shape.latch);
+    let mut between = if shape.preheader == home { vec![] } else { vec![shape.preheader] };
+    let mut looked_at = 0;
+    while let Some(&block) = between.get(looked_at) {
+        if between.len() > MAX_BACK || !func.block_insts(block).all(keeps) {
+            return false;
         }
-        match cfg.single_pred(at) {
-            Some(pred) if func.block_insts(at).all(keeps) => at = pred,
-            _ => return false,
+        for &pred in cfg.preds(block) {
+            if pred != home && !between.contains(&pred) {
+                between.push(pred);
+            }
         }
+        looked_at += 1;
     }
-    false
+    behind_keep(first, home) && behind_keep(next, shape.latch)
 }
 
 fn carried(
@@ -175,7 +182,4 @@ fn rewrite(func: &mut Func, types: &Types, values: &mut Replacements, one: &Carr
     let loaded = at.ins_value(Op::Load(one.access), &[address], ty);
     values.set(old, loaded);
     func.remove_inst(one.phi);
-    for load in one.loads {
-        func.remove_inst(load);
-    }
 }

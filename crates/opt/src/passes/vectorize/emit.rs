@@ -101,6 +101,11 @@ fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, iterations: V
         let distance = ins(func, pre, Intrinsic::MulInt, &[start, size], Type::I64);
         low = ins(func, pre, Intrinsic::AddPtr, &[low, distance], Type::PTR);
     }
+    for &(term, factor) in &walk.terms {
+        let factor = func.bits(types, Type::I64, u128::from(factor.cast_unsigned()));
+        let distance = ins(func, pre, Intrinsic::MulInt, &[term, factor], Type::I64);
+        low = ins(func, pre, Intrinsic::AddPtr, &[low, distance], Type::PTR);
+    }
     if walk.disp != 0 {
         let disp = func.bits(types, Type::I64, walk.disp.into());
         low = ins(func, pre, Intrinsic::AddPtr, &[low, disp], Type::PTR);

@@ -1,20 +1,20 @@
 //! Which accesses of a loop may overlap in different iterations of one trip.
 //!
-//! An access that walks over memory touches, in the iteration whose counter is `start + k`, the bytes from `low + size·k` on. Two of
-//! which one writes are in order if
+//! An access that walks over memory touches, in the iteration whose counter is `start + k`, the bytes from `low + size·k` on, where `low` is a sum
+//! of what does not change (`u[x + w]` walks from `u + 8·w` on). Two of which one writes are in order if
 //!
 //! | they | because |
 //! |---|---|
-//! | have the same root and counter, and equal displacements | they meet in the same iteration only, and keep their order there |
-//! | have the same root and counter, and displacements a trip or more apart | no two iterations of one trip meet |
+//! | have the same fixed parts and counter, and equal displacements | they meet in the same iteration only, and keep their order there |
+//! | have the same fixed parts and counter, and displacements a trip or more apart | no two iterations of one trip meet |
 //! | are never the same memory (`alias`) | |
 //! | are compared before the loop: `low + size·iterations` of one is at most `low` of the other | |
 //!
 //! All accesses of these iterations are executed, so the sums are addresses and do not wrap.
 
 use super::plan::{Plan, Vector};
-use crate::alias::{Alias, Aliases, Location, linear};
-use crate::counted::Recurrence;
+use crate::address::Addresses;
+use crate::alias::{Alias, Aliases, Location};
 use crate::loop_copy::ins;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
@@ -22,10 +22,12 @@ use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 /// More comparisons before a loop are not made.
 const MAX_CHECKS: usize = 8;
 
-/// Memory that an access walks over, one element in each iteration: from `root + size · start + disp` on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Memory that an access walks over, one element in each iteration: from `root + terms + size · start + disp` on.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Walk {
     pub(super) root: Value,
+    /// Integers that do not change, each with its factor.
+    pub(super) terms: Vec<(Value, i64)>,
     /// The counter's start; 0 if there is none.
     pub(super) start: Option<Value>,
     pub(super) disp: u64,
@@ -37,6 +39,7 @@ pub(super) fn checks(
     func: &Func,
     types: &Types,
     aliases: &Aliases,
+    addresses: &Addresses<'_>,
     plan: &Plan,
 ) -> Option<Vec<(Walk, Walk)>> {
     let mut accesses: Vec<(bool, Location, Walk)> = Vec::new();
@@ -47,7 +50,7 @@ pub(super) fn checks(
             _ => continue,
         };
         let at = aliases.access(func, types, inst)?;
-        accesses.push((writes, at, walk(func, plan, inst, &at)?));
+        accesses.push((writes, at, walk(func, addresses, inst, &at)?));
     }
     let mut found: Vec<(Walk, Walk)> = Vec::new();
     for (n, (a_writes, a_at, a)) in accesses.iter().enumerate() {
@@ -55,7 +58,7 @@ pub(super) fn checks(
             if !a_writes && !b_writes {
                 continue;
             }
-            if a.root == b.root && a.start == b.start && a.size == b.size {
+            if a.goes_with(b) {
                 let apart = a.disp.wrapping_sub(b.disp).cast_signed().unsigned_abs();
                 let trip = a.size * plan.iterations as u64;
                 if apart == 0 || apart >= trip {
@@ -64,14 +67,15 @@ pub(super) fn checks(
                 return None;
             }
             let never = never_meet(func, aliases, a_at, b_at);
-            if never || found.contains(&(*a, *b)) || found.contains(&(*b, *a)) {
+            let is_found = |(x, y): &(Walk, Walk)| (x == a && y == b) || (x == b && y == a);
+            if never || found.iter().any(is_found) {
                 continue;
             }
             let comparable = [a, b].iter().all(|walk| func.ty(walk.root) == Type::PTR);
             if !comparable || found.len() == MAX_CHECKS {
                 return None;
             }
-            found.push((*a, *b));
+            found.push((a.clone(), b.clone()));
         }
     }
     Some(found)
@@ -92,62 +96,36 @@ pub(crate) fn ask_apart(func: &mut Func, at: Block, a: (Value, Value), b: (Value
     ins(func, at, Intrinsic::OrInt, &[a_first, b_first], Type::I8)
 }
 
+impl Walk {
+    /// Whether two walks are the same distance apart in all iterations, and by how they are made.
+    fn goes_with(&self, other: &Walk) -> bool {
+        let fixed = self.root == other.root && self.terms == other.terms;
+        fixed && self.start == other.start && self.size == other.size
+    }
+}
+
 /// An access as a walk: its address goes up by the size of the element in every iteration.
-fn walk(func: &Func, plan: &Plan, inst: Inst, at: &Location) -> Option<Walk> {
+fn walk(func: &Func, addresses: &Addresses<'_>, inst: Inst, at: &Location) -> Option<Walk> {
     let size = at.size?;
     let (Op::Load(access) | Op::Store(access)) = func.op(inst) else { return None };
-    let counter = |value: Value| -> Option<(&Recurrence, bool)> {
-        plan.counters.iter().find_map(|r| {
-            let next = value == r.next;
-            (next || value == r.value).then_some((r, next))
-        })
-    };
-    let inside = |value: Value| {
-        let block = func.def_inst(value).and_then(|i| func.inst_block(i));
-        block == Some(plan.counted.shape.header)
-    };
-    // An addition in the loop to an invariant, or to another counter.
-    let (mut root, mut index) = (*func.args(inst).first()?, None);
-    let mut disp = i64::from(access.offset).cast_unsigned();
-    while inside(root) && counter(root).is_none() {
-        let add = func.def_inst(root)?;
-        let (base, offset) = match (func.op(add), func.args(add)) {
-            (Op::Intrinsic(Intrinsic::AddPtr), &[base, offset]) => (base, offset),
-            // The same address; the object that keeps the memory alive takes no part in it.
-            (Op::GcLoaded, &[_, address]) => {
-                root = address;
-                continue;
-            }
-            _ => return None,
-        };
-        let (varies, fixed) = linear(func, offset);
-        if varies.is_some() && index.is_some() {
-            return None;
-        }
-        index = index.or(varies);
-        disp = disp.wrapping_add(fixed);
-        root = base;
-    }
-    let mut ahead = |next: bool| disp = disp.wrapping_add(if next { size } else { 0 });
-    let start = match (counter(root), index) {
-        (Some((r, next)), None) if r.const_step(func) == Some(size.into()) => {
-            ahead(next);
-            root = r.start;
-            None
-        }
-        (None, Some((index, factor))) => {
-            let (r, next) = counter(index)?;
-            if r.const_step(func) != Some(1) || factor != size || func.ty(r.value) != Type::I64 {
-                return None;
-            }
-            ahead(next);
-            Some(r.start)
+    let sum = addresses.sum_of_any(func, *func.args(inst).first()?)?;
+    let counter = addresses.counter_of(&sum)?;
+    let step = counter.const_step(func)?;
+    let (root, start) = match sum.base {
+        None if sum.factor == 1 && step == i128::from(size) => (counter.start, None),
+        Some(base) if i128::from(sum.factor) == i128::from(size) && step == 1 && func.ty(counter.value) == Type::I64 => {
+            (base, Some(counter.start))
         }
         _ => return None,
     };
+    if sum.by.is_some() {
+        return None;
+    }
     let known = start.and_then(|start| func.as_bits(start)).map(|bits| bits as u64);
+    let disp = sum.constant.wrapping_add(access.offset.into()).cast_unsigned();
     let disp = disp.wrapping_add(known.unwrap_or(0).wrapping_mul(size));
-    Some(Walk { root: address(func, root), start: start.filter(|_| known.is_none()), disp, size })
+    let start = start.filter(|_| known.is_none());
+    Some(Walk { root: address(func, root), terms: sum.terms, start, disp, size })
 }
 
 /// The address of a root, which the collector does not track.
