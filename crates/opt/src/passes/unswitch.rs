@@ -9,9 +9,9 @@
 //! The loop is copied; in each copy the branch is a jump. Branches out of the loop are decided together: if all of them stay inside, a copy without
 //! them runs, otherwise the original loop, which is cold if each iteration tests. So tests in an iteration that its arrays are defined cost nothing,
 //! and the code behind them moves to the head. Of a conjunction with one invariant part, the other part is left in the copy: so the test of both indices
-//! of a matrix becomes one of the variant index. Only innermost loops are visited: a branch in an outer
-//! loop is taken once for many iterations of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
-//! branch in reverse postorder, which decides most.
+//! of a matrix becomes one of the variant index. A branch in an outer loop is taken once for many iterations of the inner one, so loops with others
+//! inside are copied for branches in these that only throw: that a field is defined is asked in front of all of them, once. The loops inside of a copied one are
+//! not visited. A loop is copied once for each run of the pass: for the branches out of it, or for the first branch in reverse postorder, which decides most.
 //!
 //! The condition must be defined: where the program branches on it, it is; in front of the loop it was not tested yet.
 //!
@@ -51,11 +51,20 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let undefined = WhenAsked::new(cfg, cx.facts.rpo());
     let mut repair = Repair::default();
     let mut growth = 0;
-    for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+    let mut copied: Vec<Loop> = Vec::new();
+    for l in loops.iter() {
+        if func.is_cold(loops.header(l)) || copied.iter().any(|&around| loops.contains_loop(around, l)) {
+            continue;
+        }
         let Some(shape) = Shape::of(cfg, loops, l) else { continue };
+        let innermost = loops.is_innermost(l);
         let choices = || loops.blocks(l).iter().filter_map(|&b| Choice::at(func, loops, &undefined, l, b));
+        let leaves = |choice: &Choice| choice.stays(loops, l).is_some() && (innermost || choice.throws(func));
+        let mut exits: Vec<Choice> = choices().filter(leaves).collect();
+        if !innermost && exits.iter().all(|exit| loops.loop_of(exit.block) == Some(l)) {
+            continue;
+        }
         let Some(first) = choices().next() else { continue };
-        let mut exits: Vec<Choice> = choices().filter(|c| c.stays(loops, l).is_some()).collect();
         let limit = if exits.is_empty() { MAX_COPIED } else { MAX_COPIED_FOR_EXITS };
         // Of a single one both copies know which way it goes.
         let first = if let [Choice { rest: None, .. }] = exits[..] { exits.remove(0) } else { first };
@@ -69,6 +78,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             break;
         }
         growth += size;
+        copied.push(l);
         let escapes = Escapes::of(func, loops, uses, l);
         let blocks = loops.blocks(l);
         let copy = copy_blocks(func, blocks, shape.preheader, FxHashMap::default(), Polls::Copied);
@@ -89,8 +99,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 func.copy_hint(branch, jump);
             }
         }
-        // An iteration that asks everything leaves the loop as it was.
-        if !exits.is_empty() && exits.iter().all(|exit| tree.dominates(exit.block, shape.latch)) {
+        // An iteration that asks everything leaves the loop as it was, or throws.
+        let asks_all = || exits.iter().all(|exit| tree.dominates(exit.block, shape.latch));
+        if !exits.is_empty() && (!innermost || asks_all()) {
             func.set_cold(no);
             blocks.iter().for_each(|&block| func.set_cold(block));
         }
@@ -158,6 +169,13 @@ impl Choice {
             [false, true] => Some(false),
             _ => None,
         }
+    }
+
+    /// Whether one target only throws.
+    fn throws(&self, func: &Func) -> bool {
+        self.targets
+            .iter()
+            .any(|&target| func.terminator(target).is_some_and(|end| func.op(end) == Op::Unreachable))
     }
 }
 

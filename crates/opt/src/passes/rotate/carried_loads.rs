@@ -58,7 +58,9 @@ pub(super) fn run(func: &mut Func, cx: &mut PassCx<'_>, cfg: &Cfg, rpo: &Rpo, lo
             let [is_first_free, is_next_free] = loads.map(|load| is_used_once(func, uses, load));
             if is_next_free && stand_late(func, cx.types(), cfg, &shape, loads) {
                 let freed = if is_first_free { &loads[..] } else { &loads[1..] };
-                all.extend(carried(func, loops, aliases, &shape, phi, loads).map(|one| (one, freed.to_vec())));
+                all.extend(
+                    carried(func, loops, aliases, &shape, phi, loads).map(|one| (one, freed.to_vec())),
+                );
             }
         }
     }

@@ -113,7 +113,11 @@ fn walk(func: &Func, addresses: &Addresses<'_>, inst: Inst, at: &Location) -> Op
     let step = counter.const_step(func)?;
     let (root, start) = match sum.base {
         None if sum.factor == 1 && step == i128::from(size) => (counter.start, None),
-        Some(base) if i128::from(sum.factor) == i128::from(size) && step == 1 && func.ty(counter.value) == Type::I64 => {
+        Some(base)
+            if i128::from(sum.factor) == i128::from(size)
+                && step == 1
+                && func.ty(counter.value) == Type::I64 =>
+        {
             (base, Some(counter.start))
         }
         _ => return None,
