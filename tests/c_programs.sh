@@ -4,8 +4,8 @@
 #
 #     tests/c_programs.sh csmith 1000            random programs, with seeds from 1 (or from the third argument); checksums
 #     tests/c_programs.sh torture FOLDER [n]     every n-th program of gcc.c-torture/execute; they abort when they are wrong
-#     tests/c_programs.sh sqlite                 15 statements of SQLite: what they print, and what compiling costs by stage beside clang; in the interpreter
-#                                                with a hundredth of the rows, and a system without files
+#     tests/c_programs.sh sqlite                 15 statements of SQLite: what they print, how long they take beside gcc, and what compiling costs by stage
+#                                                beside clang; in the interpreter with a hundredth of the rows, and a system without files
 #     tests/c_programs.sh lzbz                   lz4 and bzip2 there and back: sizes and digests of what is between
 #
 # Needs clang-19, llvm-19, csmith and libcsmith-dev of Debian, gcc, python3 and `c2jlir` (a folder beside the checkout, or in $C2JLIR); the sources of SQLite,
@@ -41,17 +41,22 @@ source_of() {
     echo "$OUT/sources/vendor/$crate"
 }
 
+# The sum of the seconds that a program has written, one on each line.
+seconds() {
+    awk '$2 == "s" { sum += $1 } END { printf "%.3f", sum }' "$1"
+}
+
 # Translates $1.c and compares what it prints at each level with what gcc's program prints; the rest are options of clang.
 whole() {
     local name=$1 status=0
     shift
-    gcc -O1 -w "$@" "$OUT/$name.c" -o "$OUT/$name.exe" -lm
+    gcc -O2 -w "$@" "$OUT/$name.c" -o "$OUT/$name.exe" -lm
     (cd "$OUT" && ./"$name.exe" >"$name.want" 2>"$name.gcc-times")
     "$c2jlir/c2jlir.sh" "$OUT/$name.c" "$OUT/$name.jlir" --align 1 --fnptr "${FNPTR:-cfunction}" -- -w "$@" || true
     for level in "${levels[@]}"; do
         if (cd "$OUT" && timeout "${LIMIT:-1200}" "$BROLGA" run "$name.jlir" "$level" >"$name$level.out" 2>"$name$level.err") \
             && cmp -s "$OUT/$name$level.out" "$OUT/$name.want"; then
-            echo "$name $level: as gcc, $(wc -l <"$OUT/$name.want") lines"
+            echo "$name $level: as gcc, $(wc -l <"$OUT/$name.want") lines, $(seconds "$OUT/$name$level.err") s of $(seconds "$OUT/$name.gcc-times") s by gcc"
         else
             echo "$name $level: DIFFERS: $OUT/$name$level.out, .err"
             status=1

@@ -1,9 +1,10 @@
 //! The kernels of the bench that are written as a front end prints them: each gives what its C source gives, at every level, with and without
-//! a collection at every safepoint.
+//! a collection at every safepoint, and when any one pass is left out.
 
 #[path = "support/front/mod.rs"]
 mod front;
 
+use brolga::opt::PASSES;
 use brolga::{Engine, OptLevel, Options, Program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,18 +91,27 @@ fn by_c(name: &str, a: i64, b: i64, test: &str) -> Option<f64> {
     Some(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
+fn program(name: &str) -> Program {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/kernels/julia/{name}.jl"));
+    let text = front::print(&std::fs::read_to_string(&path).unwrap());
+    Program::read(name, text.as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"))
+}
+
+/// What a kernel gives; `how` says with which options.
+fn run(name: &str, how: &str, program: &Program, options: Options, (a, b): (i64, i64)) -> f64 {
+    let engine = Engine::new(crate::doors::open(options)).unwrap();
+    let unit = engine.compile(program).unwrap_or_else(|e| panic!("{name} {how}: {e}"));
+    let run = unit.func::<(i64, i64), f64>("run").unwrap_or_else(|e| panic!("{name} {how}: {e}"));
+    run.call((a, b)).unwrap_or_else(|e| panic!("{name} {how}: {e}"))
+}
+
 fn agree(levels: &[OptLevel], stress: bool) {
     for &(name, a, b) in KERNELS {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/kernels/julia/{name}.jl"));
-        let text = front::print(&std::fs::read_to_string(&path).unwrap());
-        let program = Program::read(name, text.as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"));
+        let program = program(name);
         let expected = by_c(name, a, b, if stress { "stress" } else { "plain" });
         for &level in levels {
-            let engine =
-                Engine::new(crate::doors::open(Options::new()).opt_level(level).gc_stress(stress)).unwrap();
-            let unit = engine.compile(&program).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let run = unit.func::<(i64, i64), f64>("run").unwrap_or_else(|e| panic!("{name}: {e}"));
-            let got = run.call((a, b)).unwrap_or_else(|e| panic!("{name} at {level:?}: {e}"));
+            let options = Options::new().opt_level(level).gc_stress(stress);
+            let got = run(name, &format!("at {level:?}"), &program, options, (a, b));
             if let Some(expected) = expected {
                 assert_eq!(got, expected, "{name} at {level:?}");
             }
@@ -135,3 +145,31 @@ fn every_kernel_is_tested() {
 
 #[path = "support/doors.rs"]
 mod doors;
+
+/// Calls kernels at O3 without passes, those of which `choose` wants the numbers of the kernel and of the pass.
+fn agree_without_passes(choose: impl Fn(usize, usize) -> bool) {
+    for (number, &(name, a, b)) in KERNELS.iter().enumerate() {
+        let program = program(name);
+        let options = || Options::new().opt_level(OptLevel::O3);
+        let expected = run(name, "at O3", &program, options(), (a, b));
+        for (_, pass) in PASSES.iter().enumerate().filter(|&(pass, _)| choose(number, pass)) {
+            let without = options().without_passes(&[pass.name]).unwrap();
+            let got = run(name, &format!("without {}", pass.name), &program, without, (a, b));
+            // Sums that are marked `@simd` may be taken in any order.
+            let near = (got - expected).abs() <= 1e-9 * expected.abs();
+            assert!(near, "{name} without {}: {got}, not {expected}", pass.name);
+        }
+    }
+}
+
+/// What a pass hardly ever leaves, the passes behind it hardly ever see.
+#[test]
+fn kernels_need_no_single_pass() {
+    agree_without_passes(|kernel, pass| (kernel + pass) % 9 == 0);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn kernels_need_no_pass_at_all() {
+    agree_without_passes(|_, _| true);
+}

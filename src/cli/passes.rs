@@ -32,6 +32,9 @@ pub(crate) struct Flags {
     /// Print how long each pass took and what it did
     #[arg(long)]
     time_passes: bool,
+    /// Leave these passes out
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    without: Vec<String>,
     /// Allow this many rewrites in all: halve it to find the one that breaks a program
     #[arg(long, value_name = "N")]
     opt_limit: Option<u64>,
@@ -49,6 +52,7 @@ impl Flags {
         Ok(Options {
             verify_each: self.verify_each,
             cpu: CpuFeatures { fma: self.cpu.iter().any(|feature| feature == "fma") },
+            skip: named(&self.without)?,
             print_before: filter(self.print_before_all || self.diff, &self.print_before)?,
             print_after: filter(self.print_after_all || self.diff, &self.print_after)?,
             ..Options::default()
@@ -78,9 +82,13 @@ fn filter(all: bool, names: &[String]) -> Result<PassFilter, Stop> {
     if all {
         return Ok(PassFilter::All);
     }
-    let named = names.iter().map(|name| pass_named(name).map(|pass| pass.name));
-    let named = named.collect::<Result<Vec<_>, _>>().map_err(|error| Stop::Usage(error.to_string()))?;
+    let named = named(names)?;
     Ok(if named.is_empty() { PassFilter::None } else { PassFilter::Named(named) })
+}
+
+fn named(names: &[String]) -> Result<Vec<&'static str>, Stop> {
+    let found = names.iter().map(|name| pass_named(name).map(|pass| pass.name));
+    found.collect::<Result<_, _>>().map_err(|error| Stop::Usage(error.to_string()))
 }
 
 fn print(dump: &Dump<'_>) {

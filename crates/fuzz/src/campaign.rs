@@ -1,7 +1,8 @@
 //! The inputs of `brolga fuzz`, each from a seed.
 //!
 //! ```text
-//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3, and in two tiers
+//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3, at O3 without one pass,
+//!        │                                       and in two tiers
 //!        │                 or a loop of dynamic operators, each operand of which has each type in turn
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
@@ -134,7 +135,9 @@ fn generated(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
     let module = generate(seed, &options(seed));
     let again = check_round_trip(seed, &module)?;
     let interpreter = HighInterpreter { max_steps: MAX_STEPS, passes: None };
-    let natives = OptLevel::ALL.map(|level| Native { jit: jit.clone(), passes: Passes::of(level) });
+    let levels = OptLevel::ALL.map(Passes::of).into_iter();
+    let all = levels.chain([Passes::without_one(OptLevel::O3, seed)]);
+    let natives: Vec<Native> = all.map(|passes| Native { jit: jit.clone(), passes }).collect();
     let mut runs =
         vec![Run { engine: &interpreter, module: &module }, Run { engine: &interpreter, module: &again }];
     runs.extend(natives.iter().map(|native| Run { engine: native as &dyn Engine, module: &module }));

@@ -120,7 +120,7 @@ fn interpret(seed: u64, module: &Module) {
 
 /// Compiles every function with what it calls. A refusal needs a reason that lies in the program.
 fn compile(module: &Module, jit: &Jit) -> Result<(), Trouble> {
-    let options = super::Passes::options();
+    let options = super::engine::verifying();
     let mut stages = Stages::new(module, OptLevel::O2, &options, Cx::default());
     for (id, _) in module.funcs() {
         let defect = |error: String| Err(Trouble::Refused { engine: "the compiler".to_owned(), why: error });

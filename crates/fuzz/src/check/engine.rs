@@ -12,7 +12,7 @@ use brolga_engine::Stages;
 use brolga_interp::{Interp, Options, Outcome as End, SimMemory, Val};
 use brolga_ir::module::Literal;
 use brolga_ir::{Const, Context, FuncId, Level, Module, Type};
-use brolga_opt::{Cx, OptLevel};
+use brolga_opt::{Cx, OptLevel, PASSES};
 use std::borrow::Cow;
 
 /// A way to run a module.
@@ -43,12 +43,20 @@ pub struct Passes {
     pub level: OptLevel,
     /// How many rewrites the passes may do; `None` for any number.
     pub opt_limit: Option<u64>,
+    /// A pass that does not run, unless the pipelines are wrong without it: the ones behind it then see what they hardly ever see.
+    pub without: Option<&'static str>,
 }
 
 impl Passes {
     /// The passes of a level.
     pub fn of(level: OptLevel) -> Passes {
-        Passes { level, opt_limit: None }
+        Passes { level, opt_limit: None, without: None }
+    }
+
+    /// The passes of a level without one of them, chosen by a number.
+    pub fn without_one(level: OptLevel, number: u64) -> Passes {
+        let pass = PASSES[(number % PASSES.len() as u64) as usize];
+        Passes { without: Some(pass.name), ..Passes::of(level) }
     }
 
     pub(super) fn limited(self, opt_limit: u64) -> Passes {
@@ -57,7 +65,8 @@ impl Passes {
 
     pub(super) fn name(self) -> String {
         let limit = self.opt_limit.map_or(String::new(), |limit| format!(", {limit} rewrites"));
-        format!("{:?}{limit}", self.level)
+        let without = self.without.map_or(String::new(), |pass| format!(" without {pass}"));
+        format!("{:?}{without}{limit}", self.level)
     }
 
     /// Runs the passes on functions of a module, verifying after each.
@@ -65,9 +74,14 @@ impl Passes {
         Stages::new(module, self.level, options, Cx::new(self.opt_limit))
     }
 
-    pub(super) fn options() -> brolga_opt::Options {
-        brolga_opt::Options { verify_each: true, ..brolga_opt::Options::default() }
+    pub(super) fn options(self) -> brolga_opt::Options {
+        brolga_opt::Options { skip: self.without.into_iter().collect(), ..verifying() }
     }
+}
+
+/// Options with which each pass is followed by the verifier.
+pub(super) fn verifying() -> brolga_opt::Options {
+    brolga_opt::Options { verify_each: true, ..brolga_opt::Options::default() }
 }
 
 /// The reference interpreter on high IR, in a fresh state for each call.
@@ -100,7 +114,7 @@ impl Engine for HighInterpreter {
 
 /// A module after the passes on high IR.
 pub(super) fn optimised(module: &Module, passes: Passes) -> Result<Module, String> {
-    let options = Passes::options();
+    let options = passes.options();
     let mut stages = passes.stages(module, &options);
     let mut optimised = module.without_functions();
     for (id, func) in module.funcs() {

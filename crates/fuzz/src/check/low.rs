@@ -1,6 +1,6 @@
 //! The reference interpreter on low IR.
 
-use super::engine::{Engine, Loaded, Passes, ended};
+use super::engine::{Engine, Loaded, Passes, ended, verifying};
 use super::leaves::{Place, decode, encode};
 use super::outcome::Outcome;
 use super::verify;
@@ -37,7 +37,7 @@ impl Engine for LowInterpreter {
         let mut entries = BTreeMap::new();
         for (id, mut func) in self.lowered(module)? {
             if let Some(pass) = self.alone {
-                let done = run_passes(module, func, &[pass], &Passes::options(), &mut Cx::default());
+                let done = run_passes(module, func, &[pass], &verifying(), &mut Cx::default());
                 func = done.map_err(|error| error.to_string())?.0;
             }
             let signature = NativeSignature::new(&cx.types, &module[id].sig);
@@ -62,7 +62,7 @@ impl LowInterpreter {
             let all = lower_module(module, &lower::Options::default()).into_iter();
             return all.map(|(id, low)| Ok((id, low.map_err(|errors| errors.to_string())?))).collect();
         };
-        let options = Passes::options();
+        let options = passes.options();
         let mut stages = passes.stages(module, &options);
         let ids = module.funcs().map(|(id, _)| id);
         ids.map(|id| Ok((id, stages.low(id).map_err(|error| error.to_string())?))).collect()

@@ -30,7 +30,7 @@ impl Engine for Native {
     }
 
     fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String> {
-        let options = Passes::options();
+        let options = self.passes.options();
         let mut stages = self.passes.stages(module, &options);
         let lows = stages.linked(module.funcs().map(|(id, _)| id)).map_err(|error| error.to_string())?;
         let unit = build(&self.jit, module, &lows, tier(self.passes.level), None);

@@ -225,7 +225,11 @@ fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block))
             && on == cond
             && yes != no
         {
-            return Some(to == yes);
+            // A branch that this run has led elsewhere says nothing about the way that it had.
+            return [(yes, true), (no, false)]
+                .into_iter()
+                .find(|&(target, _)| target == to)
+                .map(|(_, truth)| truth);
         }
         // A value of the block itself was not there before.
         if func.def_inst(cond).and_then(|def| func.inst_block(def)) == Some(from) {
