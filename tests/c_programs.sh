@@ -41,9 +41,9 @@ source_of() {
     echo "$OUT/sources/vendor/$crate"
 }
 
-# The sum of the seconds that a program has written, one on each line.
-seconds() {
-    awk '$2 == "s" { sum += $1 } END { printf "%.3f", sum }' "$1"
+# What a program's statements took, and those of gcc's program, if they write seconds on their lines.
+times() {
+    awk '$2 == "s" { sum[FILENAME] += $1 } END { if (sum[ARGV[1]]) printf ", %.3f s, by gcc %.3f s", sum[ARGV[1]], sum[ARGV[2]] }' "$1" "$2"
 }
 
 # Translates $1.c and compares what it prints at each level with what gcc's program prints; the rest are options of clang.
@@ -56,7 +56,7 @@ whole() {
     for level in "${levels[@]}"; do
         if (cd "$OUT" && timeout "${LIMIT:-1200}" "$BROLGA" run "$name.jlir" "$level" >"$name$level.out" 2>"$name$level.err") \
             && cmp -s "$OUT/$name$level.out" "$OUT/$name.want"; then
-            echo "$name $level: as gcc, $(wc -l <"$OUT/$name.want") lines, $(seconds "$OUT/$name$level.err") s of $(seconds "$OUT/$name.gcc-times") s by gcc"
+            echo "$name $level: as gcc, $(wc -l <"$OUT/$name.want") lines$(times "$OUT/$name$level.err" "$OUT/$name.gcc-times")"
         else
             echo "$name $level: DIFFERS: $OUT/$name$level.out, .err"
             status=1

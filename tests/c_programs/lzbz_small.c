@@ -14,7 +14,7 @@
 void bz_internal_error(int e) { printf("bz %d\n", e); }
 static char buf[SIZE], out[2 * SIZE + 1000], back[SIZE];
 static unsigned hash(const unsigned char *p, long n) { unsigned h = 1; for (long i = 0; i < n; i++) h = (h << 5 | h >> 27) ^ p[i]; return h; }
-int entry(void) {
+int main(void) {
   unsigned r = 1, bm = sizeof out, bk = sizeof back;
   for (int i = 0; i < SIZE; i++) { r = r * 1103515245 + 12345; buf[i] = (r >> 28) < 12 && i > 999 ? buf[i - 1 - (r >> 16) % 999] : r >> 24; }
   int m = LZ4_compress_default(buf, out, SIZE, sizeof out), k = LZ4_decompress_safe(out, back, m, sizeof back);

@@ -16,6 +16,7 @@
 //! included) is safe; labels of rows and blocks are as written, unique or not.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::diag::Span;
 use crate::hints::{BranchWeights, Inlining};
@@ -377,7 +378,7 @@ pub enum ExprKind<'a> {
     /// `@NamedTuple{fields…}`.
     Macro(Name<'a>, Vec<Expr<'a>>),
     /// `Ptr{T} @0x…`.
-    Pointer(Box<Expr<'a>>, u128),
+    Pointer(Box<Expr<'a>>, Wide),
     /// Julia syntax inside `$( … )` or `:( … )` that this reader does not take apart; the span has the text.
     Opaque,
 }
@@ -429,6 +430,29 @@ pub struct ArrayItems<'a> {
     pub columns: Option<usize>,
 }
 
+/// A number of 128 bits in two words: as one it would give all nodes its alignment, and make them a quarter larger.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Wide([u64; 2]);
+
+impl Wide {
+    /// The number.
+    pub fn get(self) -> u128 {
+        u128::from(self.0[0]) << 64 | u128::from(self.0[1])
+    }
+}
+
+impl From<u128> for Wide {
+    fn from(number: u128) -> Wide {
+        Wide([(number >> 64) as u64, number as u64])
+    }
+}
+
+impl fmt::Debug for Wide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// A literal as written. Types of integers come later, from the context.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal<'a> {
@@ -437,12 +461,12 @@ pub enum Literal<'a> {
         /// Written with `-`.
         negative: bool,
         /// The absolute value.
-        magnitude: u128,
+        magnitude: Wide,
     },
     /// A hexadecimal, octal or binary integer; its digits say its width.
     Unsigned {
         /// The value.
-        value: u128,
+        value: Wide,
         /// 8, 16, 32, 64 or 128.
         bits: u8,
     },

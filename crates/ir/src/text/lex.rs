@@ -414,7 +414,7 @@ impl<'a> Lexer<'a> {
     fn number(&mut self) -> Parse<Tok<'a>> {
         let start = self.pos;
         if let Some(magnitude) = self.small_number() {
-            return Ok(Tok::Literal(Literal::Int { negative: false, magnitude }));
+            return Ok(Tok::Literal(Literal::Int { negative: false, magnitude: magnitude.into() }));
         }
         let radix = match self.rest().as_bytes() {
             [b'0', b'x', ..] => 16,
@@ -606,9 +606,9 @@ mod tests {
             [Tok::Literal(l)] => l.clone(),
             other => panic!("{text}: {other:?}"),
         };
-        assert_eq!(one("1_000"), Literal::Int { negative: false, magnitude: 1000 });
-        assert_eq!(one("0x0f"), Literal::Unsigned { value: 15, bits: 8 });
-        assert_eq!(one("0x00000000000000000"), Literal::Unsigned { value: 0, bits: 128 });
+        assert_eq!(one("1_000"), Literal::Int { negative: false, magnitude: 1000.into() });
+        assert_eq!(one("0x0f"), Literal::Unsigned { value: 15.into(), bits: 8 });
+        assert_eq!(one("0x00000000000000000"), Literal::Unsigned { value: 0.into(), bits: 128 });
         assert_eq!(one("1.5f0"), Literal::Float32(1.5));
         assert_eq!(one("1.0e-15"), Literal::Float64(1.0e-15));
         assert_eq!(one("'θ'"), Literal::Char(0xceb8_0000));

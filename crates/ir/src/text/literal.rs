@@ -15,8 +15,8 @@ pub(super) fn decimal(text: &str) -> Result<Literal<'static>, SyntaxError> {
     let bad = || SyntaxError::BadNumber { text: text.to_owned() };
     let plain: Cow<'_, str> = if text.contains('_') { text.replace('_', "").into() } else { text.into() };
     if plain.bytes().all(|b| b.is_ascii_digit()) {
-        let magnitude = plain.parse().map_err(|_| SyntaxError::NumberTooLarge)?;
-        return Ok(Literal::Int { negative: false, magnitude });
+        let magnitude: u128 = plain.parse().map_err(|_| SyntaxError::NumberTooLarge)?;
+        return Ok(Literal::Int { negative: false, magnitude: magnitude.into() });
     }
     if plain.contains('f') {
         return plain.replace('f', "e").parse().map(Literal::Float32).map_err(|_| bad());
@@ -43,7 +43,7 @@ pub(super) fn unsigned(digits: &str, radix: u32) -> Result<Literal<'static>, Syn
         }
     };
     let bits = [8, 16, 32, 64, 128].into_iter().find(|&b| spelled <= b as usize);
-    bits.map(|bits| Literal::Unsigned { value, bits }).ok_or(SyntaxError::NumberTooLarge)
+    bits.map(|bits| Literal::Unsigned { value: value.into(), bits }).ok_or(SyntaxError::NumberTooLarge)
 }
 
 /// The bytes of a string literal whose body, without the quotes, is `body`.

@@ -32,7 +32,7 @@ pub(super) fn type_decl<'a>(p: &mut Parser<'a>) -> Parse<TypeDecl<'a>> {
     } else {
         match p.peek().tok {
             Tok::Literal(Literal::Int { negative: false, magnitude }) => {
-                TypeDeclKind::Primitive { bits: (magnitude, p.advance()?.span) }
+                TypeDeclKind::Primitive { bits: (magnitude.get(), p.advance()?.span) }
             }
             _ => return p.unexpected("the number of bits"),
         }

@@ -545,10 +545,14 @@ impl<'a> Parser<'a> {
 
     /// The items of a list.
     fn items(&mut self, open: char, close: char, at: Span, may_be_opaque: bool) -> Parse<Vec<Expr<'a>>> {
-        let mut items = Vec::new();
         while self.tok.tok == Tok::Semicolon {
             self.advance()?;
         }
+        if self.tok.tok == Tok::Close(close) {
+            return Ok(Vec::new());
+        }
+        // Most types have one parameter, and most calls two arguments: a vector that grows begins with four.
+        let mut items = Vec::with_capacity(if open == '{' { 1 } else { 2 });
         while self.tok.tok != Tok::Close(close) {
             if self.tok.ends_statement() {
                 return Err(Fault::new(SyntaxError::Unclosed { open }, at));

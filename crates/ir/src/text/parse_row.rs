@@ -249,7 +249,7 @@ fn weights(p: &mut Parser<'_>) -> Parse<BranchWeights> {
 
 fn count(p: &mut Parser<'_>) -> Parse<u32> {
     let count = match p.peek().tok {
-        Tok::Literal(Literal::Int { negative: false, magnitude }) => u32::try_from(magnitude).ok(),
+        Tok::Literal(Literal::Int { negative: false, magnitude }) => u32::try_from(magnitude.get()).ok(),
         _ => None,
     };
     match count {

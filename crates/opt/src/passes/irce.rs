@@ -32,6 +32,7 @@
 //! [`MAX_GROWTH`] in a function. Breaks the graph. Not done: counters that go down or are narrower than 64 bits; checks of `i·c + a`; invariant
 //! checks (`unswitch`).
 
+use crate::alias::linear;
 use crate::counted::{Counted, Recurrence, Relation, Signed, Tested, is_invariant, related, signed, way_out};
 use crate::facts::Fact;
 use crate::loop_copy::{
@@ -392,7 +393,10 @@ impl Limits {
     }
 
     fn at_most(&mut self, func: &mut Func, pre: Block, other: Value) {
-        self.limit = smaller(func, pre, other, self.limit);
+        self.limit = match smaller_of_one_length(func, other, self.limit) {
+            Some(known) => known,
+            None => smaller(func, pre, other, self.limit),
+        };
     }
 
     fn only_if(&mut self, func: &mut Func, pre: Block, condition: Value) {
@@ -403,4 +407,14 @@ impl Limits {
             Enter::Below => condition,
         });
     }
+}
+
+/// The smaller of two values that are one length each, with constants added which cannot make it wrap.
+fn smaller_of_one_length(func: &Func, a: Value, b: Value) -> Option<Value> {
+    const FAR: u64 = 1 << 32;
+    let [(a_of, a_added), (b_of, b_added)] = [linear(func, a), linear(func, b)];
+    let (length, 1) = a_of? else { return None };
+    let near = |added: u64| added.cast_signed().unsigned_abs() < FAR;
+    let alike = a_of == b_of && is_bounded_length(func, length) && near(a_added) && near(b_added);
+    alike.then_some(if a_added.cast_signed() <= b_added.cast_signed() { a } else { b })
 }

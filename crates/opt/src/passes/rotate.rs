@@ -18,7 +18,8 @@
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
 //! been rotated, or ends in a test anyway; nor the block in front of it, if the exit of the head only throws). If the head does not test a
 //! counter, its exit must not throw, and no test of a counter may stand in front of the latch: passes compute with counters, so the
-//! test of a counter ends the iteration, as in a search that leaves in the middle. The head has at most [`MAX_COPIED`] instructions, none of them with a fixed place (a region of `gc_preserve_begin` ends once), and at most
+//! test of a counter ends the iteration, as in a search that leaves in the middle. The head has at most [`MAX_COPIED`] instructions, none of
+//! them with a fixed place (a region of `gc_preserve_begin` ends once), and at most
 //! [`MAX_HEIGHT`] levels of loops are inside. Values
 //! of the head have two definitions afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
 //! copied; it moves to the new head, through which every further iteration passes: between a body and its test it would keep

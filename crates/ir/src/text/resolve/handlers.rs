@@ -75,7 +75,7 @@ fn leave_count(stmt: &Stmt<'_>) -> Option<u128> {
     match &expr.kind {
         ExprKind::Head(head, args) if head == "leave" => match args[..] {
             [ref arg] => match arg.kind {
-                ExprKind::Literal(Literal::Int { negative: false, magnitude }) => Some(magnitude),
+                ExprKind::Literal(Literal::Int { negative: false, magnitude }) => Some(magnitude.get()),
                 _ => None,
             },
             _ => None,

@@ -105,7 +105,7 @@ impl<'a> Body<'_, 'a> {
             (
                 "spend",
                 [Expr { kind: ExprKind::Literal(Literal::Int { magnitude, negative: false, .. }), .. }],
-            ) => match u32::try_from(*magnitude) {
+            ) => match u32::try_from(magnitude.get()) {
                 Ok(units) => self.set(inst, Op::Spend(units), results, &[]),
                 Err(_) => bad(self, "a number of units in 32 bits"),
             },
@@ -124,7 +124,7 @@ impl<'a> Body<'_, 'a> {
                 Some(())
             }
             ("static_parameter", [Expr { kind: ExprKind::Literal(Literal::Int { magnitude, .. }), .. }]) => {
-                match u32::try_from(*magnitude) {
+                match u32::try_from(magnitude.get()) {
                     Ok(number) => {
                         let ty = results.first().copied().unwrap_or(Type::ANY);
                         match self.unbound_static(number, ty) {
@@ -272,11 +272,10 @@ impl<'a> Body<'_, 'a> {
         let params: Option<Box<[Type]>> = params.iter().map(|ty| self.r.ty(ty)).collect();
         let params = params?;
         let variadic_after = match unquote(required).kind {
-            ExprKind::Literal(Literal::Int { negative: false, magnitude: 0 }) => None,
             ExprKind::Literal(Literal::Int { negative: false, magnitude })
-                if magnitude <= params.len() as u128 =>
+                if magnitude.get() <= params.len() as u128 =>
             {
-                Some(magnitude as u32)
+                Some(magnitude.get() as u32).filter(|&fixed| fixed > 0)
             }
             _ => {
                 let needs = "the number of arguments before `...`, at most as many as it has types";

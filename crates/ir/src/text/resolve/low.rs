@@ -353,8 +353,8 @@ impl<'a> Body<'_, 'a> {
     /// An address of a permanent object: its type, and its bits if it is a box.
     fn object_address(&mut self, name: &str, args: &[Expr<'a>], at: Span) -> Option<Address> {
         let bits = |e: &Expr<'_>| match e.kind {
-            ExprKind::Literal(Literal::Int { negative: false, magnitude }) => Some(magnitude),
-            ExprKind::Literal(Literal::Unsigned { value, .. }) => Some(value),
+            ExprKind::Literal(Literal::Int { negative: false, magnitude }) => Some(magnitude.get()),
+            ExprKind::Literal(Literal::Unsigned { value, .. }) => Some(value.get()),
             _ => None,
         };
         match (name, args) {
@@ -398,7 +398,7 @@ fn symbol<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
 fn integer(expr: &Expr<'_>) -> Option<i64> {
     match expr.kind {
         ExprKind::Literal(Literal::Int { negative, magnitude }) => {
-            let value = i64::try_from(magnitude).ok()?;
+            let value = i64::try_from(magnitude.get()).ok()?;
             Some(if negative { -value } else { value })
         }
         _ => None,

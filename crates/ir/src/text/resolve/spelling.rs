@@ -95,7 +95,7 @@ pub(super) fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
     match &unquote(expr).kind {
         ExprKind::Head(head, args) if head == "static_parameter" => match args.as_slice() {
             [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {
-                u32::try_from(*magnitude).ok()
+                u32::try_from(magnitude.get()).ok()
             }
             _ => None,
         },

@@ -181,7 +181,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn length(&mut self, count: &Expr<'a>) -> Option<Option<Type>> {
         match &count.kind {
             ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
-                match i64::try_from(*magnitude) {
+                match i64::try_from(magnitude.get()) {
                     Ok(count) => Some(Some(self.cx.types.int(count))),
                     Err(_) => self.made(Err(TypeError::TooWide { count: usize::MAX }), count.span).map(Some),
                 }

@@ -135,7 +135,7 @@ impl<'a> Resolver<'a> {
             },
             ExprKind::Pointer(ty, address) => {
                 let ty = self.ty(ty)?;
-                self.bits_of(ty, *address, expr.span)
+                self.bits_of(ty, address.get(), expr.span)
             }
             ExprKind::Curly(..) | ExprKind::Macro(..) | ExprKind::Where(..) => {
                 let ty = self.ty(expr)?;
@@ -182,6 +182,7 @@ impl<'a> Resolver<'a> {
         let low = self.level == Level::Low;
         let (ty, bits) = match *literal {
             Literal::Int { negative, magnitude } => {
+                let magnitude = magnitude.get();
                 let ty = match integer_type(&self.cx.types, self.level, wanted) {
                     // Literals beyond `Int64` are `Int128`, as in Julia.
                     Type::INT64
@@ -194,6 +195,7 @@ impl<'a> Resolver<'a> {
                 return self.integer(ty, negative, magnitude, at);
             }
             Literal::Unsigned { value, bits } => {
+                let value = value.get();
                 if let Some(low) = wanted.and_then(Type::as_low) {
                     return self.bits_of(Type::low(low), value, at);
                 }
@@ -420,6 +422,7 @@ impl<'a> Resolver<'a> {
     /// A constant as `convert(T, …)` would make it, for constructors and elements.
     pub(super) fn converted(&mut self, expr: &Expr<'a>, to: Type) -> Option<Term> {
         if let ExprKind::Literal(Literal::Int { negative, magnitude }) = expr.kind {
+            let magnitude = magnitude.get();
             match self.cx.types.primitive(to) {
                 Some((_, PrimitiveRepr::Signed | PrimitiveRepr::Unsigned)) => {
                     return self.integer(to, negative, magnitude, expr.span);

@@ -130,7 +130,7 @@ impl<'a> Resolver<'a> {
     fn param_macro(&mut self, fields: &[Expr<'a>], at: Span) -> Option<Type> {
         let number = match fields {
             [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {
-                usize::try_from(*magnitude).ok().filter(|&number| number < MAX_WIDTH)
+                usize::try_from(magnitude.get()).ok().filter(|&number| number < MAX_WIDTH)
             }
             _ => None,
         };
@@ -609,7 +609,7 @@ impl<'a> Resolver<'a> {
     fn type_param(&mut self, param: &Expr<'a>) -> Option<TypeArg> {
         match &param.kind {
             ExprKind::Literal(Literal::Int { negative, magnitude }) => {
-                let value = i64::try_from(*magnitude).ok().map(|m| if *negative { -m } else { m });
+                let value = i64::try_from(magnitude.get()).ok().map(|m| if *negative { -m } else { m });
                 match value {
                     Some(value) => Some(TypeArg::Type(self.cx.types.int(value))),
                     None => self.fail(ResolveError::NotAType, param.span),
