@@ -12,6 +12,7 @@
 //! |---|---|
 //! | nothing in it has an effect, throws or may not end; safepoints do not count | it leaves no observable trace |
 //! | there is one edge out, and its block is reached by every iteration | the successor is known |
+//! | no other block leads into it, not even one that is never reached | that would lead nowhere |
 //! | none of its values is used after it | `indvars` has replaced such uses where it can |
 //! | it ends | the code after an endless loop is not executed |
 //!
@@ -27,7 +28,7 @@ use crate::loop_copy::{Escapes, make_jump, rename_pred};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::analysis::{Loop, Loops};
 use brolga_ir::effects::effects;
-use brolga_ir::{Func, Op, Types};
+use brolga_ir::{Block, Func, Op, Types};
 
 pub(crate) const PASS: Pass = Pass::new("loop-delete", PassLevel::Low, run)
     .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
@@ -37,7 +38,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
+        let inside_or_before = |&pred: &Block| loops.contains(l, pred) || pred == counted.shape.preheader;
         let useless = loops.exits(cfg, l).count() == 1
+            && loops.blocks(l).iter().all(|&block| cfg.preds(block).iter().all(inside_or_before))
             && ends(func, &counted)
             && does_nothing(func, cx.types(), loops, l)
             && Escapes::of(func, loops, uses, l).is_empty();
