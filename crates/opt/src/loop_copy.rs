@@ -239,12 +239,15 @@ pub(crate) fn smaller(func: &mut Func, block: Block, a: Value, b: Value) -> Valu
     Cursor::new(func).before_terminator(block).ins_value(choose, &[less, a, b], Type::I64)
 }
 
-/// The step of a loop that can be split: it counts upwards in 64 bits, its test is signed or for equality, and it starts where the
-/// type of the counter allows a comparison.
+/// The step of a loop that can be split: it counts upwards in 64 bits, and its test is signed or for equality, or unsigned where it starts with a
+/// natural number. Then the counter is below a bound that is natural in either way; a bound that is negative as a signed integer is before all
+/// iterations, until the counter is negative as well.
 pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
     let step = counted.test.counter.const_step(func).filter(|&s| s > 0)?;
     let test = &counted.test;
-    (has_end(test.relation) && func.ty(test.counter.value) == Type::I64).then_some(step)
+    let natural = || signed(func, test.counter.start).is_some_and(|start| start >= 0);
+    let has_end = has_end(test.relation) || test.relation == Relation::Less(Signed::No) && natural();
+    (has_end && func.ty(test.counter.value) == Type::I64).then_some(step)
 }
 
 /// The step of a loop that can be split if it turns out to be greater than zero: as [`splittable_step`], but not a constant.
