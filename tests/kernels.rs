@@ -97,7 +97,7 @@ fn program(name: &str) -> Program {
     Program::read(name, text.as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"))
 }
 
-/// What a kernel gives; `how` says with which options.
+/// The result of a kernel under some options; `how` names them in failures.
 fn run(name: &str, how: &str, program: &Program, options: Options, (a, b): (i64, i64)) -> f64 {
     let engine = Engine::new(crate::doors::open(options)).unwrap();
     let unit = engine.compile(program).unwrap_or_else(|e| panic!("{name} {how}: {e}"));
@@ -146,7 +146,7 @@ fn every_kernel_is_tested() {
 #[path = "support/doors.rs"]
 mod doors;
 
-/// Calls kernels at O3 without passes, those of which `choose` wants the numbers of the kernel and of the pass.
+/// Compares each kernel at O3 with itself without one pass, for the pairs of kernel and pass that `choose` selects by their indices.
 fn agree_without_passes(choose: impl Fn(usize, usize) -> bool) {
     for (number, &(name, a, b)) in KERNELS.iter().enumerate() {
         let program = program(name);
@@ -155,14 +155,14 @@ fn agree_without_passes(choose: impl Fn(usize, usize) -> bool) {
         for (_, pass) in PASSES.iter().enumerate().filter(|&(pass, _)| choose(number, pass)) {
             let without = options().without_passes(&[pass.name]).unwrap();
             let got = run(name, &format!("without {}", pass.name), &program, without, (a, b));
-            // Sums that are marked `@simd` may be taken in any order.
+            // `@simd` allows reassociation, and a pass may reassociate or not.
             let near = (got - expected).abs() <= 1e-9 * expected.abs();
             assert!(near, "{name} without {}: {got}, not {expected}", pass.name);
         }
     }
 }
 
-/// What a pass hardly ever leaves, the passes behind it hardly ever see.
+/// Without a pass, later passes see IR that the full pipeline rarely produces.
 #[test]
 fn kernels_need_no_single_pass() {
     agree_without_passes(|kernel, pass| (kernel + pass) % 9 == 0);

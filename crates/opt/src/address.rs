@@ -65,13 +65,14 @@ impl<'a> Addresses<'a> {
         self.counters.iter().find(|r| Some(r.value) == sum.counter).copied()
     }
 
-    /// Takes an address apart whose base the collector does not track; `None` if there is something else in it, or no counter.
+    /// Decomposes an address with an untracked base; `None` if it has other parts, or no counter.
     pub(crate) fn sum(&self, func: &Func, address: Value) -> Option<Sum> {
         let sum = self.sum_of_any(func, address)?;
         sum.base.is_none_or(|base| func.ty(base) == Type::PTR).then_some(sum)
     }
 
-    /// The same for an address whose base may be an object, or tied to one: a sum of integers and that is not to be made anywhere else.
+    /// The same, also with a tracked base or one behind `gc_loaded`. Such a sum must not be computed elsewhere: it would be a derived pointer that
+    /// nothing keeps alive.
     pub(crate) fn sum_of_any(&self, func: &Func, address: Value) -> Option<Sum> {
         let mut sum = Sum::default();
         let mut parts = vec![(address, 1i64)];

@@ -2,8 +2,8 @@
 //!
 //! Cranelift leaves these to the caller; they are completed here:
 //!
-//! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width. A count that is a conjunction with
-//!   less than the width needs no test, and a conjunction with all bits below the width does what Cranelift does by itself.
+//! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width. A count that is masked to less than the width
+//!   needs no test, and a mask of `width - 1` is redundant in Cranelift.
 //! - *Division* by zero, and the quotient of typemin by −1, throw `DivideError`; Cranelift would stop the process. A
 //!   constant divisor other than 0 and −1 needs no check, and neither does a case that an earlier branch
 //!   excludes: `lower` makes such branches, where passes can see them. `srem_int(typemin, -1)` is 0.
@@ -119,7 +119,7 @@ impl Translation<'_> {
         self.define(inst, &[value])
     }
 
-    /// The count of a shift that is at most `width - 1` by its definition, a value with these low bits.
+    /// A value with the low bits of a shift's count, if the count is masked to at most `width - 1`.
     pub(super) fn near_count(&mut self, inst: Inst, width: u32) -> Result<Option<Value>, TranslateError> {
         let func = self.func;
         let Some(&count) = func.args(inst).get(1) else { return Ok(None) };

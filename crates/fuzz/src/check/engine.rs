@@ -43,7 +43,7 @@ pub struct Passes {
     pub level: OptLevel,
     /// How many rewrites the passes may do; `None` for any number.
     pub opt_limit: Option<u64>,
-    /// A pass that does not run, unless the pipelines are wrong without it: the ones behind it then see what they hardly ever see.
+    /// A pass that is skipped, unless it is required: later passes then see IR that the full pipeline rarely produces.
     pub without: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ impl Passes {
         Passes { level, opt_limit: None, without: None }
     }
 
-    /// The passes of a level without one of them, chosen by a number.
+    /// The pipeline of a level without one pass, whose index is `number` modulo their count.
     pub fn without_one(level: OptLevel, number: u64) -> Passes {
         let pass = PASSES[(number % PASSES.len() as u64) as usize];
         Passes { without: Some(pass.name), ..Passes::of(level) }
