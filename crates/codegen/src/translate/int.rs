@@ -127,8 +127,7 @@ impl Translation<'_> {
         let Some(masked) = masked else { return Ok(None) };
         let most = u128::from(width) - 1;
         let mask = |n: usize| func.args(masked).get(n).and_then(|&part| func.as_bits(part));
-        let known =
-            [0, 1].into_iter().filter_map(|n| Some((n, mask(n).filter(|&bits| bits <= most)?))).next();
+        let known = [0, 1].into_iter().find_map(|n| Some((n, mask(n).filter(|&bits| bits <= most)?)));
         match known {
             // The width is a power of two.
             Some((n, bits)) if bits == most => self.arg(masked, 1 - n).map(Some),

@@ -225,11 +225,8 @@ fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block))
             && on == cond
             && yes != no
         {
-            // A branch that this run has led elsewhere says nothing about the way that it had.
-            return [(yes, true), (no, false)]
-                .into_iter()
-                .find(|&(target, _)| target == to)
-                .map(|(_, truth)| truth);
+            // An edge that this run has redirected is not among the targets any more: then nothing is known.
+            return (to == yes || to == no).then_some(to == yes);
         }
         // A value of the block itself was not there before.
         if func.def_inst(cond).and_then(|def| func.inst_block(def)) == Some(from) {

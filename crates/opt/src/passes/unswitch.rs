@@ -99,9 +99,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 func.copy_hint(branch, jump);
             }
         }
-        // An iteration that asks everything leaves the loop as it was, or throws.
+        // The original throws where it comes to one of the tests, or leaves in the first iteration.
         let asks_all = || exits.iter().all(|exit| tree.dominates(exit.block, shape.latch));
-        if !exits.is_empty() && (!innermost || asks_all()) {
+        let is_original_cold = match exits.is_empty() {
+            true => first.stays(loops, l).is_some() && first.throws(func),
+            false => !innermost || asks_all(),
+        };
+        if is_original_cold {
             func.set_cold(no);
             blocks.iter().for_each(|&block| func.set_cold(block));
         }

@@ -34,7 +34,10 @@ const MAX_BACK: usize = 32;
 /// A φ of two loads, and the one load that takes its place.
 struct Carried {
     phi: Inst,
+    /// The load in front of the loop, and that in the latch.
     loads: [Inst; 2],
+    /// Whether the first load has no other use.
+    is_first_free: bool,
     header: Block,
     /// The object that keeps the memory alive.
     owner: Option<Value>,
@@ -57,21 +60,17 @@ pub(super) fn run(func: &mut Func, cx: &mut PassCx<'_>, cfg: &Cfg, rpo: &Rpo, lo
                 known.get_or_insert_with(|| (Aliases::of(func, cx.types(), rpo), Uses::compute(func)));
             let [is_first_free, is_next_free] = loads.map(|load| is_used_once(func, uses, load));
             if is_next_free && stand_late(func, cx.types(), cfg, &shape, loads) {
-                let freed = if is_first_free { &loads[..] } else { &loads[1..] };
-                all.extend(
-                    carried(func, loops, aliases, &shape, phi, loads).map(|one| (one, freed.to_vec())),
-                );
+                all.extend(carried(func, loops, aliases, &shape, phi, loads, is_first_free));
             }
         }
     }
     let mut values = Replacements::default();
     let mut heads = Vec::new();
-    for (one, freed) in all {
+    for one in all {
         if !cx.spend("loads moved to their iteration") {
             break;
         }
         rewrite(func, cx.types(), &mut values, &one);
-        freed.into_iter().for_each(|load| func.remove_inst(load));
         heads.push(one.header);
     }
     values.apply(func, cx.context());
@@ -106,11 +105,14 @@ fn stand_late(func: &Func, types: &Types, cfg: &Cfg, shape: &Shape, [first, next
     let mut between = if shape.preheader == home { vec![] } else { vec![shape.preheader] };
     let mut looked_at = 0;
     while let Some(&block) = between.get(looked_at) {
-        if between.len() > MAX_BACK || !func.block_insts(block).all(keeps) {
+        if !func.block_insts(block).all(keeps) {
             return false;
         }
         for &pred in cfg.preds(block) {
             if pred != home && !between.contains(&pred) {
+                if between.len() == MAX_BACK {
+                    return false;
+                }
                 between.push(pred);
             }
         }
@@ -126,6 +128,7 @@ fn carried(
     shape: &Shape,
     phi: Inst,
     loads: [Inst; 2],
+    is_first_free: bool,
 ) -> Option<Carried> {
     let [(first, _), (next, access)] = [place(func, aliases, loads[0])?, place(func, aliases, loads[1])?];
     let (Root::Value(root), Some((counter, factor))) = (next.root, next.index) else { return None };
@@ -150,7 +153,17 @@ fn carried(
         && owners[1].is_none_or(fixed);
     let offset = i32::try_from(disp.cast_signed()).ok().filter(|_| whole)?;
     let access = Access { offset, ..access };
-    Some(Carried { phi, loads, header: shape.header, owner: owners[1], root, counter, factor, access })
+    Some(Carried {
+        phi,
+        loads,
+        is_first_free,
+        header: shape.header,
+        owner: owners[1],
+        root,
+        counter,
+        factor,
+        access,
+    })
 }
 
 /// The place that a load reads: its address with the offset of the access.
@@ -184,4 +197,9 @@ fn rewrite(func: &mut Func, types: &Types, values: &mut Replacements, one: &Carr
     let loaded = at.ins_value(Op::Load(one.access), &[address], ty);
     values.set(old, loaded);
     func.remove_inst(one.phi);
+    let [first, next] = one.loads;
+    func.remove_inst(next);
+    if one.is_first_free {
+        func.remove_inst(first);
+    }
 }

@@ -8,6 +8,7 @@
 
 use super::overlap::{Walk, ask_apart};
 use super::plan::{Combine, Plan, Reduction, Vector};
+use crate::address::{plus, times};
 use crate::loop_copy::{Copied, Enter, Escapes, end_of, ins, split_at};
 use crate::passes::unroll::trip_limit;
 use crate::ssa_repair::Repair;
@@ -101,10 +102,11 @@ fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, iterations: V
         let distance = ins(func, pre, Intrinsic::MulInt, &[start, size], Type::I64);
         low = ins(func, pre, Intrinsic::AddPtr, &[low, distance], Type::PTR);
     }
+    let mut at = Cursor::new(func);
+    at.before_terminator(pre);
     for &(term, factor) in &walk.terms {
-        let factor = func.bits(types, Type::I64, u128::from(factor.cast_unsigned()));
-        let distance = ins(func, pre, Intrinsic::MulInt, &[term, factor], Type::I64);
-        low = ins(func, pre, Intrinsic::AddPtr, &[low, distance], Type::PTR);
+        let distance = times(&mut at, types, term, factor);
+        low = plus(&mut at, Some(low), distance);
     }
     if walk.disp != 0 {
         let disp = func.bits(types, Type::I64, walk.disp.into());
