@@ -12,6 +12,7 @@
 //! | `loops` | loops that are left for better code while they run |
 //! | `methods` | dynamic calls, when methods are added |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
+//! | `names` | what a name means, by definition, use, level, tier and inlining |
 //! | `opening` | dylibs that are opened and closed |
 //! | `orc` | ORC's assertions about lazy functions, redirection and tiers |
 //! | `order` | definitions that come while others are under way |
@@ -36,6 +37,7 @@ mod library;
 mod loops;
 mod methods;
 mod model;
+mod names;
 mod opening;
 mod operators;
 mod orc;

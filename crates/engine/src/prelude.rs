@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::func::CalleeData;
 use brolga_ir::func::Place;
-use brolga_ir::function_name::{BASE, FunctionName};
+use brolga_ir::function_name::BASE;
 use brolga_ir::{Const, Context, FuncId, Module, Op, Type, TypeKind, text};
 
 /// A text of the prelude, and the types without which it means nothing.
@@ -159,9 +159,7 @@ pub(crate) fn has(cx: &Context, function: Type) -> bool {
 /// The type that a function has in another context.
 pub(crate) fn in_context(from: &Context, function: Type, to: &Context) -> Option<Type> {
     let TypeKind::Function(function) = *from.types.kind(function) else { return None };
-    let name = |name| to.names.intern(from.names.text(name));
-    let function = FunctionName { module: name(function.module), name: name(function.name) };
-    Some(to.types.function_named(function))
+    Some(to.types.function_named(function.taken_over(&from.names, &to.names)))
 }
 
 fn parts_of(cx: &Context, function: Type) -> Option<&'static BTreeSet<usize>> {

@@ -112,7 +112,7 @@ impl<'c> Builder<'c> {
             vararg: false,
             ..Signature::default()
         };
-        Self::new(cx, Func::new(function.name, Level::High, sig))
+        Self::new(cx, Func::new(cx.names.intern(cx.names.text(function.name)), Level::High, sig))
     }
 
     /// A method of high IR of callable objects of a type, such as closures. Argument 0 is the object.

@@ -14,7 +14,7 @@
 //!
 //! Cost: 2 KiB and less than a microsecond. The tables allocate when the first name or type is added.
 
-use crate::names::{FixedNames, Names};
+use crate::names::{FixedNames, FunctionScope, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
 
@@ -55,10 +55,20 @@ impl Context {
         Arc::new(Context { types: Types::with_fixed(names.clone(), types.clone()), names })
     }
 
-    /// Another view of the same names and types, which holds none yet.
+    /// Another view of the same names and types, which holds none yet. Its programs are in the same scope.
     #[must_use]
     pub fn view(&self) -> Arc<Context> {
-        let names = Arc::new(self.names.another());
+        self.view_with(self.names.scope().cloned())
+    }
+
+    /// As [`Context::view`], for programs in another scope: names of functions that are interned through it mean those of that scope.
+    #[must_use]
+    pub fn view_in(&self, scope: Arc<dyn FunctionScope>) -> Arc<Context> {
+        self.view_with(Some(scope))
+    }
+
+    fn view_with(&self, scope: Option<Arc<dyn FunctionScope>>) -> Arc<Context> {
+        let names = Arc::new(self.names.another(scope));
         Arc::new(Context { types: self.types.another(names.clone()), names })
     }
 

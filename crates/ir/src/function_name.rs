@@ -49,10 +49,22 @@ impl FunctionName {
             Some((path, name)) => {
                 let exact = module_path(path.split('.'));
                 let module = if is_library(&exact) { BASE } else { &exact };
-                FunctionName { module: names.intern(module), name: names.intern(name) }
+                FunctionName::of(names, module, name)
             }
-            None => FunctionName { module: names.intern(MAIN), name: names.intern(text) },
+            None => FunctionName::of(names, MAIN, text),
         }
+    }
+
+    /// The function of this name in a module, by the module's path, that programs with these names mean.
+    pub fn of(names: &Names, module: &str, name: &str) -> FunctionName {
+        // All programs see one library.
+        let name = if is_library(module) { names.intern(name) } else { names.of_function(module, name) };
+        FunctionName { module: names.intern(module), name }
+    }
+
+    /// The same function in another table of names.
+    pub fn taken_over(self, from: &Names, to: &Names) -> FunctionName {
+        FunctionName { module: to.take_over(from, self.module), name: to.take_over(from, self.name) }
     }
 
     /// Its name in the module, without a path that the module does not have.

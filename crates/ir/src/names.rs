@@ -12,11 +12,35 @@
 //! ```
 //!
 //! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by them.
+//!
+//! **Homonyms.** Programs that see nothing of each other may each have a function `kind`. The two functions have different names with one text: the
+//! name of the first is the text's own, those of the others are *homonyms*, counted from 1. A [`FunctionScope`] says which one a program means.
+//!
+//! ```text
+//!   0 … 2³¹-1     texts                                2³¹ …     homonyms: a text and a count
+//! ```
 
 use crate::views::{Store, View};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
+
+/// The number of the first homonym.
+const HOMONYMS: u32 = 1 << 31;
+
+/// Says which of several functions of one name a program means.
+pub trait FunctionScope: Send + Sync {
+    /// Which one, by the path of its module and its name in it: 0 for the first.
+    fn homonym(&self, module: &str, name: &str) -> u32;
+}
+
+/// A further name with the text of another one.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Homonym {
+    text: Arc<str>,
+    count: u32,
+}
 
 /// An interned text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -30,22 +54,40 @@ pub(crate) struct FixedNames {
 }
 
 /// The names of a context, as one of its views has them.
-#[derive(Debug, Default)]
 pub struct Names {
     fixed: Arc<FixedNames>,
     texts: View<str>,
+    homonyms: View<Homonym>,
+    /// Which functions the programs of this view mean; the first of each name if there is none.
+    scope: Option<Arc<dyn FunctionScope>>,
+}
+
+fn view<E: ?Sized>(numbers: Range<u32>) -> View<E> {
+    View::of(Arc::new(Store::with_numbers(numbers)))
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names::with_fixed(Arc::default())
+    }
 }
 
 impl Names {
     /// A table that has these names.
     pub(crate) fn with_fixed(fixed: Arc<FixedNames>) -> Names {
         let first = fixed.texts.len() as u32;
-        Names { fixed, texts: View::of(Arc::new(Store::beginning_at(first))) }
+        Names { fixed, texts: view(first..HOMONYMS), homonyms: view(HOMONYMS..u32::MAX), scope: None }
     }
 
-    /// Another view of the same names, which holds none yet.
-    pub(crate) fn another(&self) -> Names {
-        Names { fixed: self.fixed.clone(), texts: self.texts.another() }
+    /// Another view of the same names, which holds none yet, for programs in `scope`.
+    pub(crate) fn another(&self, scope: Option<Arc<dyn FunctionScope>>) -> Names {
+        let (texts, homonyms) = (self.texts.another(), self.homonyms.another());
+        Names { fixed: self.fixed.clone(), texts, homonyms, scope }
+    }
+
+    /// Which functions the programs of this view mean.
+    pub(crate) fn scope(&self) -> Option<&Arc<dyn FunctionScope>> {
+        self.scope.as_ref()
     }
 
     /// The names of a table without fixed ones, as the fixed ones of others.
@@ -61,6 +103,32 @@ impl Names {
             return name;
         }
         Name(self.texts.intern(FxBuildHasher.hash_one(text), |found| found == text, || text.into()))
+    }
+
+    /// The name of the function of a module that a program of this view means.
+    pub(crate) fn of_function(&self, module: &str, name: &str) -> Name {
+        let count = self.scope.as_ref().map_or(0, |scope| scope.homonym(module, name));
+        self.homonym(name, count)
+    }
+
+    /// The name of this count among those with this text: 0 for the text's own.
+    pub fn homonym(&self, text: &str, count: u32) -> Name {
+        if count == 0 {
+            return self.intern(text);
+        }
+        let is = |found: &Homonym| found.count == count && *found.text == *text;
+        let make = || Arc::new(Homonym { text: text.into(), count });
+        Name(self.homonyms.intern(FxBuildHasher.hash_one((text, count)), is, make))
+    }
+
+    /// The count of a name among those with its text: 0 for the text's own.
+    pub fn count(&self, name: Name) -> u32 {
+        self.homonyms.get(name.0).map_or(0, |homonym| homonym.count)
+    }
+
+    /// A name of another table in this one.
+    pub fn take_over(&self, from: &Names, name: Name) -> Name {
+        self.homonym(from.text(name), from.count(name))
     }
 
     /// The name of `text`, if it has a holder.
@@ -92,8 +160,18 @@ impl Names {
     fn get(&self, name: Name) -> Option<&str> {
         match self.fixed.texts.get(name.0 as usize) {
             Some(text) => Some(text),
-            None => self.texts.get(name.0),
+            None if name.0 < HOMONYMS => self.texts.get(name.0),
+            None => self.homonyms.get(name.0).map(|homonym| &*homonym.text),
         }
+    }
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Names")
+            .field("texts", &self.texts)
+            .field("homonyms", &self.homonyms)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,6 +187,27 @@ mod tests {
         assert_ne!(a, names.intern("λ"));
         assert_eq!(names.text(a), "θ");
         assert_eq!(names.find("μ"), None);
+    }
+
+    #[test]
+    fn homonyms_have_one_text_and_different_names() {
+        struct Second;
+        impl FunctionScope for Second {
+            fn homonym(&self, module: &str, name: &str) -> u32 {
+                u32::from((module, name) == ("Main", "kind"))
+            }
+        }
+        let names = Names::default();
+        let first = names.intern("kind");
+        let second = names.homonym("kind", 1);
+        assert_ne!(first, second);
+        assert_eq!((names.homonym("kind", 0), names.homonym("kind", 1)), (first, second));
+        assert_eq!((names.text(second), names.count(second), names.count(first)), ("kind", 1, 0));
+        let view = names.another(Some(Arc::new(Second)));
+        assert_eq!((view.of_function("Main", "kind"), view.of_function("A", "kind")), (second, first));
+        let other = Names::default();
+        let taken = other.take_over(&names, second);
+        assert_eq!((other.text(taken), other.count(taken)), ("kind", 1));
     }
 
     #[test]

@@ -33,6 +33,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
@@ -53,6 +54,8 @@ pub(crate) struct Store<E: ?Sized> {
 struct State<E: ?Sized> {
     /// The first number; those below belong to entries that every view has.
     first: u32,
+    /// The number after the last one.
+    end: u32,
     /// The number of the next entry.
     next: u32,
     /// The numbers of the entries whose keys have a hash: nearly always one.
@@ -87,8 +90,8 @@ impl<E: ?Sized> State<E> {
             self.sweep();
         }
         // Only after four thousand million entries a number comes again, and then none that an entry has.
-        while self.next == u32::MAX || self.entries.contains_key(&self.next) {
-            self.next = if self.next == u32::MAX { self.first } else { self.next + 1 };
+        while self.next == self.end || self.entries.contains_key(&self.next) {
+            self.next = if self.next == self.end { self.first } else { self.next + 1 };
         }
         let number = self.next;
         self.next += 1;
@@ -99,10 +102,11 @@ impl<E: ?Sized> State<E> {
 }
 
 impl<E: ?Sized> Store<E> {
-    /// A store whose numbers begin here.
-    pub(crate) fn beginning_at(first: u32) -> Store<E> {
+    /// A store with these numbers.
+    pub(crate) fn with_numbers(range: Range<u32>) -> Store<E> {
         let (numbers, entries) = (FxHashMap::default(), FxHashMap::default());
-        Store { state: RwLock::new(State { first, next: first, numbers, entries, sweep_at: 0 }) }
+        let Range { start: first, end } = range;
+        Store { state: RwLock::new(State { first, end, next: first, numbers, entries, sweep_at: 0 }) }
     }
 
     /// How many numbers it has, those of freed entries before the next sweep included.
@@ -124,7 +128,7 @@ pub(crate) struct View<E: ?Sized> {
 
 impl<E: ?Sized> Default for View<E> {
     fn default() -> Self {
-        View::of(Arc::new(Store::beginning_at(0)))
+        View::of(Arc::new(Store::with_numbers(0..u32::MAX)))
     }
 }
 
@@ -328,7 +332,7 @@ mod tests {
     /// When the numbers are exhausted, those of live entries are passed over.
     #[test]
     fn numbers_come_round() {
-        let a = View::<str>::of(Arc::new(Store::beginning_at(3)));
+        let a = View::<str>::of(Arc::new(Store::with_numbers(3..u32::MAX)));
         assert_eq!(intern(&a, "three"), 3);
         a.store.state.write().unwrap().next = u32::MAX - 1;
         assert_eq!(intern(&a, "last"), u32::MAX - 1);

@@ -31,7 +31,7 @@ use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Invalid
 use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
-use super::scope::{self, import};
+use super::scope;
 use super::sync::lock;
 use super::target::Native;
 use super::unit::CodegenUnit;
@@ -241,9 +241,7 @@ impl<'a> Batch<'a> {
     ) -> Result<(), SessionError> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
-        let links = dylib.linking.links()?;
         let offers = std::mem::take(&mut self.offers);
-        let scopes = dylib.seen(&links, Some(&offers));
         for hit in hits {
             let Some(flags) = there.get(&hit.label.symbol) else {
                 // It was removed, by its tracker or by name.
@@ -253,12 +251,10 @@ impl<'a> Batch<'a> {
             let Caller { symbol: name, func, program, declared, facts, kind, .. } = &*hit.caller;
             let mut module = program.clone();
             let Ok(id) = module.add_func(func.clone()) else { continue };
-            let is_there =
-                |symbol: &str| Ok(offers.knows(symbol) || dylib.is_known(self.names.intern(symbol), &links)?);
             // The types of a context of its own say nothing in others: what it calls is what its program declared.
             let is_shared = dylib.is_shared(&module);
             let looked_for = match is_shared {
-                true => import(&mut module, &scopes, &is_there)?,
+                true => dylib.import_into(&mut module, Some(&offers))?,
                 false => BTreeSet::new(),
             };
             for func in declared {
@@ -318,7 +314,6 @@ impl<'a> Batch<'a> {
             self.notes.add(hit.label, is_shared, (&module, id), &facts, *kind, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
         }
-        drop(scopes);
         self.offers = offers;
         Ok(())
     }

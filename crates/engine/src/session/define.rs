@@ -84,6 +84,7 @@ impl Dylib {
         self.link_library_of(&definitions)?;
         loop {
             Dylib::refresh_imports(&mut definitions)?;
+            self.settle_names(&mut definitions)?;
             if let Some(redefined) = self.try_define(&mut definitions, replace, &mut overridden)? {
                 return Ok(redefined);
             }
@@ -366,14 +367,18 @@ impl Dylib {
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
-        let cx = &self.session.context().view();
-        let mut declared = Module::new(cx.clone());
-        let mut own = Vec::new();
-        for signature in signatures {
-            // Signatures of equal name and types are one promise.
-            own.extend(declared.add_func(signature.declare(cx)).ok());
-        }
-        let declared = Arc::new(declared);
+        let (declared, own) = loop {
+            let cx = &self.context();
+            let mut declared = Module::new(cx.clone());
+            let mut own = Vec::new();
+            for signature in signatures {
+                // Signatures of equal name and types are one promise.
+                own.extend(declared.add_func(signature.declare(cx)).ok());
+            }
+            if self.note_names(&declared, own.len()) {
+                break (Arc::new(declared), own);
+            }
+        };
         // The session owns the promise, so a strong handle would keep the session alive forever.
         let dylib = self.downgrade();
         let make: Make = Box::new(move || {
@@ -424,7 +429,7 @@ impl Dylib {
         + Sync
         + 'static,
     ) -> Result<(), SessionError> {
-        let cx = &self.session.context().view();
+        let cx = &self.context();
         let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
         let mut definitions = self.build_trusted(built)?.of_session();
         let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));
@@ -482,7 +487,7 @@ impl Dylib {
     /// # Errors
     /// As [`Dylib::define`].
     pub fn define_fn<M>(&self, name: &str, body: impl TypedHost<M>) -> Result<(), SessionError> {
-        let (cx, runtime) = (&self.session.context().view(), self.session.runtime());
+        let (cx, runtime) = (&self.context(), self.session.runtime());
         let refused = |reason: String| SessionError::Host { reason };
         let host = HostFunction::new(runtime, cx, body);
         let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;

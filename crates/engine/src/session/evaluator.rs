@@ -25,7 +25,7 @@ use brolga_interp::{self as interp, Interp, Outcome, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::text::{self, Expression};
-use brolga_ir::{Level, Module, Type};
+use brolga_ir::{Context, Level, Module, Type};
 use brolga_jit::UntypedFunc;
 use brolga_runtime::Runtime;
 
@@ -90,16 +90,20 @@ impl<'m> Evaluator<'m> {
     /// # Errors
     /// The text is broken ([`Error::Broken`](crate::Error::Broken) in [`Failure::NotCompiled`]), no method takes the arguments, a function cannot be compiled, or a call threw.
     pub fn evaluate(&mut self, name: &str, text: &str) -> Result<Val, Failure> {
-        let expression = self.read(name, text)?;
+        let (expression, _names) = self.read(name, text)?;
         self.value(&expression)
     }
 
-    fn read(&self, name: &str, text: &str) -> Result<Expression, Failure> {
+    /// An expression, and what holds its names and types until it has been evaluated. A name of a function means what it means in the dylib.
+    fn read(&self, name: &str, text: &str) -> Result<(Expression, Arc<Context>), Failure> {
         let source = SourceFile::new(name, text).map_err(|error| Failure::NotCompiled(error.into()))?;
         let functions = self.dylib.function_names().map_err(refused)?;
         let is_variable = |name: &str| self.variables.contains_key(name);
-        let read = text::read_expression(&source, &self.interp.module().cx, &functions, &is_variable);
-        read.map_err(|findings| Failure::NotCompiled(Box::new(Broken { source, findings }).into()))
+        let cx = self.dylib.context();
+        match text::read_expression(&source, &cx, &functions, &is_variable) {
+            Ok(expression) => Ok((expression, cx)),
+            Err(findings) => Err(Failure::NotCompiled(Box::new(Broken { source, findings }).into())),
+        }
     }
 
     /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took by a clock. A change that a call makes to its
@@ -114,7 +118,7 @@ impl<'m> Evaluator<'m> {
         calls: u32,
         clock: &dyn Fn() -> Duration,
     ) -> Result<Duration, Failure> {
-        let Expression::Call { callee, args, .. } = self.read(name, text)? else {
+        let (Expression::Call { callee, args, .. }, _names) = self.read(name, text)? else {
             return Err(Failure::Stopped("only calls are measured".to_owned()));
         };
         let (callee, args) = self.operands(&callee, &args)?;

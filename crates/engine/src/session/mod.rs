@@ -109,6 +109,7 @@ mod libraries;
 mod library;
 mod method_table;
 mod opening;
+mod owners;
 mod package;
 mod promise;
 mod reading;
@@ -157,6 +158,7 @@ use crate::sync::{self, lock};
 use invalidation::Edges;
 use library::Library;
 use method_table::MethodTable;
+use owners::Owners;
 use removal::Removal;
 use scope::Scope;
 use shared::Shared;
@@ -181,6 +183,7 @@ struct Inner {
     cx: Arc<Context>,
     homes: Mutex<Homes>,
     edges: Edges,
+    owners: Arc<Owners>,
     library: Library,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
@@ -305,6 +308,7 @@ impl Session {
             cx,
             homes: Mutex::default(),
             edges: Edges::default(),
+            owners: Arc::default(),
             library: Library::default(),
             code: cache,
             doors,
@@ -394,6 +398,7 @@ impl Session {
         let home = lock(&self.inner.homes).remove(&id);
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
+        self.inner.owners.forget(id);
     }
 
     /// Reports all compiled code to a profiler's or debugger's listener from now on.
@@ -484,6 +489,11 @@ impl Session {
     /// The scope of a dylib that is open.
     fn scope(&self, dylib: DylibId) -> Option<Arc<Scope>> {
         lock(&self.inner.homes).get(&dylib).map(|home| home.scope.clone())
+    }
+
+    /// A dylib, as the linking model has it.
+    fn home(&self, dylib: DylibId) -> Option<linking::Dylib<Native>> {
+        lock(&self.inner.homes).get(&dylib).map(|home| home.linking.clone())
     }
 
     /// The scopes of dylibs, in this order.

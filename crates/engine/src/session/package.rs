@@ -204,8 +204,8 @@ impl PackageBuild {
             left_out.extend(library.compile_all(&used)?);
             for (module, name) in scopes.iter().flat_map(|scope| scope.names()) {
                 let cx = session.context().view();
-                let name = FunctionName { module: cx.names.intern(&module), name: cx.names.intern(&name) };
-                if let Some(methods) = library.declared(cx.types.function_named(name))? {
+                let function = FunctionName::of(&cx.names, &module, &name);
+                if let Some(methods) = library.declared(cx.types.function_named(function))? {
                     declared.extend(declarations(&methods, methods.func_count()));
                 }
             }
@@ -349,7 +349,7 @@ impl Dylib {
         tracker: &linking::Tracker<Native>,
     ) -> Result<(), SessionError> {
         for (_, tiers, module) in package.programs() {
-            let module = binary::read(module, self.session.context().view());
+            let module = binary::read(module, self.context());
             let module = module.map_err(|error| Error::from(ImageError::from(error)))?;
             self.define(self.build_stored(module)?.in_tiers(tiers).tracked_by(tracker))?;
         }

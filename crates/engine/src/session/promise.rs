@@ -68,13 +68,11 @@ impl Signature {
 
     /// The declaration: a function without a body.
     pub(crate) fn declare(&self, cx: &Context) -> Func {
-        let FunctionName { module, name } = FunctionName::parse(&cx.names, &self.name);
-        let types = [cx.types.function_named(FunctionName { module, name })]
-            .into_iter()
-            .chain(self.params.iter().copied());
+        let function = FunctionName::parse(&cx.names, &self.name);
+        let types = [cx.types.function_named(function)].into_iter().chain(self.params.iter().copied());
         let params = types.map(|ty| Param { name: None, ty }).collect();
         Func::new(
-            name,
+            cx.names.intern(cx.names.text(function.name)),
             Level::High,
             func::Signature {
                 params,

@@ -3,14 +3,21 @@
 //! Imported functions stand behind the program's own in its module. If one of them is redefined before the program is defined, they are imported again; if
 //! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.
 
-use brolga_ir::{FunctionName, Module};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brolga_aot::image::ImageError;
+use brolga_ir::function_name::is_library;
+use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
 use brolga_linking::Link;
 
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::invalidation::Imported;
-use super::scope::{Scope, Seen, import, with_others};
+use super::owners::{DylibScope, Use};
+use super::scope::{Importer, Scope, Seen, functions_in, with_others};
+use crate::error::Error;
 use crate::prelude;
 use crate::program::{
     Callees, check_built, check_read, missing_methods, no_doors_built, no_doors_read, read_unit_in,
@@ -42,11 +49,10 @@ impl Dylib {
         callees: Callees,
     ) -> Result<Definitions<'static>, SessionError> {
         // Names that only the program holds are freed with it.
-        let cx = &self.session.context().view();
+        let cx = &self.context();
         let scopes = self.session.scopes(&self.linking.links()?);
         let is_elsewhere = |module: &str, name: &str| {
-            let (module, name) = (cx.names.intern(module), cx.names.intern(name));
-            let function = cx.types.function_named(FunctionName { module, name });
+            let function = cx.types.function_named(FunctionName::of(&cx.names, module, name));
             scopes.iter().any(|scope| scope.has(function))
         };
         let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
@@ -103,13 +109,30 @@ impl Dylib {
 
     /// The offers of the dylibs in a link order; its own with those that it is about to make, if any.
     pub(super) fn seen<'a>(&self, links: &[Link], soon: Option<&'a Scope>) -> Vec<Seen<'a>> {
-        let library = self.session.inner.library.id();
         let seen = |link: &Link| {
-            let scope = self.session.scopes(&[*link]).pop()?;
             let soon = soon.filter(|_| link.dylib == self.linking.id());
-            Some(Seen::new(scope, soon, Some(link.dylib) == library))
+            Some(Seen::new(link.dylib, self.session.scope(link.dylib)?, soon))
         };
         links.iter().filter_map(seen).collect()
+    }
+
+    /// Adds to a module what it lacks and the dylib sees, with the definitions that the dylib is about to make, if any ([`Importer::import`]).
+    pub(super) fn import_into(
+        &self,
+        module: &mut Module,
+        soon: Option<&Scope>,
+    ) -> Result<BTreeSet<Type>, SessionError> {
+        let links = self.linking.links()?;
+        let seen_by = |id| {
+            let links = self.session.home(id).and_then(|home| home.links().ok());
+            self.seen(&links.unwrap_or_default(), soon)
+        };
+        let is_there = |symbol: &str| {
+            let held = self.session.linking().symbol(symbol);
+            Ok(soon.is_some_and(|soon| soon.knows(symbol)) || self.is_known(held.symbol(), &links)?)
+        };
+        let (dylib, scopes) = (self.linking.id(), self.seen(&links, soon));
+        Importer { dylib, scopes, seen_by: &seen_by, is_there: &is_there }.import(module)
     }
 
     /// Imports what the module lacks.
@@ -119,10 +142,7 @@ impl Dylib {
             return Ok(Definitions::new(module, own));
         }
         let seen = self.session.inner.edges.number();
-        let links = self.linking.links()?;
-        let looked_for = import(&mut module, &self.seen(&links, None), &|symbol| {
-            self.is_known(self.session.linking().symbol(symbol).symbol(), &links)
-        })?;
+        let looked_for = self.import_into(&mut module, None)?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
         Ok(Definitions { imported, ..Definitions::new(module, own) })
     }
@@ -133,15 +153,77 @@ impl Dylib {
         if dylib.session.inner.edges.is_new(imported) {
             return Ok(());
         }
+        let module = with_others(&definitions.module, definitions.own, |_| None);
+        dylib.clone().import_again(definitions, module)
+    }
+
+    /// Gives definitions a module with their own functions, and imports what that lacks.
+    fn import_again(&self, definitions: &mut Definitions<'_>, module: Module) -> Result<(), SessionError> {
         let own = definitions.own;
-        let again = dylib.import(with_others(&definitions.module, own, |_| None))?;
-        let callees = definitions.callees;
+        let again = self.import(with_others(&module, own, |_| None))?;
         definitions.imported = again.imported;
-        if check_built(&again.module, own, callees).is_ok() {
-            definitions.module = again.module;
-        } else {
-            definitions.module = with_others(&definitions.module, own, |func| Some(func.declaration()));
+        definitions.module = match check_built(&again.module, own, definitions.callees) {
+            Ok(()) => again.module,
+            Err(_) => with_others(&definitions.module, own, |func| Some(func.declaration())),
+        };
+        Ok(())
+    }
+
+    /// The names and types of the session, for programs that are built for this dylib: names of functions mean what they mean in its programs. A
+    /// module that is built in the [session's context](super::Session::context) has the same names, and is translated where they mean other functions here.
+    pub fn context(&self) -> Arc<Context> {
+        self.note_order();
+        self.session.context().view_in(self.function_scope())
+    }
+
+    fn function_scope(&self) -> Arc<DylibScope> {
+        Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id() })
+    }
+
+    fn note_order(&self) {
+        let links = self.linking.links().unwrap_or_default();
+        self.session.inner.owners.set_order(self.linking.id(), links.iter().map(|link| link.dylib));
+    }
+
+    /// Notes which functions definitions define and mention. Their module is translated if names have come to mean other functions since it was read, or
+    /// if it was made without this dylib.
+    pub(super) fn settle_names(&self, definitions: &mut Definitions<'_>) -> Result<(), SessionError> {
+        self.note_order();
+        self.session.inner.owners.sweep(self.session.context());
+        while !self.note_names(&definitions.module, definitions.own) {
+            let module = &definitions.module;
+            let is_shared = self.is_shared(module);
+            let cx = if is_shared { self.context() } else { Context::new().view_in(self.function_scope()) };
+            let translated = binary::read(&binary::write(module), cx.clone());
+            let translated = translated.map_err(|error| Error::from(ImageError::from(error)))?;
+            if is_shared {
+                self.import_again(definitions, translated)?;
+            } else {
+                let here = |&ty: &Type| prelude::in_context(&module.cx, ty, &cx);
+                definitions.library = definitions.library.iter().filter_map(here).collect();
+                definitions.module = translated;
+            }
         }
         Ok(())
+    }
+
+    /// Notes which functions the first `own` functions of a module define and mention. Says whether their names mean these functions here.
+    pub(super) fn note_names(&self, module: &Module, own: usize) -> bool {
+        let (owners, dylib, names) = (&self.session.inner.owners, self.linking.id(), &module.cx.names);
+        let mut defined = BTreeSet::new();
+        let mut mentioned = BTreeSet::new();
+        for (_, func) in module.funcs().take(own) {
+            let object = func.sig.params.first().filter(|_| func.level == Level::High);
+            defined.extend(object.map(|object| object.ty));
+            mentioned.extend(functions_in(&module.cx, func));
+        }
+        let note = |ty: &Type| {
+            let TypeKind::Function(function) = *module.cx.types.kind(*ty) else { return true };
+            let (path, name) = (names.text(function.module), names.text(function.name));
+            let what = if defined.contains(ty) { Use::Defines } else { Use::Mentions };
+            is_library(path) || owners.note(dylib, (path, name), what) == names.count(function.name)
+        };
+        // All of them are noted, so that another attempt finds the same.
+        mentioned.union(&defined).filter(|ty| !note(ty)).count() == 0
     }
 }

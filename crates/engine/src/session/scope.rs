@@ -12,14 +12,28 @@
 //! the missing symbol. When a scope has twice as many symbols as it had after the last sweep, those without a definition are dropped, so its
 //! memory is proportional to the defined symbols. A declaration under the same symbol replaces the one before; a function of another context, whose types
 //! mean nothing here, leaves it without a body.
+//!
+//! **Bodies are closed over the scope in which they were defined.** A body comes into another program only if every name in it means the same there;
+//! else its declaration comes in, and the call stays a call:
+//!
+//! | a body with | comes in if |
+//! |---|---|
+//! | a global variable of its program, or a constant with an identity | never: each program has its own |
+//! | a C function or variable by name | it comes from the same dylib, or the name is one of the run time's |
+//! | a call of a method | the call goes to the same definition from there |
+//! | a function as a value | the name means the same function there (`owners.rs`) |
+//! | the address of a function for C | never |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Address;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Op, Type, TypeKind, Value};
-
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Const, Context, Func, FuncId, FunctionName, Level, Module, Name, Op, Type, TypeKind, Value};
+use brolga_linking::DylibId;
+use brolga_opt::lower::is_julia_function;
 use smallvec::SmallVec;
 
 use super::error::SessionError;
@@ -41,6 +55,12 @@ pub(crate) struct Offer {
 impl Offer {
     fn new(cx: &Arc<Context>, func: Func) -> Offer {
         Offer { cx: cx.clone(), func: Arc::new(func) }
+    }
+
+    /// Offers a function of a module: with its body if that may come into other programs.
+    fn of(module: &Module, func: &Func, is_inlinable: bool) -> Offer {
+        let has_body = is_inlinable && !uses_variable(module, func);
+        Offer::new(&module.cx, if has_body { func.clone() } else { func.declaration() })
     }
 
     /// The function without its body.
@@ -105,12 +125,8 @@ impl Scope {
             let func = &module[id];
             let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
-                let declared = if inlinable { func.clone() } else { func.declaration() };
-                offers
-                    .declared
-                    .entry(object.ty)
-                    .or_default()
-                    .insert(symbol, Offer::new(&module.cx, declared));
+                let offer = Offer::of(module, func, inlinable);
+                offers.declared.entry(object.ty).or_default().insert(symbol, offer);
             }
         }
     }
@@ -227,16 +243,15 @@ impl Scope {
 
 /// The part of a dylib that a program sees.
 pub(crate) struct Seen<'a> {
+    dylib: DylibId,
     scope: Arc<Scope>,
     /// The offers that the dylib is about to make.
     soon: Option<&'a Scope>,
-    /// Whether it is the session's library, whose methods are there beside those of others.
-    is_library: bool,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn new(scope: Arc<Scope>, soon: Option<&'a Scope>, is_library: bool) -> Seen<'a> {
-        Seen { scope, soon, is_library }
+    pub(crate) fn new(dylib: DylibId, scope: Arc<Scope>, soon: Option<&'a Scope>) -> Seen<'a> {
+        Seen { dylib, scope, soon }
     }
 
     /// The methods of a function object, each with its symbol.
@@ -255,13 +270,20 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The methods of a function object, each with its symbol: from the first scope that has any, and from the library as far as they have other signatures.
-fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Offer> {
-    let (library, others): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = scopes.iter().partition(|seen| seen.is_library);
-    let declarations = |seen: &Seen<'_>| seen.declarations(function);
-    let mut found = others.into_iter().map(declarations).find(|found| !found.is_empty()).unwrap_or_default();
-    for (symbol, offer) in library.into_iter().flat_map(declarations) {
-        found.entry(symbol).or_insert(offer);
+/// A method that a program sees, and the dylib that defines it.
+#[derive(Clone)]
+struct Visible {
+    dylib: DylibId,
+    offer: Offer,
+}
+
+/// The methods of a function object, by symbol. Of several with one symbol, that of the first dylib in the link order.
+fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Visible> {
+    let mut found = BTreeMap::new();
+    for seen in scopes {
+        for (symbol, offer) in seen.declarations(function) {
+            found.entry(symbol).or_insert(Visible { dylib: seen.dylib, offer });
+        }
     }
     found
 }
@@ -269,7 +291,7 @@ fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Offer> 
 /// A module with the declarations of a function object's methods, in a view of `cx`, which is the session's context.
 pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -> Option<Module> {
     let mut module = Module::new(cx.view());
-    for Offer { cx: _held, func } in methods_in(scopes, function).values() {
+    for Visible { offer: Offer { cx: _held, func }, .. } in methods_in(scopes, function).values() {
         let func = func.declaration();
         if module.cx.hold(&func) {
             // Methods of one function with different symbols are no duplicates.
@@ -279,42 +301,180 @@ pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -
     (module.func_count() > 0).then_some(module)
 }
 
-/// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
-/// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says for the methods
-/// of which function objects it has looked.
-///
-/// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
-pub(crate) fn import(
-    module: &mut Module,
-    scopes: &[Seen<'_>],
-    is_there: &dyn Fn(&str) -> Result<bool, SessionError>,
-) -> Result<BTreeSet<Type>, SessionError> {
-    let own = module.func_count();
-    let mut looked_up: BTreeSet<Type> = BTreeSet::new();
-    let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
-    while let Some(id) = pending.pop() {
-        let called = called(module, id);
-        for function in called.union(&mentioned(module, id)).copied() {
-            if !looked_up.insert(function) {
-                continue;
-            }
-            for (symbol, Offer { cx: _held, func }) in methods_in(scopes, function) {
-                // A removed callee that is called by name is missed when the caller is linked.
-                if !called.contains(&function) && !is_there(&symbol)? {
+/// What a dylib sees when it imports functions, and what the dylibs that they come from see.
+pub(crate) struct Importer<'a> {
+    pub(crate) dylib: DylibId,
+    pub(crate) scopes: Vec<Seen<'a>>,
+    /// What another dylib sees.
+    pub(crate) seen_by: &'a dyn Fn(DylibId) -> Vec<Seen<'a>>,
+    /// Whether a symbol is defined where this dylib looks.
+    pub(crate) is_there: &'a dyn Fn(&str) -> Result<bool, SessionError>,
+}
+
+impl<'a> Importer<'a> {
+    /// Adds to a module the declarations of functions that it calls and does not define, and of those that calls may go to which are decided at
+    /// run time, as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for the
+    /// methods of which function objects it has looked.
+    pub(crate) fn import(&self, module: &mut Module) -> Result<BTreeSet<Type>, SessionError> {
+        let own = module.func_count();
+        let mut homes: BTreeMap<DylibId, Vec<Seen<'a>>> = BTreeMap::new();
+        let mut looked_up: BTreeSet<Type> = BTreeSet::new();
+        let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
+        while let Some(id) = pending.pop() {
+            let called = called(module, id);
+            for function in called.union(&mentioned(module, id)).copied() {
+                if !looked_up.insert(function) {
                     continue;
                 }
-                let func =
-                    if calls_own(module, own, &func) { func.declaration() } else { Func::clone(&func) };
-                // The module's view takes over what the function names.
-                let is_held = module.cx.hold(&func);
-                debug_assert!(is_held, "a declaration is offered with the view that it comes from");
-                // A method that the module defines itself is not imported.
-                let Ok(id) = module.add_func(func) else { continue };
-                pending.push(id);
+                for (symbol, Visible { dylib, offer: Offer { cx: _held, func } }) in
+                    methods_in(&self.scopes, function)
+                {
+                    // A removed callee that is called by name is missed when the caller is linked.
+                    if !called.contains(&function) && !(self.is_there)(&symbol)? {
+                        continue;
+                    }
+                    let means_the_same = |homes: &mut BTreeMap<DylibId, Vec<Seen<'a>>>| {
+                        let home = homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
+                        self.means_the_same(module, own, &func, (dylib, home))
+                    };
+                    let has_body = func.blocks().next().is_some() && means_the_same(&mut homes);
+                    let func = if has_body { Func::clone(&func) } else { func.declaration() };
+                    // The module's view takes over what the function names.
+                    let is_held = module.cx.hold(&func);
+                    debug_assert!(is_held, "a declaration is offered with the view that it comes from");
+                    // A method that the module defines itself is not imported.
+                    let Ok(id) = module.add_func(func) else { continue };
+                    pending.push(id);
+                }
             }
         }
+        Ok(looked_up)
     }
-    Ok(looked_up)
+
+    /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.
+    fn means_the_same(
+        &self,
+        module: &Module,
+        own: usize,
+        func: &Func,
+        (dylib, home): (DylibId, &[Seen<'_>]),
+    ) -> bool {
+        let is_known = |(_, foreign): (_, &brolga_ir::func::ForeignData)| {
+            foreign.name.is_none_or(|name| is_julia_function(module.cx.names.text(name)))
+        };
+        let mut ops = func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
+        let is_here = dylib == self.dylib;
+        let stays = |op: Op| match op {
+            Op::CFunction(_) => true,
+            Op::Intrinsic(Intrinsic::Cglobal) => !is_here,
+            _ => false,
+        };
+        (is_here || func.foreigns().all(is_known))
+            && !ops.any(stays)
+            && functions_in(&module.cx, func).into_iter().all(|ty| is_meant(&module.cx, ty))
+            && !variables(func).any(|name| module.global(name).is_some())
+            && func.callees().all(|(_, callee)| match callee {
+                CalleeData::Method { function, args, .. } => {
+                    self.target(module, own, *function, args) == target(home, module, *function, args)
+                }
+                CalleeData::Symbol { .. } => is_here,
+            })
+    }
+
+    /// The method that a call of a module goes to: the dylib that defines it, and its symbol.
+    fn target(
+        &self,
+        module: &Module,
+        own: usize,
+        function: Type,
+        args: &[Type],
+    ) -> Option<(DylibId, Arc<str>)> {
+        let mut visible = methods_in(&self.scopes, function);
+        for &id in module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own) {
+            let (func, dylib) = (&module[id], self.dylib);
+            let offer = Offer::new(&module.cx, func.declaration());
+            visible.insert(func.symbol(&module.cx).into(), Visible { dylib, offer });
+        }
+        most_specific(visible, module, function, args)
+    }
+}
+
+/// The method that a call goes to where these scopes are seen: the dylib that defines it, and its symbol.
+fn target(
+    scopes: &[Seen<'_>],
+    module: &Module,
+    function: Type,
+    args: &[Type],
+) -> Option<(DylibId, Arc<str>)> {
+    most_specific(methods_in(scopes, function), module, function, args)
+}
+
+fn most_specific(
+    visible: BTreeMap<Arc<str>, Visible>,
+    module: &Module,
+    function: Type,
+    args: &[Type],
+) -> Option<(DylibId, Arc<str>)> {
+    let mut methods = Module::new(module.cx.clone());
+    let mut labels = Vec::with_capacity(visible.len());
+    for (symbol, Visible { dylib, offer }) in visible {
+        let func = offer.func.declaration();
+        if module.cx.hold(&func) && methods.add_func(func).is_ok() {
+            labels.push((dylib, symbol));
+        }
+    }
+    let found = methods.find_method(function, args)?;
+    labels.into_iter().nth(found.as_u32() as usize)
+}
+
+/// Whether the name of a function means this one in the scope of a context.
+fn is_meant(cx: &Context, function: Type) -> bool {
+    let TypeKind::Function(name) = *cx.types.kind(function) else { return true };
+    FunctionName::of(&cx.names, cx.names.text(name.module), cx.names.text(name.name)) == name
+}
+
+/// The function objects that a function calls or has as values.
+pub(crate) fn functions_in(cx: &Context, func: &Func) -> BTreeSet<Type> {
+    let called = func.callees().filter_map(|(_, callee)| match callee {
+        CalleeData::Method { function, .. } => Some(*function),
+        CalleeData::Symbol { .. } => None,
+    });
+    let values = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
+    let all: BTreeSet<Type> = called.chain(values).collect();
+    all.into_iter().filter(|&ty| matches!(cx.types.kind(ty), TypeKind::Function(_))).collect()
+}
+
+/// Whether a function uses a global variable of its program.
+fn uses_variable(module: &Module, func: &Func) -> bool {
+    !module.globals().is_empty() && variables(func).any(|name| module.global(name).is_some())
+}
+
+/// The names of global variables in a function.
+fn variables(func: &Func) -> impl Iterator<Item = Name> {
+    let of_inst = |inst| match func.op(inst) {
+        Op::GetGlobal(name) => Some(name),
+        Op::Builtin(
+            Builtin::Getglobal
+            | Builtin::Setglobal
+            | Builtin::Swapglobal
+            | Builtin::Modifyglobal
+            | Builtin::Replaceglobal
+            | Builtin::Setglobalonce
+            | Builtin::Isdefinedglobal
+            | Builtin::Isdefined
+            | Builtin::GetBindingType,
+        ) => match func.args(inst).get(1).and_then(|&name| func.as_const(name)) {
+            Some(Const::Symbol(name)) => Some(*name),
+            _ => None,
+        },
+        _ => None,
+    };
+    let addresses =
+        (0..func.value_count() as u32).filter_map(|value| match func.as_const(Value::from_u32(value)) {
+            Some(Const::Address(Address::Global(name))) => Some(*name),
+            _ => None,
+        });
+    func.blocks().flat_map(|block| func.block_insts(block)).filter_map(of_inst).chain(addresses)
 }
 
 /// A module with the first `own` functions of another one, its globals, and the rest as `rest` says.
@@ -347,22 +507,10 @@ pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<T
     }
     match *module.cx.types.kind(object) {
         TypeKind::Function(function) => {
-            let here = |name| cx.names.intern(module.cx.names.text(name));
-            let function = FunctionName { module: here(function.module), name: here(function.name) };
-            Some(cx.types.function_named(function))
+            Some(cx.types.function_named(function.taken_over(&module.cx.names, &cx.names)))
         }
         _ => None,
     }
-}
-
-/// Whether a body calls one of the first `own` functions of a module.
-fn calls_own(module: &Module, own: usize, func: &Func) -> bool {
-    func.callees().any(|(_, callee)| match callee {
-        CalleeData::Method { function, args, .. } => {
-            module.find_method(*function, args).is_some_and(|id| (id.as_u32() as usize) < own)
-        }
-        CalleeData::Symbol { .. } => false,
-    })
 }
 
 /// A module with one function of another one, for which all others are what they are elsewhere: the first `own` have no

@@ -615,12 +615,13 @@ impl Parts<'_> {
             UNION => types.union(&self.parts(source)?).map_err(wrong)?,
             TYPE_OF => types.type_of(self.part(source)?).map_err(wrong)?,
             FUNCTION => {
-                let (module, text) = tables.named(source)?;
-                if !is_module_path(text) {
-                    let name = text.escape_debug().to_string();
+                let (_, module) = tables.named(source)?;
+                if !is_module_path(module) {
+                    let name = module.escape_debug().to_string();
                     return source.refuse(Refusal::Name { what: "module", name });
                 }
-                types.function_named(FunctionName { module, name: tables.written(source)? })
+                let name = tables.written(source)?;
+                types.function_named(FunctionName::of(&tables.cx.names, module, tables.cx.names.text(name)))
             }
             PARAM => types.param(source.small()?),
             INT => types.int(source.signed()?),

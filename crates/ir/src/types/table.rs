@@ -118,7 +118,7 @@ pub(super) struct Above {
 impl Types {
     /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
     pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>) -> Self {
-        let entries = View::of(Arc::new(Store::beginning_at(fixed.entries.len() as u32)));
+        let entries = View::of(Arc::new(Store::with_numbers(fixed.entries.len() as u32..u32::MAX)));
         Types::with(names, fixed, entries, Arc::default())
     }
 

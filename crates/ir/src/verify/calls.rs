@@ -195,7 +195,10 @@ impl Checker<'_> {
 pub(super) fn candidates(module: &Module, function: Type) -> Vec<String> {
     let symbol = |id: FuncId| module[id].symbol(&module.cx);
     match (module.methods(function), module.cx.types.kind(function)) {
-        ([], TypeKind::Function(function)) => module.named(function.name).map(symbol).collect(),
+        ([], TypeKind::Function(function)) => {
+            let names = &module.cx.names;
+            module.named(names.intern(names.text(function.name))).map(symbol).collect()
+        }
         (methods, _) => methods.iter().map(|&id| symbol(id)).collect(),
     }
 }

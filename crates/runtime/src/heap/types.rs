@@ -21,9 +21,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use brolga_ir::Context;
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 use brolga_ir::types::{Layout, LayoutError, Type, TypeError, TypeKind, Types};
-use brolga_ir::{Context, FunctionName};
 
 use super::census::Census;
 use super::desc::{Maker, ObjectKind, TypeDesc, TypeRef};
@@ -443,7 +443,7 @@ fn translate_with(from: &Types, to: &Types, ty: Type, bound: bool) -> Option<Typ
         TypeKind::Nominal { decl, params } if decl.is_builtin() => to.nominal(*decl, &all(params)?).ok(),
         TypeKind::Generic(decl) if decl.is_builtin() => to.nominal(*decl, &[]).ok(),
         TypeKind::Function(function) => {
-            Some(to.function_named(FunctionName { module: name(function.module), name: name(function.name) }))
+            Some(to.function_named(function.taken_over(from.names(), to.names())))
         }
         TypeKind::Param(n) if bound => Some(to.param(*n)),
         TypeKind::Nominal { .. } | TypeKind::Generic(_) | TypeKind::Param(_) => None,

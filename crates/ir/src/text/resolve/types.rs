@@ -593,8 +593,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn function_in(&self, module: &str, name: &str) -> Type {
-        let names = &self.cx.names;
-        self.cx.types.function_named(FunctionName { module: names.intern(module), name: names.intern(name) })
+        self.cx.types.function_named(FunctionName::of(&self.cx.names, module, name))
     }
 
     /// The value of a static parameter: a type, an integer or a symbol.

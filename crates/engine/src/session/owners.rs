@@ -1,0 +1,178 @@
+//! The owners of function names: which function a name means in a dylib.
+//!
+//! Two dylibs that are not linked may each define a function `kind`. They are different functions: neither has a method of the other, and a value of
+//! one dispatches to its own methods wherever it is passed. In the IR their names are [homonyms](brolga_ir::Names::homonym): one text, two names. So
+//! method tables, inlining and dispatch, which compare names, need no dylibs.
+//!
+//! ```text
+//!   a   function kind(x::Any)     ──► kind, owner a
+//!   b   function kind(x::Int64)   ──► kind, owner b          b is not linked to a
+//!   c   function kind(x::Bool)    ──► kind, owner a          c is linked to a: a method of a's function, as by Julia's `import`
+//! ```
+//!
+//! The meaning of a name in the programs of dylib `d`, the first that applies:
+//!
+//! | if the name has | it means |
+//! |---|---|
+//! | an owner in the link order of `d`, `d` itself first | the function of the first one |
+//! | no owner, and `d` has used it before | the function without methods that it meant then |
+//! | no owner, and all dylibs that have used it are linked to `d` or `d` to them | the same |
+//! | owners and users that `d` does not see | a new function without methods |
+//!
+//! A definition makes `d` the owner of a function that has none, if all dylibs that have used it are linked to `d`; else `d` gets a function of its own.
+//! So the order of definitions matters in one case: a name that a program mentions before a dylib to which it is linked defines it. The
+//! program means the function that is then defined, unless a dylib without that link has mentioned the name with it.
+//!
+//! The library is one for all: a method that a dylib adds to a function of Base is seen by all dylibs.
+//!
+//! **Locks**: the table; inside of it that of the names of the context.
+//!
+//! Cost: a look-up for each name of a function in a text that is read. An entry for each name that a defined program defines or mentions; entries with one
+//! function whose name no program has any more are dropped when the table has twice the size that the last sweep left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use brolga_ir::{Context, FunctionScope};
+use brolga_linking::DylibId;
+
+use super::sync::lock;
+
+/// With fewer names the table is not swept.
+const SWEPT: usize = 256;
+
+/// See the file's header.
+#[derive(Default)]
+pub(crate) struct Owners {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// The functions by the path of their module and their name, in the order of their homonyms.
+    functions: BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<Homonym>>>,
+    /// The link order of each dylib, itself first.
+    orders: BTreeMap<DylibId, Vec<DylibId>>,
+    /// How many names there are.
+    count: usize,
+    /// At how many names those that no program has any more are dropped.
+    sweep_at: usize,
+}
+
+/// One of the functions with a name.
+#[derive(Default)]
+struct Homonym {
+    owner: Option<DylibId>,
+    users: BTreeSet<DylibId>,
+}
+
+/// How a program that comes into force uses a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// It has a method of the function.
+    Defines,
+    /// It mentions the function.
+    Mentions,
+}
+
+impl Table {
+    fn sees(&self, dylib: DylibId, other: DylibId) -> bool {
+        dylib == other || self.orders.get(&dylib).is_some_and(|order| order.contains(&other))
+    }
+
+    fn homonyms(&self, module: &str, name: &str) -> &[Homonym] {
+        self.functions.get(module).and_then(|names| names.get(name)).map_or(&[], |found| found)
+    }
+
+    /// The function that a name means in a dylib; the number after the last one for a new function.
+    fn find(&self, dylib: DylibId, module: &str, name: &str) -> usize {
+        let homonyms = self.homonyms(module, name);
+        let order = self.orders.get(&dylib).map_or(&[] as &[DylibId], |order| order);
+        let owned = order.iter().find_map(|id| homonyms.iter().position(|known| known.owner == Some(*id)));
+        let free = |is: &dyn Fn(&Homonym) -> bool| {
+            homonyms.iter().position(|known| known.owner.is_none() && is(known))
+        };
+        let is_related = |user: &DylibId| self.sees(*user, dylib) || self.sees(dylib, *user);
+        owned
+            .or_else(|| free(&|known| known.users.contains(&dylib)))
+            .or_else(|| free(&|known| known.users.iter().all(is_related)))
+            .unwrap_or(homonyms.len())
+    }
+
+    /// Notes the use of a name. The result is the function that it means from now on.
+    fn note(&mut self, dylib: DylibId, (module, name): (&str, &str), what: Use) -> usize {
+        let mut at = self.find(dylib, module, name);
+        if what == Use::Defines
+            && let Some(known) = self.homonyms(module, name).get(at)
+            && known.owner.is_none()
+            && !known.users.iter().all(|user| self.sees(*user, dylib))
+        {
+            at = self.homonyms(module, name).len();
+        }
+        let names = self.functions.entry(module.into()).or_default();
+        self.count += usize::from(!names.contains_key(name));
+        let homonyms = names.entry(name.into()).or_default();
+        if at == homonyms.len() {
+            homonyms.push(Homonym::default());
+        }
+        let known = &mut homonyms[at];
+        known.users.insert(dylib);
+        if what == Use::Defines {
+            known.owner.get_or_insert(dylib);
+        }
+        at
+    }
+}
+
+impl Owners {
+    /// Sets the link order of a dylib.
+    pub(crate) fn set_order(&self, dylib: DylibId, order: impl IntoIterator<Item = DylibId>) {
+        let all: Vec<DylibId> =
+            std::iter::once(dylib).chain(order.into_iter().filter(|id| *id != dylib)).collect();
+        lock(&self.table).orders.insert(dylib, all);
+    }
+
+    /// Notes how a program of a dylib that comes into force uses a function, by the path of its module and its name. The result is the homonym that the
+    /// name means from now on.
+    pub(crate) fn note(&self, dylib: DylibId, function: (&str, &str), what: Use) -> u32 {
+        lock(&self.table).note(dylib, function, what) as u32
+    }
+
+    /// Drops what is known of a closed dylib. Its functions have no methods, and belong to whoever defines them next.
+    pub(crate) fn forget(&self, dylib: DylibId) {
+        let mut table = lock(&self.table);
+        table.orders.remove(&dylib);
+        for homonym in table.functions.values_mut().flat_map(BTreeMap::values_mut).flatten() {
+            homonym.owner = homonym.owner.filter(|owner| *owner != dylib);
+            homonym.users.remove(&dylib);
+        }
+    }
+
+    /// Drops the names that no program has any more, when there are twice as many as after the last time.
+    pub(crate) fn sweep(&self, cx: &Context) {
+        let mut table = lock(&self.table);
+        if table.count < table.sweep_at.max(SWEPT) {
+            return;
+        }
+        // A view of its own, so that looking for names holds none.
+        let view = cx.view();
+        table.functions.retain(|_, names| {
+            names.retain(|name, homonyms| homonyms.len() > 1 || view.names.find(name).is_some());
+            !names.is_empty()
+        });
+        table.count = table.functions.values().map(BTreeMap::len).sum();
+        table.sweep_at = 2 * table.count;
+    }
+}
+
+/// The functions that the programs of a dylib mean.
+pub(crate) struct DylibScope {
+    pub(crate) owners: Arc<Owners>,
+    pub(crate) dylib: DylibId,
+}
+
+impl FunctionScope for DylibScope {
+    fn homonym(&self, module: &str, name: &str) -> u32 {
+        lock(&self.owners.table).find(self.dylib, module, name) as u32
+    }
+}

@@ -1,0 +1,283 @@
+//! What a name means: one answer for each program, whoever inlines it, at each level and in each tier, in each order of definition.
+//!
+//! Two programs have the same names. `k` is the one that calls, and its answers are 1; those of the other one, which sees nothing of it or is called by
+//! it, are 2. A name is used by a static call, a dynamic call, a function value, a global variable, a constant with an identity, or a C function.
+
+use brolga::session::{Definitions, Dylib};
+use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
+
+/// How a definition is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Eager,
+    Inlinable,
+    Lazy,
+    Tiered,
+    Interpreted,
+    Replaceable,
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Eager, Kind::Inlinable, Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
+
+const LEVELS: [OptLevel; 4] = [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3];
+
+fn session(level: OptLevel) -> super::Ending {
+    let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
+    super::Ending(Session::new(options, Workers::Caller).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn define(dylib: &Dylib, kind: Kind, text: &str) {
+    let program = dylib.read_late("program.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let program: Definitions<'_> = match kind {
+        Kind::Eager => program,
+        Kind::Inlinable => program.inlinable(),
+        Kind::Lazy => program.lazy().inlinable(),
+        Kind::Tiered => program.tiered(2).inlinable(),
+        Kind::Interpreted => program.tiered(4).interpreted(2),
+        Kind::Replaceable => program.replaceable(),
+    };
+    dylib.define(program).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The value of a function without arguments, in all tiers that so many calls lead to.
+fn value(dylib: &Dylib, name: &str) -> Result<i64, String> {
+    let function = dylib.func::<(), i64>(name).map_err(|error| error.to_string())?;
+    let mut values = Vec::new();
+    for _ in 0..6 {
+        values.push(function.call(()).map_err(|error| error.to_string()));
+        dylib.session().optimize_hot();
+    }
+    assert!(values.iter().all(|value| *value == values[0]), "`{name}` differs by tier: {values:?}");
+    values.swap_remove(0)
+}
+
+/// A program that has everything that a name can be, with these values, and functions that use it.
+fn everything(n: i64, prefix: &str) -> String {
+    format!(
+        "
+global state::Int64 = {n}
+function kind(x::Int64)::Int64
+1 ─      return {n}
+end
+function {prefix}static()::Int64
+1 ─ %1 = invoke Main.kind(7::Int64)::Int64
+└──      return %1
+end
+function {prefix}dynamic()::Int64
+1 ─ %1 = Core.compilerbarrier(:type, 7)::Any
+│   %2 = dynamic Main.kind(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function {prefix}value()::Int64
+1 ─ %1 = Core.compilerbarrier(:type, Main.kind)::Any
+│   %2 = dynamic (%1)(7)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function {prefix}object()::Any
+1 ─      return Main.kind
+end
+function {prefix}variable()::Int64
+1 ─ %1 = Main.state::Int64
+└──      return %1
+end
+function {prefix}assigned()::Int64
+1 ─ %1 = Main.state::Int64
+│        Core.setglobal!(Main, :state, %1)::Int64
+│   %2 = Core.getglobal(Main, :state)::Int64
+└──      return %2
+end
+function {prefix}constant()::Int64
+1 ─ %1 = $(QuoteNode([{n}, 5]))::Vector{{Int64}}
+│   %2 = Base.arrayref(true, %1, 1)::Int64
+└──      return %2
+end
+function {prefix}foreign()::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(:number), Int64, svec(), 0, :(:ccall)))::Int64
+└──      return %1
+end
+function {prefix}callback()::Int64
+1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.kind), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}
+│   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), 7))::Int64
+└──      return %2
+end
+"
+    )
+}
+
+const USES: [&str; 8] =
+    ["static", "dynamic", "value", "variable", "assigned", "constant", "foreign", "callback"];
+
+/// A program that calls the functions of the other one, and has the same names.
+fn caller(inlined: bool) -> String {
+    let hint = if inlined { "" } else { " noinline" };
+    let calls = USES.map(|name| {
+        format!(
+            "function via_{name}()::Int64\n1 ─ %1 = invoke Main.k_{name}()::Int64{hint}\n└──      return %1\nend\n"
+        )
+    });
+    everything(2, "own_") + &calls.concat()
+}
+
+/// Defines the C function `number`, which returns 1 or 2.
+fn number(dylib: &Dylib, n: i64) {
+    let address = if n == 1 { one as *const () } else { two as *const () };
+    dylib.define_c_symbol("number", address).unwrap_or_else(|error| panic!("{error}"));
+}
+
+extern "C" fn one() -> i64 {
+    1
+}
+
+extern "C" fn two() -> i64 {
+    2
+}
+
+/// A dylib that is linked to another one and has the same names: what the other one's functions do does not depend on who calls them.
+#[test]
+fn a_body_means_the_same_whoever_calls_it() {
+    for level in LEVELS {
+        for kind in KINDS {
+            for inlined in [true, false] {
+                let session = session(level);
+                let k = session.create_dylib("k").unwrap();
+                let d = session.create_dylib("d").unwrap();
+                number(&k, 1);
+                define(&k, kind, &everything(1, "k_"));
+                // A name that a dylib shares with one that it is linked to would be the same function.
+                let callers = caller(inlined).replace("kind(", "mine(").replace("Main.kind", "Main.mine");
+                number(&d, 2);
+                d.link_against(&k).unwrap();
+                define(&d, kind, &callers);
+                for name in USES {
+                    let at = format!("{name} at {level:?}, {kind:?}, inlined: {inlined}");
+                    assert_eq!(value(&d, &format!("via_{name}")), Ok(1), "via_{at}");
+                    assert_eq!(value(&d, &format!("own_{name}")), Ok(2), "own_{at}");
+                    assert_eq!(value(&k, &format!("k_{name}")), Ok(1), "k_{at}");
+                }
+            }
+        }
+    }
+}
+
+/// Two programs of one dylib share functions and C functions; each has its variables and constants.
+#[test]
+fn programs_of_a_dylib_have_their_own_variables() {
+    for level in LEVELS {
+        for kind in KINDS {
+            let session = session(level);
+            let k = session.create_dylib("k").unwrap();
+            number(&k, 1);
+            define(&k, kind, &everything(1, "k_"));
+            let second = caller(true).replace("kind(", "mine(").replace("Main.kind", "Main.mine");
+            define(&k, kind, &second);
+            for (name, own) in [
+                ("static", 2),
+                ("dynamic", 2),
+                ("variable", 2),
+                ("assigned", 2),
+                ("constant", 2),
+                ("foreign", 1),
+            ] {
+                let at = format!("{name} at {level:?}, {kind:?}");
+                assert_eq!(value(&k, &format!("via_{name}")), Ok(1), "via_{at}");
+                assert_eq!(value(&k, &format!("own_{name}")), Ok(own), "own_{at}");
+            }
+        }
+    }
+}
+
+/// Dylibs that are not linked have functions of their own under one name, in each order of definition; a value that is passed on dispatches as at home.
+#[test]
+fn dylibs_that_are_not_linked_see_nothing_of_each_other() {
+    let general = "
+function kind(x::Any)::Int64
+1 ─      return 10
+end
+function asks()::Int64
+1 ─ %1 = Core.compilerbarrier(:type, -5)::Any
+│   %2 = dynamic Main.kind(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function misses()::Int64
+1 ─ %1 = Core.compilerbarrier(:type, -5)::Any
+│   %2 = dynamic Main.secret(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function foreign(f::Any)::Int64
+1 ─ %1 = dynamic (f)(7)::Any
+│   %2 = Core.typeassert(%1, Int64)::Int64
+└──      return %2
+end
+";
+    let special = "
+function kind(x::Int64)::Int64
+1 ─      return 20
+end
+function secret(n::Int64)::Int64
+1 ─      return 42
+end
+function knows()::Int64
+1 ─ %1 = Core.compilerbarrier(:type, -5)::Any
+│   %2 = dynamic Main.secret(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function given()::Any
+1 ─      return Main.kind
+end
+";
+    for level in LEVELS {
+        for kind in KINDS {
+            for is_first in [true, false] {
+                let session = session(level);
+                let (a, b) = (session.create_dylib("a").unwrap(), session.create_dylib("b").unwrap());
+                let programs = [(&a, general), (&b, special)];
+                for at in if is_first { [0, 1] } else { [1, 0] } {
+                    define(programs[at].0, kind, programs[at].1);
+                }
+                let at = format!("{level:?}, {kind:?}, a first: {is_first}");
+                assert_eq!(value(&a, "asks"), Ok(10), "{at}");
+                assert!(value(&a, "misses").is_err_and(|error| error.contains("MethodError")), "{at}");
+                assert_eq!(value(&b, "knows"), Ok(42), "{at}");
+                // A value of `b` in a function of `a`.
+                let given = b.func_in::<(), Handle>("given").unwrap();
+                let foreign = a.func_in::<(Handle,), i64>("foreign").unwrap();
+                let called = session.runtime().enter(|scope| {
+                    let kind = given.call(scope, ()).unwrap();
+                    foreign.call(scope, (kind,))
+                });
+                assert_eq!(called.unwrap(), Ok(20), "{at}");
+            }
+        }
+    }
+}
+
+/// A dylib that is linked to the owner of a function extends it.
+#[test]
+fn a_definition_extends_the_function_of_a_linked_dylib() {
+    let area = |ty: &str, n: i64| format!("function area(x::{ty})::Int64\n1 ─      return {n}\nend\n");
+    let asks = |name: &str, value: &str| {
+        format!(
+            "function {name}()::Int64\n1 ─ %1 = Core.compilerbarrier(:type, {value})::Any\n│   %2 = dynamic Main.area(%1)::Any\n\
+             │   %3 = Core.typeassert(%2, Int64)::Int64\n└──      return %3\nend\n"
+        )
+    };
+    for level in LEVELS {
+        for kind in KINDS {
+            let session = session(level);
+            let (k, d) = (session.create_dylib("k").unwrap(), session.create_dylib("d").unwrap());
+            d.link_against(&k).unwrap();
+            define(&k, kind, &(area("Int64", 1) + &asks("of_float", "1.5") + &asks("of_int", "3")));
+            assert!(value(&k, "of_float").is_err(), "{level:?} {kind:?}");
+            define(&d, kind, &(area("Float64", 2) + &asks("float", "1.5") + &asks("int", "3")));
+            let at = format!("{level:?}, {kind:?}");
+            assert_eq!((value(&d, "float"), value(&d, "int")), (Ok(2), Ok(1)), "{at}");
+            assert_eq!((value(&k, "of_float"), value(&k, "of_int")), (Ok(2), Ok(1)), "{at}");
+        }
+    }
+}
