@@ -1,10 +1,13 @@
 //! Redefinition, removal, initialisers, the end.
 
-use brolga::session::Definitions;
+use std::sync::Arc;
+
+use brolga::ir::Type;
 use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::{Definitions, Signature};
 use brolga::{OptLevel, Options, Program, Session, SessionError, Workers};
 
-use super::{adds, calls, define, dylib, session};
+use super::{Ending, adds, calls, define, dylib, session};
 
 #[test]
 fn a_lookup_after_a_redefinition_gets_the_new_one() {
@@ -237,4 +240,33 @@ fn handles_keep_what_their_code_calls_and_nothing_else() {
     drop(middle);
     assert_eq!(session.stats().code.freed, freed + 3);
     assert_eq!(other.call((1,)), Ok(6));
+}
+
+/// A closure takes the place of another one, or of a function of a program, under its callers.
+#[test]
+fn functions_of_the_host_are_replaced() {
+    for kind in [Definitions::lazy, |program: Definitions<'static>| program, |program| program.tiered(2)] {
+        let session = Ending(super::session(Workers::Caller));
+        let dylib = session.create_dylib("main").unwrap();
+        let calls = "function user(n::Int64)::Int64\n1 ─ %1 = invoke Main.host(n::Int64)::Int64\n│   %2 = Base.add_int(%1, 1)::Int64\n└──      return %2\nend\n";
+        let own = "function host(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 7)::Int64\n└──      return %1\nend\n";
+        let held = Arc::new(());
+        let first = held.clone();
+        dylib.define_fn("host", move |x: i64| x + Arc::strong_count(&first) as i64 - 1).unwrap();
+        dylib.define(kind(dylib.read("user.jlir", calls.as_bytes()).unwrap())).unwrap();
+        let user = dylib.func::<(i64,), i64>("user").unwrap();
+        assert_eq!(user.call((1,)), Ok(3));
+        assert!(dylib.define_fn("host", |x: i64| x).is_err(), "it is defined");
+        dylib.redefine_fn("host", |x: i64| x + 100).unwrap();
+        assert_eq!(user.call((1,)), Ok(102));
+        dylib.redefine(dylib.read("own.jlir", own.as_bytes()).unwrap()).unwrap();
+        assert_eq!(user.call((1,)), Ok(9));
+        dylib.redefine_fn("host", |x: i64| -> Result<i64, String> { Err(format!("no {x}")) }).unwrap();
+        assert!(user.call((1,)).unwrap_err().to_string().contains("no 1"));
+        let signature = Signature::new("host", &[Type::INT64], Type::INT64);
+        dylib.redefine_host(&signature, |_, args| Ok(args[1])).unwrap();
+        assert_eq!(user.call((1,)), Ok(2));
+        session.runtime().free_retired();
+        assert_eq!(Arc::strong_count(&held), 1, "the first closure is dropped");
+    }
 }

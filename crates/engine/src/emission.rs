@@ -98,7 +98,7 @@ impl<'a> Emission<'a> {
                         wave.extend(symbols.get(module.cx.names.text(*symbol)));
                     }
                 }
-                if dispatches(&low) && !std::mem::replace(&mut is_open, true) {
+                if dispatches(&module.cx, &low) && !std::mem::replace(&mut is_open, true) {
                     let is_method = |func: &Func| func.level == Level::High && func.entry().is_some();
                     wave.extend(module.funcs().filter(|(_, func)| is_method(func)).map(|(id, _)| id));
                 }

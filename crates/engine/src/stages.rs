@@ -13,14 +13,18 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_gcroots::Lowering as Roots;
+use brolga_ir::constant::Address;
 use brolga_ir::func::CalleeData;
 use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::{Func, FuncId, Level, Module, Op, RuntimeFn};
+use brolga_ir::{Const, Context, Func, FuncId, Level, Module, Op, RuntimeFn, Value};
 use brolga_opt::{Cx, Moment, OptLevel, Pass, Report, StepReport, run_passes};
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::error::Error;
 use crate::pipeline::{Pipeline, Run, Settings};
+
+/// The function of Julia's run time that looks for a method.
+const LOOKUP: &str = "jl_gf_invoke_lookup";
 
 /// One run of passes over functions of a module.
 pub struct Stages<'o, 'c> {
@@ -146,7 +150,7 @@ impl<'o, 'c> Stages<'o, 'c> {
                     pending.extend(symbols.get(cx.names.text(*symbol)));
                 }
             }
-            if dispatches(&low) && !std::mem::replace(&mut is_open, true) {
+            if dispatches(&cx, &low) && !std::mem::replace(&mut is_open, true) {
                 pending.extend(self.methods());
             }
             done.insert(id, low);
@@ -177,14 +181,20 @@ impl<'o, 'c> Stages<'o, 'c> {
     }
 }
 
-/// Whether a low function makes calls that are decided at run time.
-pub(crate) fn dispatches(low: &Func) -> bool {
+/// Whether a low function makes calls that are decided at run time, or looks methods up.
+pub(crate) fn dispatches(cx: &Context, low: &Func) -> bool {
     let mut ops = low.blocks().flat_map(|block| low.block_insts(block)).map(|inst| low.op(inst));
-    ops.any(|op| {
-        let Op::CallRuntime(function) = op else { return false };
-        matches!(
-            function,
-            RuntimeFn::Apply | RuntimeFn::ApplyLatest | RuntimeFn::ApplyBuiltin | RuntimeFn::ApplyIterate
-        )
+    let looks_up = || {
+        (0..low.value_count() as u32).any(|value| match low.as_const(Value::from_u32(value)) {
+            Some(Const::Address(Address::Symbol(name))) => cx.names.text(*name) == LOOKUP,
+            _ => false,
+        })
+    };
+    ops.any(|op| match op {
+        Op::CallRuntime(
+            RuntimeFn::Apply | RuntimeFn::ApplyLatest | RuntimeFn::ApplyBuiltin | RuntimeFn::ApplyIterate,
+        ) => true,
+        Op::CallRuntime(RuntimeFn::JuliaCall) => looks_up(),
+        _ => false,
     })
 }

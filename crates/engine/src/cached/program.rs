@@ -78,7 +78,7 @@ pub(crate) fn compile_program(
                 let style = Style { others: &others, stop: &|| stop(), ..Style::from(tier(how.level)) };
                 let source = Source { func: &low, ty: Some(function_type(module, id, &low).into()) };
                 let compiled = how.jit.compile(&module.cx, &[source], style)?;
-                let opens = dispatches(&low);
+                let opens = dispatches(&module.cx, &low);
                 if let Some(facts) = &facts {
                     let notes = (&[][..], &[u32::from(opens)][..]);
                     cache.keep(facts, &module.cx, &compiled, notes, start.elapsed());

@@ -429,14 +429,34 @@ impl Dylib {
         + Sync
         + 'static,
     ) -> Result<(), SessionError> {
-        let cx = &self.context();
-        let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
+        self.define(self.host(signature, MethodEntry::host(body))?)
+    }
+
+    /// Defines a function of the host and replaces the one of its name and types, which may be a function of a program, as [`Dylib::redefine`].
+    ///
+    /// # Errors
+    /// As [`Dylib::redefine`]; a type in the signature has no objects.
+    pub fn redefine_host(
+        &self,
+        signature: &Signature,
+        body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<Redefined, SessionError> {
+        self.redefine(self.host(signature, MethodEntry::host(body))?)
+    }
+
+    fn host(&self, signature: &Signature, entry: MethodEntry) -> Result<Definitions<'static>, SessionError> {
+        let (cx, method) = (&self.context(), self.session.host_method(&signature.name));
+        let built = host::module(cx, &method, signature);
+        let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
         let mut definitions = self.build_trusted(built)?.of_session();
-        let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));
+        let method = host::add_method(self.session.runtime(), cx, &method, signature, entry);
         let method =
             method.map_err(|error| SessionError::Host { reason: error.display(&cx.types).to_string() })?;
         definitions.kept = Some(Arc::new(method));
-        self.define(definitions)
+        Ok(definitions)
     }
 
     /// Defines a typed function of the host: a closure whose arguments and result stay in registers where they are numbers. Its signature is that of the
@@ -487,19 +507,37 @@ impl Dylib {
     /// # Errors
     /// As [`Dylib::define`].
     pub fn define_fn<M>(&self, name: &str, body: impl TypedHost<M>) -> Result<(), SessionError> {
+        self.define(self.typed_host(name, body)?)
+    }
+
+    /// Defines a typed function of the host and replaces the one of its name and types, which may be a function of a program, as [`Dylib::redefine`]. The
+    /// former closure is dropped when no thread can call it.
+    ///
+    /// # Errors
+    /// As [`Dylib::redefine`].
+    pub fn redefine_fn<M>(&self, name: &str, body: impl TypedHost<M>) -> Result<Redefined, SessionError> {
+        self.redefine(self.typed_host(name, body)?)
+    }
+
+    fn typed_host<M>(
+        &self,
+        name: &str,
+        body: impl TypedHost<M>,
+    ) -> Result<Definitions<'static>, SessionError> {
+        let settling = self.session.host_method(name);
         let (cx, runtime) = (&self.context(), self.session.runtime());
         let refused = |reason: String| SessionError::Host { reason };
         let host = HostFunction::new(runtime, cx, body);
         let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
-        let built = host::typed_module(cx, name, &host);
+        let built = host::typed_module(cx, &settling, name, &host);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
         // The call by address is no door of the program.
         let mut definitions = self.build_trusted(built)?.of_session();
         let HostFunction { method, owner, .. } = host;
-        let method = host::add_settling(runtime, cx, name, method);
+        let method = host::add_settling(runtime, cx, &settling, name, method);
         let method = method.map_err(|error| refused(error.display(&cx.types).to_string()))?;
         definitions.kept = Some(Arc::new((method, owner)));
-        self.define(definitions)
+        Ok(definitions)
     }
 }
 

@@ -31,17 +31,20 @@ use brolga_runtime::{HostFunction, Runtime};
 
 use super::promise::Signature;
 
-/// The suffix of a host function's name in that of the method which is the closure.
-const HOST: &str = "#host";
+/// The name of the method that is the closure: each closure has its own, so that wrappers in older worlds call theirs.
+pub(crate) fn method_name(name: &str, number: u64) -> String {
+    format!("{name}#host#{number}")
+}
 
 /// Makes the closure a method of the run time.
 pub(crate) fn add_method(
     runtime: &Arc<Runtime>,
     cx: &Arc<Context>,
+    method: &str,
     signature: &Signature,
     entry: MethodEntry,
 ) -> Result<Methods, LayoutError> {
-    let function = cx.types.function_of(&format!("{}{HOST}", signature.name));
+    let function = cx.types.function_of(method);
     let (args, name) = (signature.params.clone(), signature.name.clone());
     runtime.add_methods(cx, [MethodRow::new(function, args, name, entry)])
 }
@@ -50,22 +53,28 @@ pub(crate) fn add_method(
 pub(crate) fn add_settling(
     runtime: &Arc<Runtime>,
     cx: &Arc<Context>,
+    method: &str,
     name: &str,
     entry: MethodEntry,
 ) -> Result<Methods, LayoutError> {
-    add_method(runtime, cx, &Signature::new(name, &[Type::INT64], Type::ANY), entry)
+    add_method(runtime, cx, method, &Signature::new(name, &[Type::INT64], Type::ANY), entry)
 }
 
 /// A module with the function that calls the method.
-pub(crate) fn module(cx: &Arc<Context>, signature: &Signature) -> Result<Module, BuildError> {
+pub(crate) fn module(cx: &Arc<Context>, method: &str, signature: &Signature) -> Result<Module, BuildError> {
     let (mut b, args) = wrapper(cx, &signature.name, &signature.params, signature.result)?;
-    let result = call_method(&mut b, &signature.name, &args, signature.result)?;
+    let result = call_method(&mut b, method, &args, signature.result)?;
     b.ret(&[result])?;
     Ok(module_of(cx, b.finish()?))
 }
 
 /// A module with the function that calls a typed closure.
-pub(crate) fn typed_module(cx: &Arc<Context>, name: &str, host: &HostFunction) -> Result<Module, BuildError> {
+pub(crate) fn typed_module(
+    cx: &Arc<Context>,
+    method: &str,
+    name: &str,
+    host: &HostFunction,
+) -> Result<Module, BuildError> {
     let (mut b, args) = wrapper(cx, name, &host.params, host.result)?;
     let types = &cx.types;
     let unknown = |error: TypeError| BuildError::Type(error.display(types).to_string());
@@ -114,7 +123,7 @@ pub(crate) fn typed_module(cx: &Arc<Context>, name: &str, host: &HostFunction) -
         b.seal_block(settle)?;
     }
     let key = b.convert(Intrinsic::Bitcast, key, Type::INT64)?;
-    let result = call_method(&mut b, name, &[key], host.result)?;
+    let result = call_method(&mut b, method, &[key], host.result)?;
     b.ret(&[result])?;
     Ok(module_of(cx, b.finish()?))
 }
@@ -166,8 +175,8 @@ fn wrapper<'c>(
 }
 
 /// Calls the method that belongs to a function of the host.
-fn call_method(b: &mut Builder<'_>, name: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
-    let method = b.function_object(&format!("{name}{HOST}"));
+fn call_method(b: &mut Builder<'_>, method: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
+    let method = b.function_object(method);
     let given = b.call(method, args, Type::ANY)?;
     let ty = b.type_value(result);
     b.builtin(Builtin::Typeassert, &[given, ty], result)

@@ -184,6 +184,8 @@ struct Inner {
     homes: Mutex<Homes>,
     edges: Edges,
     owners: Arc<Owners>,
+    /// How many functions of the host there have been.
+    hosts: Mutex<u64>,
     library: Library,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
@@ -309,6 +311,7 @@ impl Session {
             homes: Mutex::default(),
             edges: Edges::default(),
             owners: Arc::default(),
+            hosts: Mutex::default(),
             library: Library::default(),
             code: cache,
             doors,
@@ -484,6 +487,13 @@ impl Session {
         let home = |homes: &mut Homes| homes.get_mut(&dylib).map(|h| std::mem::take(&mut h.due));
         let due = home(&mut lock(&self.inner.homes)).unwrap_or_default();
         due.iter().rev().filter_map(|function| opening::run(function).err()).collect()
+    }
+
+    /// The name of the method that is the next closure of the host.
+    fn host_method(&self, name: &str) -> String {
+        let mut hosts = lock(&self.inner.hosts);
+        *hosts += 1;
+        host::method_name(name, *hosts)
     }
 
     /// The scope of a dylib that is open.

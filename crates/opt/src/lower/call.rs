@@ -464,17 +464,6 @@ impl Lowering<'_> {
                 }
                 _ => None,
             },
-            // The methods of the program are known, and a call of this is no reason to have them all in the table of methods.
-            ("jl_gf_invoke_lookup", [signature, _]) => {
-                let types = self.types;
-                match self.static_type(signature).and_then(|ty| types.tuple_elements(ty)) {
-                    Some([callee, args @ ..]) => Some(match self.unit.module.find_method(*callee, args) {
-                        Some(_) => signature.clone(),
-                        None => Val::ghost(Type::NOTHING),
-                    }),
-                    _ => None,
-                }
-            }
             ("jl_value_ptr", [val]) if is_address => {
                 let object = self.object(val)?;
                 Some(Val::scalar(result, self.value(Op::PointerFromObjref, &[object], Type::PTR)))
