@@ -245,11 +245,14 @@ fn handles_keep_what_their_code_calls_and_nothing_else() {
 /// A closure takes the place of another one, or of a function of a program, under its callers.
 #[test]
 fn functions_of_the_host_are_replaced() {
-    for kind in [Definitions::lazy, |program: Definitions<'static>| program, |program| program.tiered(2)] {
+    let kinds: [fn(Definitions<'static>) -> Definitions<'static>; 3] =
+        [Definitions::lazy, |program| program, |program| program.tiered(2)];
+    for kind in kinds {
         let session = Ending(super::session(Workers::Caller));
         let dylib = session.create_dylib("main").unwrap();
         let calls = "function user(n::Int64)::Int64\n1 ─ %1 = invoke Main.host(n::Int64)::Int64\n│   %2 = Base.add_int(%1, 1)::Int64\n└──      return %2\nend\n";
-        let own = "function host(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 7)::Int64\n└──      return %1\nend\n";
+        let own =
+            "function host(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 7)::Int64\n└──      return %1\nend\n";
         let held = Arc::new(());
         let first = held.clone();
         dylib.define_fn("host", move |x: i64| x + Arc::strong_count(&first) as i64 - 1).unwrap();

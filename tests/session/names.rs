@@ -281,3 +281,64 @@ fn a_definition_extends_the_function_of_a_linked_dylib() {
         }
     }
 }
+
+/// A program that counts in a global variable, declared with this first value or not at all.
+fn counts(name: &str, by: i64, first: Option<i64>) -> String {
+    let declared = first.map_or(String::new(), |first| format!("global count::Int64 = {first}\n"));
+    format!(
+        "{declared}function {name}()::Int64\n1 ─ %1 = Main.count::Int64\n│   %2 = Base.add_int(%1, {by})::Int64\n\
+         │        Core.setglobal!(Main, :count, %2)::Int64\n└──      return %2\nend\n"
+    )
+}
+
+const READS: &str = "function reads()::Int64\n1 ─ %1 = Main.count::Int64\n└──      return %1\nend\n";
+const SETS: &str = "function sets(n::Int64)::Int64\n1 ─      Core.setglobal!(Main, :count, n)::Int64\n└──      return n\nend\n";
+
+/// A global variable belongs to its dylib: programs share it, and it keeps its value when they are redefined.
+#[test]
+fn the_state_of_a_dylib_outlives_its_functions() {
+    for level in LEVELS {
+        for kind in KINDS {
+            let at = format!("{level:?}, {kind:?}");
+            let session = session(level);
+            let (k, d) = (session.create_dylib("k").unwrap(), session.create_dylib("d").unwrap());
+            let call = |dylib: &Dylib, name: &str| dylib.func::<(), i64>(name).unwrap().call(()).unwrap();
+            define(&k, kind, &(counts("inc", 1, Some(0)) + READS));
+            assert_eq!([call(&k, "inc"), call(&k, "inc"), call(&k, "reads")], [1, 2, 2], "{at}");
+            // The same declaration, none, and none that is read.
+            k.redefine(k.read("again.jlir", counts("inc", 10, Some(0)).as_bytes()).unwrap()).unwrap();
+            assert_eq!([call(&k, "inc"), call(&k, "reads")], [12, 12], "{at}");
+            k.redefine(k.read("again.jlir", counts("inc", 100, None).as_bytes()).unwrap()).unwrap();
+            assert_eq!([call(&k, "inc"), call(&k, "reads")], [112, 112], "{at}");
+            define(&k, kind, SETS);
+            assert_eq!(k.func::<(i64,), i64>("sets").unwrap().call((5,)), Ok(5), "{at}");
+            assert_eq!([call(&k, "reads"), call(&k, "inc")], [5, 105], "{at}");
+            // A dylib that is linked to it sees it; another one does not.
+            assert!(d.read("d.jlir", counts("more", 1, None).as_bytes()).is_err(), "{at}");
+            d.link_against(&k).unwrap();
+            define(&d, kind, &counts("more", 1000, None));
+            assert_eq!([call(&d, "more"), call(&k, "reads")], [1105, 1105], "{at}");
+            // A declaration that differs is of another variable, for the programs from then on.
+            define(&d, kind, &counts("other", 1, Some(7)));
+            define(&d, kind, &counts("third", 1, None));
+            let all = [call(&d, "other"), call(&d, "third"), call(&d, "more"), call(&k, "reads")];
+            assert_eq!(all, [8, 9, 2105, 2105], "{at}");
+            k.clear(brolga::session::linking::Dependants::Keep).unwrap();
+            assert!(k.read("k.jlir", READS.as_bytes()).is_err(), "{at}");
+        }
+    }
+}
+
+/// A variable that no function of its program assigns may be assigned by others, so no level takes its first value for its value.
+#[test]
+fn what_others_may_assign_is_read_each_time() {
+    for level in LEVELS {
+        let session = session(level);
+        let k = session.create_dylib("k").unwrap();
+        define(&k, Kind::Eager, &format!("global count::Int64 = 3\n{READS}"));
+        assert_eq!(value(&k, "reads"), Ok(3));
+        define(&k, Kind::Eager, SETS);
+        assert_eq!(k.func::<(i64,), i64>("sets").unwrap().call((4,)), Ok(4));
+        assert_eq!(value(&k, "reads"), Ok(4), "{level:?}");
+    }
+}

@@ -44,7 +44,7 @@ impl Program {
     /// As [`Program::read`], with the names and types of a context. Programs of one context share their types: a type that two of them declare is one
     /// type, objects of the one are objects of the other, and an engine describes it once. They must declare it alike.
     pub fn read_in(cx: &Arc<Context>, name: &str, bytes: &[u8]) -> Result<Program, Error> {
-        let (source, mut unit) = read_unit_in(name, bytes, cx, &|_, _| false)?;
+        let (source, mut unit) = read_unit_in(name, bytes, cx, &text::Alone)?;
         let own = unit.module.func_count();
         let common = prelude::complete(&mut unit.module);
         varargs::instantiate(&mut unit.module);
@@ -192,15 +192,15 @@ impl Program {
 
 /// Reads a source without verifying what it says.
 pub fn read_unit(name: &str, bytes: &[u8]) -> Result<(SourceFile, text::Unit), Error> {
-    read_unit_in(name, bytes, &Context::new(), &|_, _| false)
+    read_unit_in(name, bytes, &Context::new(), &text::Alone)
 }
 
-/// As [`read_unit`], with the names and types of a context, and functions by module and name that others define.
+/// As [`read_unit`], with the names and types of a context, among other programs.
 pub(crate) fn read_unit_in(
     name: &str,
     bytes: &[u8],
     cx: &Arc<Context>,
-    elsewhere: &dyn Fn(&str, &str) -> bool,
+    others: &dyn text::Surroundings,
 ) -> Result<(SourceFile, text::Unit), Error> {
     let source = text::from_bytes(name, bytes).map_err(|error| match *error {
         NotText::TooLarge(error) => Error::TooLarge(error),
@@ -210,7 +210,7 @@ pub(crate) fn read_unit_in(
             Box::new(Broken { source, findings }).into()
         }
     })?;
-    let (unit, findings) = text::read_among(&source, cx, elsewhere);
+    let (unit, findings) = text::read_among(&source, cx, others);
     if findings.has_errors() {
         return Err(Box::new(Broken { source, findings }).into());
     }

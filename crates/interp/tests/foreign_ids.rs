@@ -271,10 +271,15 @@ fn globals_of_another_context_are_reported() {
     let own = cx.names.intern("g");
     let bits = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
     for global in [
-        Global { name, ty: Type::INT64, init: bits.clone() },
-        Global { name: own, ty, init: bits },
-        Global { name: own, ty: Type::ANY, init: Literal::Const(Const::Type(ty)) },
-        Global { name: own, ty: Type::ANY, init: Literal::Aggregate { ty, fields: Vec::new() } },
+        Global { name, ty: Type::INT64, init: bits.clone(), is_const: false },
+        Global { name: own, ty, init: bits, is_const: false },
+        Global { name: own, ty: Type::ANY, init: Literal::Const(Const::Type(ty)), is_const: false },
+        Global {
+            name: own,
+            ty: Type::ANY,
+            init: Literal::Aggregate { ty, fields: Vec::new() },
+            is_const: false,
+        },
     ] {
         let mut module = Module::new(cx.clone());
         module.add_global(global).unwrap();

@@ -335,7 +335,7 @@ fn a_call_pays_for_the_globals_that_it_looks_at() {
     for n in 0..1_000 {
         let init = Literal::Const(Const::String(cx.names.intern(&format!("the value of g{n}"))));
         let name = cx.names.intern(&format!("g{n}"));
-        module.add_global(Global { name, ty: Type::ANY, init }).unwrap();
+        module.add_global(Global { name, ty: Type::ANY, init, is_const: false }).unwrap();
     }
     // Room for some of the strings, and not for all.
     let options = Options { max_heap_bytes: 1 << 12, ..Options::default() };

@@ -28,7 +28,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
 
 /// A global variable.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Global {
     /// Its name.
     pub name: Name,
@@ -36,6 +36,8 @@ pub struct Global {
     pub ty: Type,
     /// Its first value.
     pub init: Literal,
+    /// Whether nothing assigns it: it is declared by `const`, or holds a constant of a function that has an identity.
+    pub is_const: bool,
 }
 
 /// Facts about all functions of a program that the code of each one depends on, in whichever module it is.
@@ -326,6 +328,13 @@ impl Module {
     /// [`Module::without_functions`].
     pub fn note_facts(&mut self) {
         self.noted = self.facts().clone();
+    }
+
+    /// Notes that functions elsewhere may assign the variables of this module that are not constant.
+    pub fn note_shared_variables(&mut self) {
+        let assigned = self.globals.iter().filter(|global| !global.is_const).map(|global| global.name);
+        self.noted.assigned.extend(assigned);
+        self.facts.take();
     }
 
     /// The global variables in order of definition.

@@ -105,6 +105,9 @@ impl Dylib {
         // Functions are compiled in separate units, but facts of the module are about all: another function may assign
         // a global that this one reads, or pass it to C as a callback.
         module.note_facts();
+        if self.is_shared(module) {
+            module.note_shared_variables();
+        }
         check_names(module, &own)?;
         let mut new = Batch::new(self, replace, *tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
@@ -142,7 +145,9 @@ impl Dylib {
             lazy.is_empty(),
             behind_cells,
             definitions.callees,
+            |global| self.shared_variable(module, global),
         )?;
+        self.keep_variables(module, &facts);
         let facts = Arc::new(facts);
         let limits = definitions.policy.limits().filter(|_| lazy.len() == own.len());
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();

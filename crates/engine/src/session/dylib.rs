@@ -350,6 +350,9 @@ impl Dylib {
         let seen = self.session.inner.edges.number();
         self.linking.clear(dependants)?;
         self.session.inner.edges.forget_all(self.linking.id(), seen);
+        if let Some(scope) = self.session.scope(self.linking.id()) {
+            scope.forget_variables();
+        }
         Ok(())
     }
 }

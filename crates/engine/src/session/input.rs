@@ -22,6 +22,7 @@ use brolga_aot::package::{Edge, Seen};
 use brolga_cache::{Digest, Fingerprint};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::heap_abi::HeapAbi;
+use brolga_ir::module::Global;
 use brolga_ir::{FuncId, Level, Module};
 use brolga_jit::Globals;
 use brolga_opt::OptLevel;
@@ -64,7 +65,8 @@ pub(crate) struct ProgramFacts {
 }
 
 impl ProgramFacts {
-    /// Looks at a verified module, of whose own functions those `behind_cells` have cells.
+    /// Looks at a verified module, of whose own functions those `behind_cells` have cells. `known` says which of its variables are those of other
+    /// programs.
     pub(crate) fn new(
         runtime: &Arc<Runtime>,
         module: &Module,
@@ -72,15 +74,23 @@ impl ProgramFacts {
         is_eager: bool,
         behind_cells: BTreeSet<String>,
         callees: Callees,
+        known: impl Fn(&Global) -> Option<Globals>,
     ) -> Result<ProgramFacts, Error> {
         let globals = Globals::new(runtime);
         if !module.globals().is_empty() {
+            let mut adopted = Vec::new();
             for global in module.globals() {
                 let name = module.cx.names.text(global.name);
-                globals.declare(name);
-                globals.declare_type(&module.cx, name, global.ty);
+                match known(global) {
+                    Some(of) => adopted.push((name, of)),
+                    None => {
+                        globals.declare(name);
+                        globals.declare_type(&module.cx, name, global.ty);
+                    }
+                }
             }
             crate::engine::set_globals(module, &globals, runtime)?;
+            adopted.iter().for_each(|(name, of)| globals.adopt(name, of));
         }
         Ok(ProgramFacts { globals, kept, origin: Origin::default(), is_eager, behind_cells, callees })
     }

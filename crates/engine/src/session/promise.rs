@@ -119,7 +119,8 @@ fn load(
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
     check_kept(declared, &made.module, &own)?;
     let promised = declared.funcs().map(|(_, func)| func.symbol(&declared.cx)).collect();
-    let facts = ProgramFacts::new(shared.jit.runtime(), &made.module, None, false, promised, made.callees);
+    let runtime = shared.jit.runtime();
+    let facts = ProgramFacts::new(runtime, &made.module, None, false, promised, made.callees, |_| None);
     let facts = Arc::new(facts?);
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }

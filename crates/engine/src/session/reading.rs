@@ -8,20 +8,42 @@ use std::sync::Arc;
 
 use brolga_aot::image::ImageError;
 use brolga_ir::function_name::is_library;
-use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
+use brolga_ir::module::Global;
+use brolga_ir::text::Surroundings;
+use brolga_ir::{Context, FunctionName, Level, Module, Name, Type, TypeKind, binary};
+use brolga_jit::Globals;
 use brolga_linking::Link;
 
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
+use super::input::ProgramFacts;
 use super::invalidation::Imported;
 use super::owners::{DylibScope, Use};
-use super::scope::{Importer, Scope, Seen, functions_in, with_others};
+use super::scope::{Importer, Scope, Seen, Variable, functions_in, variables, with_others};
 use crate::error::Error;
 use crate::prelude;
 use crate::program::{
     Callees, check_built, check_read, missing_methods, no_doors_built, no_doors_read, read_unit_in,
 };
+
+/// What a program sees of the others.
+struct Others<'a> {
+    scopes: Vec<Arc<Scope>>,
+    cx: &'a Context,
+}
+
+impl Surroundings for Others<'_> {
+    fn defines(&self, module: &str, name: &str) -> bool {
+        let function = self.cx.types.function_named(FunctionName::of(&self.cx.names, module, name));
+        self.scopes.iter().any(|scope| scope.has(function))
+    }
+
+    fn variable(&self, name: &str) -> Option<Global> {
+        let known = self.scopes.iter().find_map(|scope| scope.variable(name))?;
+        known.cx.is_same(self.cx).then_some(known.declared)
+    }
+}
 
 impl Dylib {
     /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
@@ -50,12 +72,8 @@ impl Dylib {
     ) -> Result<Definitions<'static>, SessionError> {
         // Names that only the program holds are freed with it.
         let cx = &self.context();
-        let scopes = self.session.scopes(&self.linking.links()?);
-        let is_elsewhere = |module: &str, name: &str| {
-            let function = cx.types.function_named(FunctionName::of(&cx.names, module, name));
-            scopes.iter().any(|scope| scope.has(function))
-        };
-        let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
+        let others = Others { scopes: self.session.scopes(&self.linking.links()?), cx };
+        let (source, unit) = read_unit_in(name, bytes, cx, &others)?;
         let made = self.complete(unit.module)?;
         check_read(&source, &made.module, made.own, callees)?;
         if !self.session.has_open_doors() {
@@ -143,8 +161,48 @@ impl Dylib {
         }
         let seen = self.session.inner.edges.number();
         let looked_for = self.import_into(&mut module, None)?;
+        self.import_variables(&mut module, own)?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
         Ok(Definitions { imported, ..Definitions::new(module, own) })
+    }
+
+    /// Declares the global variables of other programs that the first `own` functions of a module use.
+    fn import_variables(&self, module: &mut Module, own: usize) -> Result<(), SessionError> {
+        let used: BTreeSet<Name> = module.funcs().take(own).flat_map(|(_, func)| variables(func)).collect();
+        for name in used.into_iter().filter(|&name| module.global(name).is_none()).collect::<Vec<_>>() {
+            if let Some(known) = self.variable(module.cx.names.text(name)) {
+                // There is none of that name.
+                let _ = module.add_global(known.declared);
+            }
+        }
+        Ok(())
+    }
+
+    /// The global variable of this name that a program of the dylib means.
+    fn variable(&self, name: &str) -> Option<Variable> {
+        let links = self.linking.links().unwrap_or_default();
+        self.session.scopes(&links).iter().find_map(|scope| scope.variable(name))
+    }
+
+    /// The cells among which a program's variable is, if other programs have it: it is declared as theirs is.
+    pub(super) fn shared_variable(&self, module: &Module, global: &Global) -> Option<Globals> {
+        let may_be = !global.is_const && self.is_shared(module);
+        let known = may_be.then(|| self.variable(module.cx.names.text(global.name)))??;
+        (known.declared == *global).then_some(known.cells)
+    }
+
+    /// Lets other programs share the variables of a program.
+    pub(super) fn keep_variables(&self, module: &Module, facts: &ProgramFacts) {
+        let Some(scope) = self.session.scope(self.linking.id()).filter(|_| self.is_shared(module)) else {
+            return;
+        };
+        for declared in module.globals().iter().filter(|global| !global.is_const) {
+            if self.shared_variable(module, declared).is_none() {
+                let name = module.cx.names.text(declared.name);
+                let (cx, declared, cells) = (module.cx.clone(), declared.clone(), facts.globals.clone());
+                scope.declare(name, Variable { cx, declared, cells });
+            }
+        }
     }
 
     /// Imports again for definitions that a dylib has read, if something has been defined since that was looked for.

@@ -31,7 +31,9 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::module::Global;
 use brolga_ir::{Const, Context, Func, FuncId, FunctionName, Level, Module, Name, Op, Type, TypeKind, Value};
+use brolga_jit::Globals;
 use brolga_linking::DylibId;
 use brolga_opt::lower::is_julia_function;
 use smallvec::SmallVec;
@@ -69,6 +71,14 @@ impl Offer {
     }
 }
 
+/// A global variable of a dylib: its declaration, the view that holds what this names, and the programs' cells, of which its own is one.
+#[derive(Clone)]
+pub(crate) struct Variable {
+    pub(crate) cx: Arc<Context>,
+    pub(crate) declared: Global,
+    pub(crate) cells: Globals,
+}
+
 #[derive(Default)]
 struct Offers {
     /// The symbols of the functions with a name without types (`f`, `A.g`).
@@ -81,6 +91,8 @@ struct Offers {
     lazy: BTreeSet<Arc<str>>,
     /// Functions of another context, by the types that their objects have in this one, with the views that hold these: they cannot be inlined.
     foreign: BTreeMap<(Type, Arc<str>), Arc<Context>>,
+    /// The variables, by name: of several declarations the last one.
+    variables: BTreeMap<Box<str>, Variable>,
     /// At how many symbols those that were removed are dropped.
     sweep_at: usize,
 }
@@ -199,6 +211,24 @@ impl Scope {
         let gone = offers.retain(is_defined);
         offers.sweep_at = 2 * offers.known.len();
         gone
+    }
+
+    /// The global variable of this name.
+    pub(crate) fn variable(&self, name: &str) -> Option<Variable> {
+        lock(&self.offers).variables.get(name).cloned()
+    }
+
+    /// Declares a global variable. The former one of the name remains that of the programs that use it.
+    pub(crate) fn declare(&self, name: &str, variable: Variable) {
+        let before = lock(&self.offers).variables.insert(name.into(), variable);
+        // Dropped without the lock.
+        drop(before);
+    }
+
+    /// Forgets all global variables; they remain those of the programs that use them.
+    pub(crate) fn forget_variables(&self) {
+        let before = std::mem::take(&mut lock(&self.offers).variables);
+        drop(before);
     }
 
     /// The symbols of functions with this bare name.
@@ -450,7 +480,7 @@ fn uses_variable(module: &Module, func: &Func) -> bool {
 }
 
 /// The names of global variables in a function.
-fn variables(func: &Func) -> impl Iterator<Item = Name> {
+pub(crate) fn variables(func: &Func) -> impl Iterator<Item = Name> {
     let of_inst = |inst| match func.op(inst) {
         Op::GetGlobal(name) => Some(name),
         Op::Builtin(

@@ -196,7 +196,7 @@ pub fn generate(seed: u64, options: &Options) -> Module {
     for index in 0..rng.below(4) {
         let (name, ty) = (cx.names.intern(&format!("global{index}")), palette.any(&mut rng));
         let Some(init) = values::literal(&mut rng, &cx, ty) else { continue };
-        module.add_global(Global { name, ty, init }).expect("globals have distinct names");
+        module.add_global(Global { name, ty, init, is_const: false }).expect("globals have distinct names");
         palette.globals.push((name, ty));
     }
     if options.features.dynamic && rng.chance(75) {

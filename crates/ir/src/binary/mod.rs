@@ -5,7 +5,7 @@
 //! strings   = list of utf-8-bytes                              directory and lists: `sections.rs`
 //! decls     = count (number builtin? name parameters)*
 //! types     = list of type                                     each is made of earlier ones
-//! globals   = count (name type literal)*
+//! globals   = count (name type literal const:u8)*
 //! functions = list of function
 //! listed    = count type*
 //! function  = name level inlining vararg params results statics
@@ -67,7 +67,7 @@ use tables::{Names, Tables};
 
 const MAGIC: [u8; 4] = *b"BRLG";
 /// The version of the form; a reader takes its own only.
-const VERSION: u16 = 6;
+const VERSION: u16 = 7;
 /// Magic, version, flags, checksum.
 const HEADER: usize = 16;
 /// How deep literals may nest, like types.
@@ -94,6 +94,7 @@ fn write_all(module: &Module, types: Option<&[Type]>) -> Vec<u8> {
         names.name(&mut globals, global.name);
         names.ty(&mut globals, global.ty);
         write_literal(&mut names, &mut globals, &global.init);
+        globals.byte(u8::from(global.is_const));
     }
     let mut functions = ListSink::default();
     for (_, func) in module.funcs() {

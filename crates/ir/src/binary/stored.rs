@@ -63,7 +63,8 @@ impl<B: AsRef<[u8]>> Stored<B> {
             let name = tables.written(&mut globals)?;
             let ty = tables.ty(&mut globals)?;
             let init = read_literal(tables, &mut globals)?;
-            let added = program.add_global(Global { name, ty, init });
+            let is_const = globals.flag()?;
+            let added = program.add_global(Global { name, ty, init, is_const });
             added.map_err(|error| BinaryError { offset, refusal: Refusal::Module(error) })?;
         }
         globals.finish()?;

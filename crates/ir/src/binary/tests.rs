@@ -36,7 +36,7 @@ fn sample(cx: &Arc<Context>) -> Module {
     let nested = types.tuple(&[pair, Type::INT64]).unwrap();
     let inner = Literal::Aggregate { ty: pair, fields: vec![one.clone(), one.clone()] };
     let init = Literal::Aggregate { ty: nested, fields: vec![inner, one] };
-    module.add_global(Global { name: names.intern("origin"), ty: nested, init }).unwrap();
+    module.add_global(Global { name: names.intern("origin"), ty: nested, init, is_const: true }).unwrap();
     module.add_func(high(cx, node, pair)).unwrap();
     module.add_func(low(cx)).unwrap();
     crate::verify::verify_module(&module).unwrap();
@@ -291,7 +291,7 @@ fn modules_that_text_cannot_express_are_refused() {
     let global = again(&|module| {
         let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
         let name = module.cx.names.intern("a\nb");
-        module.add_global(Global { name, ty: Type::INT64, init }).unwrap();
+        module.add_global(Global { name, ty: Type::INT64, init, is_const: false }).unwrap();
     });
     assert_eq!(global, "there is no thing named `a\\nb`");
     let function = again(&|module| {

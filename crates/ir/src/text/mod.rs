@@ -32,6 +32,6 @@ pub use parse::{NotText, from_bytes, parse};
 pub use parse_expr::MAX_DEPTH;
 pub use print::{FuncText, ModuleText, show_func, show_module, show_unit};
 pub use resolve::{
-    Call, Check, Expression, Outcome, ResolveError, Term, Unit, read, read_among, read_call, read_expression,
-    read_library,
+    Alone, Call, Check, Expression, Outcome, ResolveError, Surroundings, Term, Unit, read, read_among,
+    read_call, read_expression, read_library,
 };

@@ -119,6 +119,13 @@ impl Globals {
         cell.and_then(|cell| scope.get_cell(&cell))
     }
 
+    /// Makes a variable of other programs one of these. Nothing happens if there is none of that name there, or one here.
+    pub fn adopt(&self, name: &str, other: &Globals) {
+        let Some(cell) = other.lock().get(name).cloned() else { return };
+        self.lock().entry(name.to_owned()).or_insert(cell);
+        other.types_of(name).iter().for_each(|(cx, ty)| self.declare_type(cx, name, *ty));
+    }
+
     /// Makes a variable, if there is none of that name.
     pub fn declare(&self, name: &str) {
         self.address(name);

@@ -121,7 +121,7 @@ fn type_decl(w: &mut dyn Write, cx: &Context, decl: Decl) -> fmt::Result {
 }
 
 fn global_decl(w: &mut dyn Write, values: ValueText<'_>, global: &Global) -> fmt::Result {
-    w.write_str("global ")?;
+    w.write_str(if global.is_const { "const " } else { "global " })?;
     name_text(w, values.cx.names.text(global.name))?;
     write!(w, "::{} = ", values.cx.types.display(global.ty))?;
     values.term(w, &literal_term(&global.init))?;

@@ -22,7 +22,6 @@ use super::spelling::{
 };
 use super::term::Term;
 use crate::constant::Const;
-use crate::context::Context;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{Func, LineColumn, Param, Place, Signature};
@@ -82,6 +81,27 @@ enum RowInst {
 }
 
 impl<'a> Resolver<'a> {
+    /// The first assignment to a variable that is not global, and its span. Only unoptimised IR has such rows.
+    fn assigned_variable(&mut self, function: &ast::Function<'_>) -> Option<(String, Span)> {
+        let rows = function.blocks.iter().flat_map(|block| &block.rows);
+        let assignments = rows.filter_map(|row| match &row.stmt {
+            Stmt::Expr(Expr { kind: ExprKind::Infix(op, args), span, .. }) if op == "=" => {
+                Some((args.first()?, *span))
+            }
+            _ => None,
+        });
+        for (target, span) in assignments {
+            let name = match &target.kind {
+                ExprKind::Name(name) if self.variable(name).is_none() => name.to_string(),
+                ExprKind::Slot(name, number) => format!("{name}@_{number}"),
+                ExprKind::Macro(name, _) => format!("@{name}"),
+                _ => continue,
+            };
+            return Some((name, span));
+        }
+        None
+    }
+
     /// Resolves a function with its body; `None` if its signature has an error.
     pub(super) fn function(&mut self, function: &ast::Function<'a>) -> Option<Func> {
         let Some(signature) = &function.signature else {
@@ -110,7 +130,7 @@ impl<'a> Resolver<'a> {
             params.insert(name.clone(), value);
             self.arguments.push(name.clone());
         }
-        if let Some((name, at)) = assigned_variable(function, &self.globals, &self.cx) {
+        if let Some((name, at)) = self.assigned_variable(function) {
             let what = format!("the assignment of the variable `{name}`");
             let why = "this is unoptimised IR; print it with `optimize=true`";
             return self.fail(ResolveError::Unsupported { what, why }, at);
@@ -486,10 +506,9 @@ impl<'a> Body<'_, 'a> {
     /// A name as an operand. Since 1.9 Julia also prints reads of global variables as operands.
     fn global_or_constant_operand(&mut self, name: &str, expr: &Expr<'a>) -> Option<Value> {
         let global = self.r.cx.names.intern(name);
-        match self.r.globals.get(&global).copied() {
-            Some(ty) if !self.r.consts.contains_key(name) && self.func.level == Level::High => {
-                self.read_global(global, ty, expr.span)
-            }
+        let is_variable = !self.r.consts.contains_key(name) && self.func.level == Level::High;
+        match if is_variable { self.r.variable(name) } else { None } {
+            Some(ty) => self.read_global(global, ty, expr.span),
             _ => self.constant(expr, None),
         }
     }
@@ -598,29 +617,6 @@ impl<'a> Body<'_, 'a> {
         }
         values.into_iter().collect()
     }
-}
-
-/// The first assignment to a variable that is not global, and its span. Only unoptimised IR has such rows.
-fn assigned_variable(
-    function: &ast::Function<'_>,
-    globals: &FxHashMap<Name, Type>,
-    cx: &Context,
-) -> Option<(String, Span)> {
-    let rows = function.blocks.iter().flat_map(|block| &block.rows);
-    rows.filter_map(|row| match &row.stmt {
-        Stmt::Expr(Expr { kind: ExprKind::Infix(op, args), span, .. }) if op == "=" => {
-            Some((args.first()?, *span))
-        }
-        _ => None,
-    })
-    .find_map(|(target, span)| match &target.kind {
-        ExprKind::Name(name) if !globals.contains_key(&cx.names.intern(name)) => {
-            Some((name.to_string(), span))
-        }
-        ExprKind::Slot(name, number) => Some((format!("{name}@_{number}"), span)),
-        ExprKind::Macro(name, _) => Some((format!("@{name}"), span)),
-        _ => None,
-    })
 }
 
 /// Whether a call is a singleton that Julia prints by its constructor: `Colon()`, `NamedTuple()`.

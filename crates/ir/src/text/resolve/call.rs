@@ -229,12 +229,11 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
     ) -> Option<()> {
         let interned = self.r.cx.names.intern(name);
-        if self.r.globals.contains_key(&interned) && !self.r.consts.contains_key(name) {
+        if !self.r.consts.contains_key(name) && self.r.variable(name).is_some() {
             self.func.set_op(inst, Op::GetGlobal(interned), &[]);
             return Some(());
         }
         let asserted = results.first().map(|&ty| self.r.cx.types.kind(ty));
-        // Functions may be defined elsewhere; global variables may not.
         let is_function = matches!(asserted, Some(TypeKind::Function(_)));
         // The type of `Base.IOBuffer::Type{T}` determines its value.
         if let Some(&TypeKind::TypeOf(of)) = asserted
@@ -283,7 +282,8 @@ impl<'a> Body<'_, 'a> {
         if !is_plain(value) {
             return self.operand(value);
         }
-        let wanted = self.r.globals.get(&name).copied().or_else(|| results.first().copied());
+        let text = self.r.cx.clone();
+        let wanted = self.r.variable(text.names.text(name)).or_else(|| results.first().copied());
         self.constant(value, wanted)
     }
 

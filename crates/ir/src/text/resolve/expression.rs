@@ -49,7 +49,7 @@ pub fn read_expression(
     is_variable: &dyn Fn(&str) -> bool,
 ) -> Result<Expression, Diagnostics> {
     let (expr, diagnostics) = super::super::parse::parse_expr(source);
-    let mut known = Functions::new(&|_, _| false);
+    let mut known = Functions::new(&super::Alone);
     functions.iter().for_each(|(module, name)| known.define(module, name));
     let mut resolver = Resolver::new(source.text(), cx, diagnostics, known);
     let read = expr.and_then(|expr| resolver.expression(&expr, is_variable));

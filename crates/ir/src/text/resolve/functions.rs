@@ -29,11 +29,31 @@ use crate::base_fn::BaseFn;
 use crate::builtin::Builtin;
 use crate::function_name::{BASE, MAIN, is_library, module_path};
 use crate::intrinsic::Intrinsic;
+use crate::module::Global;
 use crate::op::Level;
 use crate::scalar::Numbers;
 
-/// Whether another program defines a function of this module and name.
-pub(super) type Elsewhere<'e> = &'e dyn Fn(&str, &str) -> bool;
+/// What a source sees of other programs.
+pub trait Surroundings {
+    /// Whether one of them defines a function of this module and name.
+    fn defines(&self, module: &str, name: &str) -> bool;
+
+    /// The global variable of this name that one of them declares, in the source's context.
+    fn variable(&self, name: &str) -> Option<Global>;
+}
+
+/// There are no other programs.
+pub struct Alone;
+
+impl Surroundings for Alone {
+    fn defines(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
+    fn variable(&self, _: &str) -> Option<Global> {
+        None
+    }
+}
 
 /// Facts about the functions of a source.
 pub(super) struct Functions<'e> {
@@ -49,11 +69,11 @@ pub(super) struct Functions<'e> {
     bodies: FxHashSet<String>,
     /// Whether there are dumps in the source.
     has_dumps: bool,
-    elsewhere: Elsewhere<'e>,
+    others: &'e dyn Surroundings,
 }
 
 impl<'e> Functions<'e> {
-    pub(super) fn new(elsewhere: Elsewhere<'e>) -> Functions<'e> {
+    pub(super) fn new(others: &'e dyn Surroundings) -> Functions<'e> {
         Functions {
             defined: FxHashMap::default(),
             library: FxHashSet::default(),
@@ -61,8 +81,12 @@ impl<'e> Functions<'e> {
             aliases: FxHashMap::default(),
             bodies: FxHashSet::default(),
             has_dumps: false,
-            elsewhere,
+            others,
         }
+    }
+
+    pub(super) fn others(&self) -> &'e dyn Surroundings {
+        self.others
     }
 
     pub(super) fn define(&mut self, module: &str, name: &str) {
@@ -145,7 +169,7 @@ impl<'e> Functions<'e> {
         let (path, name) = split(parts);
         let module = match path {
             Some(path) if is_library(&path) => {
-                if self.is_defined(&path, name) || path != BASE && (self.elsewhere)(&path, name) {
+                if self.is_defined(&path, name) || path != BASE && self.others.defines(&path, name) {
                     path.into_owned()
                 } else {
                     self.in_library(name).unwrap_or(BASE).to_owned()
@@ -161,7 +185,7 @@ impl<'e> Functions<'e> {
     }
 
     fn of_program(&self, path: String, is_bare: bool, name: &str) -> String {
-        if self.is_defined(&path, name) || (self.elsewhere)(&path, name) {
+        if self.is_defined(&path, name) || self.others.defines(&path, name) {
             return path;
         }
         if let Some(module) = self.in_library(name) {

@@ -72,6 +72,7 @@ use crate::types::{Decl, Type};
 pub use error::ResolveError;
 pub use expression::{Expression, read_expression};
 use functions::Functions;
+pub use functions::{Alone, Surroundings};
 pub use term::Term;
 use types::TypeVar;
 
@@ -119,17 +120,13 @@ pub struct Unit {
 
 /// Reads a source. With errors in the findings the unit lacks what they are about.
 pub fn read(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
-    read_among(source, cx, &|_, _| false)
+    read_among(source, cx, &Alone)
 }
 
-/// As [`read`], where other programs define the functions, by module and name, for which `elsewhere` says so.
-pub fn read_among(
-    source: &SourceFile,
-    cx: &Arc<Context>,
-    elsewhere: &dyn Fn(&str, &str) -> bool,
-) -> (Unit, Diagnostics) {
+/// As [`read`], among other programs.
+pub fn read_among(source: &SourceFile, cx: &Arc<Context>, others: &dyn Surroundings) -> (Unit, Diagnostics) {
     let (file, diagnostics) = super::parse(source);
-    let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(elsewhere));
+    let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(others));
     let unit = resolver.file(&file);
     (unit, resolver.diagnostics)
 }
@@ -137,7 +134,7 @@ pub fn read_among(
 /// As [`read`], for a text of Julia's library: the name of a builtin means the builtin there, also where a program declares a type of that name.
 pub fn read_library(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
     let (file, diagnostics) = super::parse(source);
-    let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(&|_, _| false));
+    let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(&Alone));
     resolver.is_library = true;
     let unit = resolver.file(&file);
     (unit, resolver.diagnostics)
@@ -147,7 +144,7 @@ pub fn read_library(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostic
 pub fn read_call(source: &SourceFile, module: &Module) -> Result<Call, Diagnostics> {
     let (expr, diagnostics) = super::parse::parse_expr(source);
     let names = &module.cx.names;
-    let mut functions = Functions::new(&|_, _| false);
+    let mut functions = Functions::new(&Alone);
     for (_, func) in module.funcs() {
         let function = func.function_name(&module.cx);
         let path = function.map_or(MAIN, |function| names.text(function.module));
@@ -377,7 +374,7 @@ impl<'a> Resolver<'a> {
         }
         let ty = declared.unwrap_or(if decl.is_const { term.ty() } else { Type::ANY });
         let init = self.module_literal(term, value.span)?;
-        if module.add_global(Global { name, ty, init }).is_err() {
+        if module.add_global(Global { name, ty, init, is_const: decl.is_const }).is_err() {
             let first = self.global_places.get(&name).copied();
             self.fail_again(ResolveError::DuplicateGlobal { name: text.to_string() }, *at, first);
             return None;
@@ -385,6 +382,19 @@ impl<'a> Resolver<'a> {
         self.globals.insert(name, ty);
         self.global_places.insert(name, *at);
         Some(())
+    }
+
+    /// The type of a global variable: of the source, or of another program, which is declared here then.
+    fn variable(&mut self, name: &str) -> Option<Type> {
+        let interned = self.cx.names.intern(name);
+        if let Some(&ty) = self.globals.get(&interned) {
+            return Some(ty);
+        }
+        let global = self.functions.others().variable(name)?;
+        let ty = global.ty;
+        self.globals.insert(interned, ty);
+        self.hidden.push(global);
+        Some(ty)
     }
 
     /// Whether a constant has an identity, or a part that has one.
@@ -411,7 +421,7 @@ impl<'a> Resolver<'a> {
             }
         };
         self.globals.insert(name, ty);
-        self.hidden.push(Global { name, ty, init });
+        self.hidden.push(Global { name, ty, init, is_const: true });
         Some(name)
     }
 
@@ -437,7 +447,7 @@ impl<'a> Resolver<'a> {
         let fields = fields.map(Term::Const).collect();
         let init = self.module_literal(Term::Aggregate { ty, fields }, at)?;
         self.globals.insert(name, ty);
-        self.hidden.push(Global { name, ty, init });
+        self.hidden.push(Global { name, ty, init, is_const: true });
         Some(name)
     }
 

@@ -25,7 +25,7 @@ impl Resolver<'_> {
         let (file, diagnostics) = super::super::parse(&source);
         debug_assert!(!diagnostics.has_errors(), "{line}");
         let mut inner =
-            Resolver::new(source.text(), &self.cx, Diagnostics::default(), Functions::new(&|_, _| false));
+            Resolver::new(source.text(), &self.cx, Diagnostics::default(), Functions::new(&super::Alone));
         inner.has_memory = self.has_memory;
         inner.is_library = true;
         let declared = inner.declare_types(&file.types);

@@ -253,7 +253,7 @@ fn callees_exist() {
     module.add_func(method("stop", &cx, &[], Type::BOTTOM)).unwrap();
     let x = cx.names.intern("x");
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
-    module.add_global(Global { name: x, ty: Type::INT64, init }).unwrap();
+    module.add_global(Global { name: x, ty: Type::INT64, init, is_const: false }).unwrap();
     b.module = Some(module);
     let (int, float) = (b.arg(1), b.arg(2));
     let invoke = |b: &mut Bench, name: &str, args: &[Value], result| {
@@ -365,7 +365,9 @@ fn globals_start_with_a_value_of_their_type() {
     let cx = Context::new();
     let mut module = Module::new(cx.clone());
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
-    module.add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init }).unwrap();
+    module
+        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, is_const: false })
+        .unwrap();
     let found = verify_module(&module).unwrap_err();
     let message = found.globals[0].message(&cx);
     assert_eq!(message, "the first value of global `x` has the type `Int64` and not `String`");
