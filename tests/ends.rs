@@ -8,6 +8,7 @@
     reason = "the test ends processes in the middle of compiled code: cases are named by a variable, and a child that hangs is killed after a time"
 )]
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -290,6 +291,55 @@ fn run_case() {
             println!("ended");
         }
         name => drop(call(name)(3)),
+    }
+}
+
+std::thread_local! {
+    static JOB: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// Runs a job on a stack that the program has made.
+fn on_own_stack(job: impl FnOnce() + 'static) {
+    extern "C" fn entry() {
+        if let Some(job) = JOB.with(|job| job.borrow_mut().take()) {
+            job();
+        }
+    }
+    JOB.with(|waiting| *waiting.borrow_mut() = Some(Box::new(job)));
+    let mut stack = vec![0u8; 1 << 20];
+    // SAFETY: both contexts are made by `getcontext` before they are used, and they and the stack live until the job has returned to here.
+    unsafe {
+        let mut here: libc::ucontext_t = std::mem::zeroed();
+        let mut there: libc::ucontext_t = std::mem::zeroed();
+        assert_eq!(libc::getcontext(&mut there), 0);
+        there.uc_stack.ss_sp = stack.as_mut_ptr().cast();
+        there.uc_stack.ss_size = stack.len();
+        there.uc_link = &mut here;
+        libc::makecontext(&mut there, entry, 0);
+        assert_eq!(libc::swapcontext(&mut here, &there), 0);
+    }
+}
+
+/// A call on a stack that the program has made is an error, whether the thread has called before or not, and the thread can call as before.
+#[test]
+fn calls_on_stacks_of_the_program_are_refused() {
+    let engine = Engine::new(Options::new()).unwrap();
+    let text = "function f(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 1)::Int64\n└──      return %1\nend\n";
+    let unit = engine.compile(&Program::read("f.jlir", text.as_bytes()).unwrap()).unwrap();
+    for is_attached in [false, true] {
+        let f = unit.func::<(i64,), i64>("f").unwrap();
+        let body = move || {
+            if is_attached {
+                assert_eq!(f.call((1,)), Ok(2));
+            }
+            let g = f.clone();
+            on_own_stack(move || {
+                let refused = g.call((1,)).unwrap_err().to_string();
+                assert!(refused.contains("on the stack that the system gave the thread"), "{refused}");
+            });
+            assert_eq!(f.call((1,)), Ok(2));
+        };
+        std::thread::spawn(body).join().unwrap();
     }
 }
 

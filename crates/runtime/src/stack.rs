@@ -3,8 +3,10 @@
 //! Compiled code compares its stack pointer with a limit, which needs the lowest usable address. The system
 //! is queried once per thread and runtime (tens of microseconds on a main thread under glibc, which reads a file).
 //!
-//! Not done: systems other than Linux and macOS; stacks that the program makes itself (fibers), which are unknown to the
-//! system: a limit from another stack either always or never holds there.
+//! On a stack that the program makes itself (fibers), which the system does not know, a limit from another stack either always or never holds. Entering
+//! the run time there is an error ([`AttachError::OtherStack`](crate::AttachError::OtherStack)).
+//!
+//! Not done: systems other than Linux and macOS.
 
 /// The lowest address of the running thread's stack and its size; `None` when the system does not tell.
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]

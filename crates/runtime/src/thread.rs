@@ -112,6 +112,8 @@ pub struct Thread {
     limits: RefCell<Vec<Arc<EndFrame>>>,
     /// The turn of the guest that runs on it.
     turn: RefCell<Option<Arc<Turn>>>,
+    /// The lowest address of the stack that the system gave the thread, and its size.
+    stack: (usize, usize),
 }
 
 /// Offsets in [`Thread`] that machine code contains.
@@ -259,24 +261,32 @@ impl Thread {
         }
     }
 
-    /// The lowest address of the running thread's stack, if that is large enough. Asked before [`Thread::new`], whose own frame a small stack cannot
-    /// hold.
+    /// Whether the caller's frame is on the stack that the system gave the thread, and not on one that the program has made. The limits of
+    /// compiled code hold on the former only.
+    #[inline(always)]
+    fn is_on_own_stack(&self) -> bool {
+        let here = 0u8;
+        (&raw const here).addr().wrapping_sub(self.stack.0) < self.stack.1
+    }
+
+    /// The lowest address of the running thread's stack and its size, if that is large enough. Asked before [`Thread::new`], whose own frame a small
+    /// stack cannot hold.
     #[inline(never)]
-    fn stack_for_code() -> Result<usize, AttachError> {
+    fn stack_for_code() -> Result<(usize, usize), AttachError> {
         let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
         if size < SMALLEST_STACK {
             return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
         }
-        Ok(lowest)
+        Ok((lowest, size))
     }
 
-    /// The state of the running thread, whose stack begins at this address.
-    fn new(runtime: &Arc<Runtime>, lowest: usize) -> Thread {
+    /// The state of the running thread, whose stack has this lowest address and size.
+    fn new(runtime: &Arc<Runtime>, stack: (usize, usize)) -> Thread {
         let span = Arc::<Span>::default();
         let dispatch = Dispatch::new(runtime.methods().shared.clone(), span.clone());
         Thread {
             handler: Cell::new(std::ptr::null_mut()),
-            stack_limit: Cell::new(lowest + STACK_RESERVE),
+            stack_limit: Cell::new(stack.0 + STACK_RESERVE),
             poll: AtomicU32::new(0),
             fuel: Cell::new(i32::MAX),
             reserve: Cell::new(u64::MAX),
@@ -293,6 +303,7 @@ impl Thread {
             work: RefCell::default(),
             limits: RefCell::default(),
             turn: RefCell::default(),
+            stack,
         }
     }
 

@@ -52,6 +52,11 @@ pub enum AttachError {
         /// The least size.
         needed: usize,
     },
+    /// The running code is on a stack that the program has made (`makecontext`, fibers), where the limit of the thread's own stack says nothing.
+    #[error(
+        "compiled code runs on the stack that the system gave the thread, not on one that the program has made; call it from there, or from another thread"
+    )]
+    OtherStack,
     /// The operating-system thread is ending and has destroyed its thread-local values.
     #[error("this thread is ending")]
     Ending,
@@ -77,11 +82,11 @@ impl Attached {
             return Ok(thread.clone());
         }
         // Before anything changes.
-        let lowest = Thread::stack_for_code()?;
+        let stack = Thread::stack_for_code()?;
         LAST.set((std::ptr::null(), std::ptr::null()));
         threads.retain(|thread| !thread.has_lost_runtime());
         // The RefCell guard is not held across user code.
-        let thread = attach(runtime, lowest);
+        let thread = attach(runtime, stack);
         threads.push(thread.clone());
         Ok(thread)
     }
@@ -90,12 +95,12 @@ impl Attached {
 /// Makes the state of the running thread. Not inlined: its frame is large, and a small stack has to be refused before.
 #[cold]
 #[inline(never)]
-fn attach(runtime: &Arc<Runtime>, lowest: usize) -> Arc<Thread> {
+fn attach(runtime: &Arc<Runtime>, stack: (usize, usize)) -> Arc<Thread> {
     #[expect(
         clippy::arc_with_non_send_sync,
         reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
     )]
-    let thread = Arc::new(Thread::new(runtime, lowest));
+    let thread = Arc::new(Thread::new(runtime, stack));
     runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
     thread
 }
@@ -157,15 +162,23 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it, unless `body` calls
     // `exit`; then frames of compiled code keep it, and no thread returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
-    Ok(body(unsafe { &*LAST.get().1 }))
+    let thread = unsafe { &*LAST.get().1 };
+    if !thread.is_on_own_stack() {
+        return Err(AttachError::OtherStack);
+    }
+    Ok(body(thread))
 }
 
 /// As [`with_attached`], if it was the runtime of the last call on this thread.
 #[inline(always)]
 pub(super) fn with_last<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Option<R> {
     let (last, thread) = LAST.get();
+    if last != Arc::as_ptr(runtime) {
+        return None;
+    }
     // SAFETY: as in `with_attached`.
-    (last == Arc::as_ptr(runtime)).then(|| body(unsafe { &*thread }))
+    let thread = unsafe { &*thread };
+    thread.is_on_own_stack().then(|| body(thread))
 }
 
 #[cold]
