@@ -62,6 +62,45 @@ fn objects_that_are_used_survive_collections_at_every_safepoint() {
     hold(&programs(&["tests/corpus", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], true, 170);
 }
 
+/// The failed checks of programs without doors, by one evaluator for each.
+fn failures_of_checked<'p>(
+    programs: &'p [(String, Program)],
+    how: &str,
+    evaluator: impl Fn(&'p Program) -> Evaluator<'p>,
+) -> Vec<String> {
+    let mut failed = Vec::new();
+    for (name, program) in programs {
+        let mut evaluator = evaluator(program);
+        for check in program.checks() {
+            let verdict = evaluator.check(check);
+            if verdict != Verdict::Passed {
+                let text = program.source().slice(check.span).trim();
+                failed.push(format!("{name} {how}: {text}: {verdict:?}"));
+            }
+        }
+    }
+    failed
+}
+
+/// Attacks: with closed doors no operand turns a check off, and no type that a row asserts is believed.
+#[test]
+fn programs_without_doors_have_one_outcome() {
+    let programs = programs(&["tests/checked"]);
+    let count: usize = programs.iter().map(|(_, program)| program.checks().len()).sum();
+    assert!(count >= 120, "{count} checks");
+    let interpreted = |program| Evaluator::interpreted_checked(program).expect("no doors");
+    let mut failed = failures_of_checked(&programs, "interpreted", interpreted);
+    for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
+        for (roots, stress) in [(Roots::Linked, false), (Roots::Maps, false), (Roots::Maps, true)] {
+            let engine = Engine::new(Options::new().opt_level(level).roots(roots).gc_stress(stress));
+            let engine = engine.expect("an engine");
+            let how = format!("at {level:?} with {roots:?} roots, stress {stress}");
+            failed.extend(failures_of_checked(&programs, &how, |p| Evaluator::native(p, &engine)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 /// Both give the same outcome of a call, down to the names in an exception.
 #[test]
 fn exceptions_say_the_same_natively() {

@@ -29,6 +29,7 @@
 mod address;
 mod alias;
 mod asserted;
+mod bounds;
 pub mod callgraph;
 mod counted;
 pub mod defined;

@@ -65,7 +65,7 @@ impl Interp<'_> {
         for arg in rest {
             match arg {
                 Val::Symbol(_) => order = Some(arg),
-                other => checked = self.flag_operand("getfield", other)?,
+                other => checked &= self.bounds_operand("getfield", other)?,
             }
         }
         match object {

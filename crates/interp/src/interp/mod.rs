@@ -82,6 +82,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Limits of an interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
+    /// Whether all bounds are checked, whatever an operand says: as native code does for programs without doors ([`brolga_ir::doors`]).
+    pub check_bounds: bool,
     /// How many statements may run before [`Outcome::OutOfFuel`].
     pub max_steps: u64,
     /// How many calls may be active at once before `StackOverflowError`.
@@ -98,6 +100,7 @@ impl Default for Options {
     fn default() -> Self {
         let (max_stack_bytes, max_heap_bytes) = (1 << 30, 1 << 30);
         Options {
+            check_bounds: false,
             max_steps: u64::MAX,
             max_depth: 1 << 17,
             max_stack_bytes,

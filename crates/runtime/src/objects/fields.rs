@@ -77,11 +77,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn get_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>, rest: &[Root<'f, 'h>]) -> Done<'f, 'h> {
-        let (mut order, mut checked) = (None, true);
+        let mut order = None;
         for &arg in rest {
             match self.symbol_bytes(arg) {
                 Some(_) => order = Some(arg),
-                None => checked = self.flag_operand("getfield", arg)?,
+                // Bounds are checked whatever it says (`elements.rs`).
+                None => drop(self.flag_operand("getfield", arg)?),
             }
         }
         let object = self.object(of);
@@ -107,7 +108,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             (ObjectKind::DataType, _) => self.field_of_type(of, field),
             (ObjectKind::Struct(_), _) if !is_memory_ref(object) => {
-                let place = self.find_field("getfield", of, field, checked)?;
+                let place = self.find_field(of, field)?;
                 if object.desc().is_mutable() {
                     self.check_order("getfield", of, place.0, order)?;
                 }
@@ -175,13 +176,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// The position from 0 of a field of a struct, and its place.
-    fn find_field(
-        &mut self,
-        op: &str,
-        of: Root<'f, 'h>,
-        field: Root<'f, 'h>,
-        checked: bool,
-    ) -> Result<(usize, Place<'h>), Raised> {
+    fn find_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Result<(usize, Place<'h>), Raised> {
         let object = self.object(of);
         if self.symbol_bytes(field).is_none() && self.int64(field).is_none() {
             return Err(self.fixed_type_error("getfield", Type::SYMBOL, field));
@@ -189,8 +184,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let index = self.field_position(object, field);
         match index.and_then(|n| Some((n, At::field_of(object, n)?))) {
             Some(found) => Ok(found),
-            None if checked || self.int64(field).is_none() => Err(self.no_field(of, field)),
-            None => Err(self.unsupported(&format!("{op}: unchecked access to a field that does not exist"))),
+            None => Err(self.no_field(of, field)),
         }
     }
 
@@ -210,7 +204,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if !matches!(desc.kind(), ObjectKind::Struct(_)) {
             return Err(self.unsupported(&format!("{op} on a `{}`", desc.name())));
         }
-        let (index, place) = self.find_field(op, of, field, true)?;
+        let (index, place) = self.find_field(of, field)?;
         self.check_order(op, of, index, order)?;
         let row = desc.field_table().rows().get(index).filter(|row| row.is_const);
         if let Some(name) = row.and_then(FieldRow::name) {
