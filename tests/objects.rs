@@ -1,6 +1,7 @@
 //! Programs with objects keep their meaning in native code, at all levels and with collections at any time.
 //!
-//! The programs are the corpus, the examples and those in `tests/objects/`; their own checks define their meaning.
+//! The programs are the corpus, the examples and those in `tests/objects/`; their own checks define their meaning. Those in `tests/checked/` are attacks by
+//! programs without doors.
 
 #[path = "support/programs.rs"]
 mod programs;
@@ -87,7 +88,7 @@ fn failures_of_checked<'p>(
 fn programs_without_doors_have_one_outcome() {
     let programs = programs(&["tests/checked"]);
     let count: usize = programs.iter().map(|(_, program)| program.checks().len()).sum();
-    assert!(count >= 120, "{count} checks");
+    assert!(count >= 90, "{count} checks");
     let interpreted = |program| Evaluator::interpreted_checked(program).expect("no doors");
     let mut failed = failures_of_checked(&programs, "interpreted", interpreted);
     for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {

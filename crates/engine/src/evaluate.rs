@@ -109,7 +109,7 @@ pub struct Evaluator<'p> {
     globals: Option<Globals>,
     /// The first error that interpreted code's output has met.
     unwritten: Arc<Mutex<Option<io::Error>>>,
-    /// Whether interpreted code checks all bounds.
+    /// Whether interpreted code is checked.
     checked: bool,
     /// Bytes that the interpreter's heap may take.
     heap_limit: u64,
@@ -359,8 +359,7 @@ impl<'p> Evaluator<'p> {
     }
 
     fn interpreter_options(&self) -> interp::Options {
-        let (check_bounds, max_heap_bytes) = (self.checked, self.heap_limit);
-        interp::Options { check_bounds, max_heap_bytes, ..Default::default() }
+        interp::Options { checked: self.checked, max_heap_bytes: self.heap_limit, ..Default::default() }
     }
 
     fn interpreter(&self) -> Interp<'p> {

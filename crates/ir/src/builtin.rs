@@ -46,6 +46,9 @@ struct Row {
     facts: u8,
 }
 
+/// The message where `setfield!` of an array whose type is found out at run time would give it more elements than there are.
+pub const PARTS_DO_NOT_FIT: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
+
 macro_rules! builtins {
     ($($variant:ident $name:literal $arity:expr, $facts:expr;)*) => {
         /// A builtin function; `Display` gives Julia's name.

@@ -67,7 +67,7 @@ impl<'m> Interp<'m> {
             }
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => Ok(Flow::NOTHING),
             Op::Spend(units) => self.spend_fuel(units),
-            Op::BoundsCheck(asked) => Ok(Flow::Value(Val::bool(asked || self.options.check_bounds))),
+            Op::BoundsCheck(asked) => Ok(Flow::Value(Val::bool(asked || self.options.checked))),
             Op::StaticParameter(n) => match self.static_parameter(func, n)? {
                 (_, Some(value)) => self.static_value(value).map(Flow::Value),
                 (name, None) => Err(self.undefined_variable(name)),
@@ -317,7 +317,7 @@ impl<'m> Interp<'m> {
 
     /// Whether bounds are checked, by the operand that says so.
     pub(super) fn bounds_operand(&mut self, op: &str, val: &Val) -> Eval<bool> {
-        Ok(self.flag_operand(op, val)? || self.options.check_bounds)
+        Ok(self.flag_operand(op, val)? || self.options.checked)
     }
 
     /// The elements of a tuple or named tuple.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use brolga_ir::Context;
-use brolga_ir::builtin::Builtin;
+use brolga_ir::builtin::{Builtin, PARTS_DO_NOT_FIT};
 use brolga_ir::op::Ordering;
 use brolga_ir::types::{FieldRepr, MAX_WIDTH, Type, TypeField};
 
@@ -26,9 +26,6 @@ use super::throw::Raised;
 
 /// The fields of a memory reference: its words.
 const MEMORY_OF_REF: usize = 8;
-
-/// The message where the parts of an array would not fit each other.
-const TOO_LARGE: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
 
 /// Whether an array of the given extents has no more elements than lie in a `Memory` from its data on.
 fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
@@ -406,7 +403,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let extents: Vec<i64> =
                     (0..rank as usize).map(|dim| object.word_at(ARRAY_DIMS + 8 * dim) as i64).collect();
                 if !lies_behind(memory, data, &extents) {
-                    return Err(self.message(ExceptionKind::ErrorException, TOO_LARGE));
+                    return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
                 }
                 object.set_pointer_at(ARRAY_MEMORY, memory);
                 object.set_word_at(ARRAY_DATA, data);
@@ -417,7 +414,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Some(dims) if dims.len() == rank as usize => {
                     // The type of an array that is found out at run time is no door: the list of doors could not show it.
                     if !lies_behind(object.pointer_at(ARRAY_MEMORY), object.word_at(ARRAY_DATA), &dims) {
-                        return Err(self.message(ExceptionKind::ErrorException, TOO_LARGE));
+                        return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
                     }
                     for (dim, extent) in dims.into_iter().enumerate() {
                         object.set_word_at(ARRAY_DIMS + 8 * dim, extent.cast_unsigned());
