@@ -358,7 +358,7 @@ mod tests {
                 continue;
             }
             assert!(builtin.can_throw(), "{builtin}");
-            assert!(builtin.arity().allows(all.start + 1), "{builtin}");
+            assert!((all.start + 1..8).any(|count| builtin.arity().allows(count)), "{builtin}");
             assert_eq!(builtin.bounds_operands(all.start).len(), 0, "{builtin}");
             assert_eq!(builtin.bounds_operands(all.start + 1).len(), 1, "{builtin}");
         }
