@@ -147,7 +147,7 @@ struct How {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
     /// Refuse programs with doors: pointers, C functions, low IR, images. Without this they run, with all rights of the process
-    #[arg(long, conflicts_with = "interp")]
+    #[arg(long)]
     checked: bool,
 }
 
@@ -212,12 +212,13 @@ fn evaluator<'p>(
     program: &'p brolga::Program,
     engine: Option<&brolga::Engine>,
     how: &How,
-) -> brolga::Evaluator<'p> {
+) -> Result<brolga::Evaluator<'p>, Stop> {
     let evaluator = match engine {
         Some(engine) => brolga::Evaluator::native(program, engine),
+        None if how.checked => brolga::Evaluator::interpreted_checked(program)?,
         None => brolga::Evaluator::interpreted(program),
     };
-    limited(evaluator, how)
+    Ok(limited(evaluator, how))
 }
 
 /// The same with the limit of the heap that the command line gives.

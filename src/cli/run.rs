@@ -204,7 +204,8 @@ fn run_engine(
             let program = Program::read(name, &bytes)?;
             let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };
             run_by(args, &program, || {
-                fuelled(evaluator(&program, engine.as_ref(), &args.how).keeping_run(call), fuel.as_ref())
+                let evaluator = evaluator(&program, engine.as_ref(), &args.how)?;
+                Ok(fuelled(evaluator.keeping_run(call), fuel.as_ref()))
             })
         }
     };
@@ -305,13 +306,17 @@ fn no_main() -> Stop {
     Stop::Input("the program has no function `main()`; name a call with `--call`".to_owned())
 }
 
-fn run_by<'p>(args: &Args, program: &'p Program, evaluator: impl FnOnce() -> Evaluator<'p>) -> Done {
+fn run_by<'p>(
+    args: &Args,
+    program: &'p Program,
+    evaluator: impl FnOnce() -> Result<Evaluator<'p>, Stop>,
+) -> Done {
     let main = program.module().cx.types.function_of("main");
     if args.call.is_none() && program.module().methods(main).is_empty() {
         return Err(no_main());
     }
     let call = program.call(args.call.as_deref().unwrap_or(MAIN))?;
-    make_call(args, program, &call, evaluator())
+    make_call(args, program, &call, evaluator()?)
 }
 
 fn make_call(args: &Args, program: &Program, call: &Call, mut evaluator: Evaluator<'_>) -> Done {

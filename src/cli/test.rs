@@ -81,7 +81,7 @@ fn tests(
     let file = std::env::temp_dir().join(format!("brolga-test-{}.so", std::process::id()));
     let mut evaluator = match engine.filter(|_| args.image) {
         Some(engine) => limited(Evaluator::through_images(program, engine, &file), &args.how),
-        None => evaluator(program, engine, &args.how),
+        None => evaluator(program, engine, &args.how)?,
     };
     let source = program.source();
     // Many tests share a reason; it is said once.

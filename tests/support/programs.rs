@@ -1,4 +1,4 @@
-//! The programs of this repository that check themselves: the corpus, the examples and `tests/objects/`.
+//! The programs of this repository that check themselves: the corpus, the examples, `tests/objects/` and `tests/checked/`.
 
 use std::path::{Path, PathBuf};
 

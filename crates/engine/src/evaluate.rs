@@ -109,6 +109,8 @@ pub struct Evaluator<'p> {
     globals: Option<Globals>,
     /// The first error that interpreted code's output has met.
     unwritten: Arc<Mutex<Option<io::Error>>>,
+    /// Whether interpreted code is checked.
+    checked: bool,
     /// Bytes that the interpreter's heap may take.
     heap_limit: u64,
     /// The file that what is compiled is written to, and opened from.
@@ -129,6 +131,7 @@ impl<'p> Evaluator<'p> {
             tests_are_compiled: false,
             globals: None,
             unwritten: Arc::default(),
+            checked: false,
             heap_limit: interp::Options::default().max_heap_bytes,
             image: None,
             fuel: None,
@@ -136,10 +139,26 @@ impl<'p> Evaluator<'p> {
         }
     }
 
+    /// Evaluates a program without doors by the reference interpreter, with all bounds checks, as an engine with closed doors runs it.
+    ///
+    /// # Errors
+    /// As [`Program::check_doors`].
+    pub fn interpreted_checked(program: &'p Program) -> Result<Self, Error> {
+        program.check_doors()?;
+        Ok(Evaluator { checked: true, ..Evaluator::interpreted(program) })
+    }
+
     /// Compiles and runs native code.
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
         let globals = Some(Globals::new(engine.runtime()));
-        Evaluator { program, engine: Some(engine.clone()), globals, ..Evaluator::interpreted(program) }
+        let checked = engine.settings().1.checked;
+        Evaluator {
+            program,
+            engine: Some(engine.clone()),
+            checked,
+            globals,
+            ..Evaluator::interpreted(program)
+        }
     }
 
     /// As [`Evaluator::native`], through images: what is compiled is written to this file, one image after the other, and opened from there.
@@ -217,7 +236,7 @@ impl<'p> Evaluator<'p> {
     /// Makes a call by the interpreter, for any mode of the evaluator, with no more than `max_steps` statements, and counts how often each
     /// block is entered.
     pub fn call_counting(&mut self, call: &Call, max_steps: u64) -> Counted {
-        let options = interp::Options { max_heap_bytes: self.heap_limit, max_steps, ..Default::default() };
+        let options = interp::Options { max_steps, ..self.interpreter_options() };
         let mut interp = Interp::new(self.program.module(), options, Box::new(SimMemory::default()));
         interp.count_blocks();
         let val = Evaluator::interpreted(self.program).value(call, &mut interp);
@@ -339,10 +358,14 @@ impl<'p> Evaluator<'p> {
         low.or_else(|| module.find_method(function, &given))
     }
 
+    fn interpreter_options(&self) -> interp::Options {
+        interp::Options { checked: self.checked, max_heap_bytes: self.heap_limit, ..Default::default() }
+    }
+
     fn interpreter(&self) -> Interp<'p> {
         let memory = Box::new(SimMemory::default());
         let max_fuel = self.fuel.as_ref().map_or(u64::MAX, Fuel::left);
-        let options = interp::Options { max_heap_bytes: self.heap_limit, max_fuel, ..Default::default() };
+        let options = interp::Options { max_fuel, ..self.interpreter_options() };
         let mut interp = Interp::new(self.program.module(), options, memory);
         let output: Box<dyn interp::Output> = match &self.engine {
             Some(engine) => Box::new(OfRuntime(engine.runtime().clone())),

@@ -327,9 +327,7 @@ impl Options {
             (None, CheckBounds::No) => {
                 Err(Error::Closed { what: "`Options::check_bounds(CheckBounds::No)`", door: Door::Bounds })
             }
-            (None, CheckBounds::Auto | CheckBounds::Yes) => {
-                Ok(brolga_opt::Options { check_bounds: CheckBounds::Yes, checked: true, ..opt })
-            }
+            (None, CheckBounds::Auto | CheckBounds::Yes) => Ok(brolga_opt::Options { checked: true, ..opt }),
         }
     }
 

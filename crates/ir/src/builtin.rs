@@ -25,6 +25,7 @@
 //! name them; [`Builtin::refusal`] gives the reason.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::intrinsic::Arity;
 
@@ -44,6 +45,9 @@ struct Row {
     arity: Arity,
     facts: u8,
 }
+
+/// The message where `setfield!` of an array whose type is found out at run time would give it more elements than there are.
+pub const PARTS_DO_NOT_FIT: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
 
 macro_rules! builtins {
     ($($variant:ident $name:literal $arity:expr, $facts:expr;)*) => {
@@ -213,6 +217,77 @@ impl Builtin {
         !self.has(READS | WRITES | ALLOCATES | CALLS_BIT)
     }
 
+    /// The operands that say whether bounds are checked, of a call with `count` operands. Those of `getfield` may also name an order of memory: they are
+    /// `Symbol`s then.
+    ///
+    /// The only place that says so: the verifier, the effects, the passes and lowering ask it for calls of a known builtin. A builtin that is called as a
+    /// value is always checked, by the run time, so it does not ask. A new builtin has to be entered before the crate compiles.
+    pub fn bounds_operands(self, count: usize) -> Range<usize> {
+        let first = match self {
+            Builtin::Arrayref | Builtin::Arrayset => 0,
+            Builtin::Getfield => return 2..count.max(2),
+            Builtin::Memoryrefnew | Builtin::Memoryrefget | Builtin::MemoryrefIsassigned => 2,
+            Builtin::Memoryrefset | Builtin::Memoryrefswap => 3,
+            Builtin::Memoryrefmodify | Builtin::Memoryrefsetonce => 4,
+            Builtin::Memoryrefreplace => 5,
+            Builtin::Egal
+            | Builtin::Typeof
+            | Builtin::Sizeof
+            | Builtin::Subtype
+            | Builtin::Isa
+            | Builtin::Typeassert
+            | Builtin::ApplyType
+            | Builtin::Fieldtype
+            | Builtin::Nfields
+            | Builtin::Isdefined
+            | Builtin::Tuple
+            | Builtin::Svec
+            | Builtin::Setfield
+            | Builtin::Swapfield
+            | Builtin::Modifyfield
+            | Builtin::Replacefield
+            | Builtin::Setfieldonce
+            | Builtin::Getglobal
+            | Builtin::Setglobal
+            | Builtin::Swapglobal
+            | Builtin::Modifyglobal
+            | Builtin::Replaceglobal
+            | Builtin::Setglobalonce
+            | Builtin::Isdefinedglobal
+            | Builtin::GetBindingType
+            | Builtin::Memorynew
+            | Builtin::Memoryrefoffset
+            | Builtin::Arraylen
+            | Builtin::Arraysize
+            | Builtin::ApplyIterate
+            | Builtin::Invoke
+            | Builtin::Invokelatest
+            | Builtin::InvokeInWorld
+            | Builtin::Applicable
+            | Builtin::Throw
+            | Builtin::ThrowMethoderror
+            | Builtin::Ifelse
+            | Builtin::Donotdelete
+            | Builtin::Compilerbarrier
+            | Builtin::Blackbox
+            | Builtin::Finalizer
+            | Builtin::CurrentScope
+            | Builtin::Typevar
+            | Builtin::Structtype
+            | Builtin::Abstracttype
+            | Builtin::Primitivetype
+            | Builtin::Typebody
+            | Builtin::Setsuper
+            | Builtin::EquivTypedef
+            | Builtin::Expr
+            | Builtin::SvecLen
+            | Builtin::SvecRef
+            | Builtin::ComputeSparams
+            | Builtin::OpaqueClosureCall => return 0..0,
+        };
+        first.min(count)..(first + 1).min(count)
+    }
+
     /// Why this builtin is refused wherever it occurs; `None` for those that may reach code generation.
     pub fn refusal(self) -> Option<&'static str> {
         if self.has(DEFINES) {
@@ -273,6 +348,22 @@ mod tests {
                 assert!(builtin.writes_memory(), "{builtin}");
             }
         }
+    }
+
+    #[test]
+    fn the_operand_for_bounds_is_within_the_arity_of_builtins_that_may_throw() {
+        for &builtin in Builtin::ALL {
+            let all = builtin.bounds_operands(usize::MAX);
+            if all.is_empty() {
+                continue;
+            }
+            assert!(builtin.can_throw(), "{builtin}");
+            assert!((all.start + 1..8).any(|count| builtin.arity().allows(count)), "{builtin}");
+            assert_eq!(builtin.bounds_operands(all.start).len(), 0, "{builtin}");
+            assert_eq!(builtin.bounds_operands(all.start + 1).len(), 1, "{builtin}");
+        }
+        assert_eq!(Builtin::Getfield.bounds_operands(4), 2..4);
+        assert_eq!(Builtin::Arrayref.bounds_operands(3), 0..1);
     }
 
     #[test]

@@ -11,8 +11,9 @@
 //! programs unless the embedder has opened the doors. The tables below have no default arm, so a new operation has to be
 //! declared before the crate compiles.
 //!
-//! **Bounds.** A check that a statement turns off is not a door: an engine without doors turns it on again, against the operand, and
-//! its optimiser drops checks that cannot fail. An option that turns all checks off is one ([`Door::Bounds`]).
+//! **Bounds.** A check that a statement turns off is not a door: an engine without doors makes it all the same. Its lowering never reads the operand
+//! ([`Builtin::bounds_operands`]), and drops a check only by a proof of its own. The run time, which executes builtins that are called as values, checks for
+//! all programs. An option that turns all checks off is a door ([`Door::Bounds`]).
 //!
 //! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that check their
 //! arguments. The types that the program states have to be those of the list, so no function is called with unexpected registers.

@@ -16,6 +16,7 @@
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `refit` | the asserted type of a row when one value takes the place of another |
 //! | `replace`, `heads`, `ssa_repair` | replacing values in the whole function; the φ of a block; values with several definitions |
+//! | `bounds` | which bounds checks are made |
 //! | `alias`, `exprs`, `ranges` | the memory of an access; equal instructions; ranges of integers |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
 //! | `loop_copy`, `undefined`, `defined` | copies of loops; values that may be undefined; tests of their uses, before any pass |
@@ -29,6 +30,7 @@
 mod address;
 mod alias;
 mod asserted;
+mod bounds;
 pub mod callgraph;
 mod counted;
 pub mod defined;

@@ -55,6 +55,15 @@ impl CheckBounds {
             CheckBounds::No => "no",
         }
     }
+
+    /// The bounds check that is left of the program's request.
+    pub(crate) fn settled(self, asked: bool) -> bool {
+        match self {
+            CheckBounds::Auto => asked,
+            CheckBounds::Yes => true,
+            CheckBounds::No => false,
+        }
+    }
 }
 
 /// Which passes something is done for.
@@ -129,8 +138,8 @@ impl Default for InlineLimits {
 pub struct Options {
     /// Whether bounds are checked.
     pub check_bounds: CheckBounds,
-    /// Whether the program has no doors ([`brolga_ir::doors`]): then the parts of an array are never set in place, whatever the optimiser finds out
-    /// of its type.
+    /// Whether the program has no doors ([`brolga_ir::doors`]): then all bounds are checked, and the parts of an array are never set in place, whatever the
+    /// optimiser finds out of its type.
     pub checked: bool,
     /// The architecture that the code is for.
     pub arch: Arch,
@@ -151,6 +160,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether bounds are checked: everywhere in a program without doors.
+    pub fn bounds(&self) -> CheckBounds {
+        if self.checked { CheckBounds::Yes } else { self.check_bounds }
+    }
+
     /// All choices that a compiled function depends on, as one line. Caches compare these lines, so they say nothing about how the
     /// choices are held. Verifying and printing change no function.
     pub fn key(&self) -> String {

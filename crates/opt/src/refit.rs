@@ -15,7 +15,7 @@
 //! - **An operand** is replaced by any equal value. If the instruction does not verify with that value, the operand is the value
 //!   under its former type ([`refit`]).
 //!
-//! An asserted type that cannot hold becomes a `typeassert`. Mostly it is unreachable; otherwise it throws.
+//! An asserted type that cannot hold becomes a `typeassert`, as does `Union{}`, which no value is of. Mostly it is unreachable; otherwise it throws.
 //!
 //! Low IR has no asserted types: there a value is replaced by one of its own type. Cost: nothing where types are equal and nothing is
 //! constant, otherwise a check of the instruction by the verifier.
@@ -32,8 +32,8 @@ pub(crate) fn assert_type(
     value: Value,
     ty: Type,
 ) -> (Op, SmallVec<[Value; 2]>) {
-    if ty == Type::BOTTOM || func.ty(value) == Type::BOTTOM {
-        // The call that would produce it never returns.
+    if func.ty(value) == Type::BOTTOM {
+        // The row that would produce it throws, or never comes back.
         (Op::Copy, smallvec![func.constant(Const::Undef(ty))])
     } else if types.is_disjoint(func.ty(value), ty) {
         let asserted = func.constant(Const::Type(ty));

@@ -100,10 +100,12 @@ pub(crate) fn summarise_over(module: &Module, func: &Func, cfg: &Cfg, rpo: &Rpo)
     let mut all = Effects { may_safepoint: true, ..Effects::PURE };
     let mut args = ArgFlow::NONE;
     for inst in insts() {
-        if matches!(
-            func.op(inst),
-            Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Phi | Op::LoopInfo(_)
-        ) {
+        if matches!(func.op(inst), Op::Goto | Op::Branch | Op::Return | Op::Phi | Op::LoopInfo(_)) {
+            continue;
+        }
+        if func.op(inst) == Op::Unreachable {
+            // It throws if it is reached, and a row before it may throw or not.
+            all.nothrow = false;
             continue;
         }
         let (found, written) = match (&flow, func.op(inst)) {

@@ -29,7 +29,7 @@ impl Interp<'_> {
             },
             (Builtin::Memoryrefnew, [of, index, rest @ ..]) => {
                 let checked = match rest.first() {
-                    Some(flag) => self.flag_operand(op, flag)?,
+                    Some(flag) => self.bounds_operand(op, flag)?,
                     None => true,
                 };
                 let start = self.array_builtin(Builtin::Memoryrefnew, std::slice::from_ref(of))?;
@@ -65,7 +65,7 @@ impl Interp<'_> {
                 self.set_once(op, &place, val.clone())
             }
             (Builtin::MemoryrefIsassigned, [reference, _, checked]) => {
-                let checked = self.flag_operand(op, checked)?;
+                let checked = self.bounds_operand(op, checked)?;
                 match *reference {
                     Val::MemoryRef { memory, offset, .. } if checked && !self.is_inside(memory, offset) => {
                         Ok(Val::bool(false))
@@ -145,7 +145,7 @@ impl Interp<'_> {
     }
 
     fn checked_place(&mut self, op: &str, reference: &Val, checked: &Val) -> Eval<Place> {
-        let checked = self.flag_operand(op, checked)?;
+        let checked = self.bounds_operand(op, checked)?;
         self.element_place(reference, checked)
     }
 
@@ -173,7 +173,7 @@ impl Interp<'_> {
     /// The place of an element of an array by one index for each dimension, or fewer: the last one then counts
     /// through all remaining dimensions.
     fn array_place(&mut self, op: &str, checked: &Val, array: &Val, indices: &[Val]) -> Eval<Place> {
-        let checked = self.flag_operand(op, checked)?;
+        let checked = self.bounds_operand(op, checked)?;
         let (_, data) = self.array_operand(op, array)?;
         let mut numbers = Vec::with_capacity(indices.len());
         for index in indices {

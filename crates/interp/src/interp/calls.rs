@@ -27,6 +27,13 @@ use brolga_ir::function_name::bare_name;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::types::{Type, TypeKind};
 
+/// Why an intrinsic is refused where it is called as a value, as it is natively.
+fn refusal_as_value(op: Intrinsic) -> Option<String> {
+    let is_known = op.is_pure() || op.shape() == Shape::Query;
+    let by_name_only = (!is_known).then(|| format!("`{op}` as a function that is known at run time only"));
+    op.refusal().map(str::to_owned).or(by_name_only)
+}
+
 /// The world of the interpreter's program: later ones are the same, in earlier ones its methods are not there. Natively the first program of
 /// a runtime has this world.
 const FIRST_WORLD: u64 = 2;
@@ -127,6 +134,11 @@ impl<'m> Interp<'m> {
         if op.takes_type() && !args.is_empty() {
             let ty = args.remove(0);
             target = Some(self.type_operand(op.name(), &ty)?);
+        }
+        if self.options.checked
+            && let Some(why) = refusal_as_value(op)
+        {
+            return Err(self.message("ErrorException", &why));
         }
         match self.intrinsic(op, target, args)? {
             Flow::Value(val) => self.returned(val, then),

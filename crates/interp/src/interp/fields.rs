@@ -9,7 +9,7 @@ use super::error::{Eval, Fault, Stop};
 use super::heap::Object;
 use super::places::Place;
 use super::value::{ObjId, Val};
-use brolga_ir::builtin::Builtin;
+use brolga_ir::builtin::{Builtin, PARTS_DO_NOT_FIT};
 use brolga_ir::op::Ordering;
 use brolga_ir::types::{MAX_WIDTH, Type, TypeField};
 
@@ -65,7 +65,7 @@ impl Interp<'_> {
         for arg in rest {
             match arg {
                 Val::Symbol(_) => order = Some(arg),
-                other => checked = self.flag_operand("getfield", other)?,
+                other => checked &= self.bounds_operand("getfield", other)?,
             }
         }
         match object {
@@ -286,6 +286,18 @@ impl Interp<'_> {
         Ok(Val::Bits { ty, bits: u128::from(address) })
     }
 
+    /// That an array with these parts has no more elements than there are. A program with open doors answers for that itself, where the type of
+    /// the array is known.
+    fn check_parts(&mut self, memory: ObjId, offset: i64, dims: &[i64]) -> Eval<()> {
+        let count = dims.iter().try_fold(1u64, |all, &dim| all.checked_mul(u64::try_from(dim).ok()?));
+        let length = self.heap.memory(memory).map_or(0, |memory| memory.length);
+        let behind = u64::try_from(offset).ok().and_then(|offset| length.checked_sub(offset));
+        match count.zip(behind).is_some_and(|(count, behind)| count <= behind) {
+            false if self.options.checked => Err(self.message("ErrorException", PARTS_DO_NOT_FIT)),
+            _ => Ok(()),
+        }
+    }
+
     fn set_array_field(&mut self, ty: Type, id: ObjId, field: &Val, val: &Val) -> Eval<()> {
         let Some((elem, rank)) = self.types().array_parts(ty) else { return Ok(()) };
         match (self.field_index_of(field, &["ref", "size"]), val) {
@@ -294,6 +306,9 @@ impl Interp<'_> {
                 if !self.is_a(val, wanted) {
                     return Err(self.type_error("setfield!", wanted, val.clone()));
                 }
+                if let Some(array) = self.heap.array(id).cloned() {
+                    self.check_parts(memory, offset, &array.dims)?;
+                }
                 if let Some(Object::Array(array)) = self.heap.get_mut(id) {
                     (array.memory, array.offset) = (memory, offset);
                 }
@@ -301,6 +316,9 @@ impl Interp<'_> {
             }
             (Some(1), _) => match self.dims(val) {
                 Some(dims) if dims.len() == rank as usize => {
+                    if let Some(array) = self.heap.array(id).cloned() {
+                        self.check_parts(array.memory, array.offset, &dims)?;
+                    }
                     if let Some(Object::Array(array)) = self.heap.get_mut(id) {
                         array.dims = dims;
                     }

@@ -67,7 +67,7 @@ impl<'m> Interp<'m> {
             }
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => Ok(Flow::NOTHING),
             Op::Spend(units) => self.spend_fuel(units),
-            Op::BoundsCheck(on) => Ok(Flow::Value(Val::bool(on))),
+            Op::BoundsCheck(asked) => Ok(Flow::Value(Val::bool(asked || self.options.checked))),
             Op::StaticParameter(n) => match self.static_parameter(func, n)? {
                 (_, Some(value)) => self.static_value(value).map(Flow::Value),
                 (name, None) => Err(self.undefined_variable(name)),
@@ -289,7 +289,7 @@ impl<'m> Interp<'m> {
             }
             (Builtin::Modifyglobal, [module, name, f, x, ..]) => (self.global_place(module, name)?, f, x),
             (Builtin::Memoryrefmodify, [reference, f, x, _, checked]) => {
-                let checked = self.flag_operand("memoryrefmodify!", checked)?;
+                let checked = self.bounds_operand("memoryrefmodify!", checked)?;
                 (self.element_place(reference, checked)?, f, x)
             }
             _ => return Err(Fault::OperandCount { op: builtin.to_string(), given: args.len() }.into()),
@@ -313,6 +313,11 @@ impl<'m> Interp<'m> {
             Some(flag) => Ok(flag),
             None => Err(self.type_error(op, Type::BOOL, val.clone())),
         }
+    }
+
+    /// Whether bounds are checked, by the operand that says so.
+    pub(super) fn bounds_operand(&mut self, op: &str, val: &Val) -> Eval<bool> {
+        Ok(self.flag_operand(op, val)? || self.options.checked)
     }
 
     /// The elements of a tuple or named tuple.

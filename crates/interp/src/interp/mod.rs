@@ -82,6 +82,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Limits of an interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
+    /// Whether the program is one without doors ([`brolga_ir::doors`]), and has the outcomes that it has in an engine with closed doors: all bounds are
+    /// checked, whatever an operand says, and what would be a door throws where it is called as a value.
+    pub checked: bool,
     /// How many statements may run before [`Outcome::OutOfFuel`].
     pub max_steps: u64,
     /// How many calls may be active at once before `StackOverflowError`.
@@ -98,6 +101,7 @@ impl Default for Options {
     fn default() -> Self {
         let (max_stack_bytes, max_heap_bytes) = (1 << 30, 1 << 30);
         Options {
+            checked: false,
             max_steps: u64::MAX,
             max_depth: 1 << 17,
             max_stack_bytes,

@@ -12,6 +12,14 @@ use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, StaticBound, Type, Ty
 
 /// The effects of an instruction of a verified function.
 pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
+    let found = effects_of_op(func, types, inst);
+    // A row of type `Union{}` throws if its operation comes back, so it is needed though no row uses it. A φ, a copy and a φᶜ pass on what another row is.
+    let passes_on = matches!(func.op(inst), Op::Phi | Op::PhiC | Op::Copy);
+    let comes_back = func.results(inst).next().is_none_or(|result| func.ty(result) != Type::BOTTOM);
+    if comes_back || passes_on { found } else { found.throwing(true) }
+}
+
+fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
     const PURE: Effects = Effects::PURE;
     const PINNED: Effects = Effects { pinned: true, ..Effects::PURE };
     const CONTROL: Effects = Effects { pinned: true, effect_free: false, ..Effects::PURE };
@@ -160,8 +168,14 @@ impl<'a> Cx<'a> {
         self.func.result(self.inst).map_or(Type::ANY, |v| self.func.ty(v))
     }
 
-    /// Whether operand `n`, the bounds check, is false.
-    fn is_unchecked(&self, n: usize) -> bool {
+    /// Whether an operand says that bounds are not checked.
+    fn is_unchecked(&self, op: Builtin) -> bool {
+        op.bounds_operands(self.func.args(self.inst).len())
+            .any(|n| self.arg_is(n, Type::BOOL) && self.is_false(n))
+    }
+
+    /// Whether operand `n` is false.
+    fn is_false(&self, n: usize) -> bool {
         match self.arg(n).map(|v| (self.func.as_bits(v), self.func.def_inst(v))) {
             Some((Some(bits), _)) => bits == 0,
             Some((_, Some(inst))) => self.func.op(inst) == Op::BoundsCheck(false),
@@ -242,26 +256,26 @@ impl<'a> Cx<'a> {
                 let of = self.arg_type(0);
                 let fits = types.memory_element(of).or_else(|| types.memory_ref_element(of)).is_some();
                 let at = self.arg(1).is_some();
-                let unchecked = at && self.is_unchecked(2);
+                let unchecked = self.is_unchecked(op);
                 let throws = !fits || (at && !(unchecked && self.arg_is(1, Type::INT64)));
                 Effects::PURE.throwing(throws).unchecked(unchecked)
             }
             Builtin::Memoryrefget => {
                 let elem = types.memory_ref_element(self.arg_type(0));
-                self.element(coarse, elem, 2, self.is_plain(1))
+                self.element(op, elem, self.is_plain(1))
             }
             Builtin::Memoryrefset => {
                 let elem = types.memory_ref_element(self.arg_type(0));
-                self.stored_element(coarse, elem, 1, 3, self.is_plain(2))
+                self.stored_element(op, elem, 1, self.is_plain(2))
             }
             // The array builtins of Julia up to 1.10 take the bounds check first.
             Builtin::Arrayref => {
                 let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
-                self.element(coarse, elem, 0, self.are_indices(2))
+                self.element(op, elem, self.are_indices(2))
             }
             Builtin::Arrayset => {
                 let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
-                self.stored_element(coarse, elem, 2, 0, self.are_indices(3))
+                self.stored_element(op, elem, 2, self.are_indices(3))
             }
             _ => coarse,
         }
@@ -330,27 +344,18 @@ impl<'a> Cx<'a> {
         (first..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::INT64))
     }
 
-    /// The effects of reading an element whose bounds check is operand `check`. `valid`: the other operands have the
-    /// expected types.
-    fn element(&self, coarse: Effects, elem: Option<Type>, check: usize, valid: bool) -> Effects {
-        let unchecked = self.is_unchecked(check);
+    /// The effects of reading an element. `valid`: the other operands have the expected types.
+    fn element(&self, op: Builtin, elem: Option<Type>, valid: bool) -> Effects {
+        let unchecked = self.is_unchecked(op);
         let nothrow = unchecked && valid && !self.may_be_undefined(elem);
-        Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
+        Effects { nothrow, may_safepoint: !nothrow, ..self.coarse(op) }.unchecked(unchecked)
     }
 
-    /// The effects of writing operand `value` to an element whose bounds check is operand `check`. `valid`: the other
-    /// operands have the expected types.
-    fn stored_element(
-        &self,
-        coarse: Effects,
-        elem: Option<Type>,
-        value: usize,
-        check: usize,
-        valid: bool,
-    ) -> Effects {
-        let unchecked = self.is_unchecked(check);
+    /// The effects of writing operand `value` to an element. `valid`: the other operands have the expected types.
+    fn stored_element(&self, op: Builtin, elem: Option<Type>, value: usize, valid: bool) -> Effects {
+        let unchecked = self.is_unchecked(op);
         let fits = valid && elem.is_some_and(|ty| self.arg_is(value, ty));
-        Effects { nothrow: unchecked && fits, may_safepoint: !(unchecked && fits), ..coarse }
+        Effects { nothrow: unchecked && fits, may_safepoint: !(unchecked && fits), ..self.coarse(op) }
             .unchecked(unchecked)
     }
 
@@ -414,9 +419,7 @@ impl<'a> Cx<'a> {
                 }
             }
             None => {
-                let last = self.func.args(self.inst).len().wrapping_sub(1);
-                let unchecked = last >= 2 && self.is_unchecked(last) && self.arg_type(last) == Type::BOOL;
-                effects = effects.unchecked(unchecked);
+                effects = effects.unchecked(self.is_unchecked(Builtin::Getfield));
                 if mutable {
                     effects = effects.reading(Regions::FIELDS);
                 }

@@ -18,6 +18,12 @@ impl Checker<'_> {
         if args.iter().any(|&v| self.func.ty(v) == Type::BOTTOM) {
             return;
         }
+        for n in op.bounds_operands(args.len()) {
+            let is_order = op == Builtin::Getfield && self.func.ty(args[n]) == Type::SYMBOL;
+            if !is_order {
+                self.bounds_check(inst, n);
+            }
+        }
         match op {
             Builtin::Egal | Builtin::Isa | Builtin::Subtype | Builtin::Isdefined | Builtin::Applicable => {
                 self.result_compatible(inst, Type::BOOL);
@@ -87,17 +93,14 @@ impl Checker<'_> {
             }
             Builtin::MemoryrefIsassigned => {
                 self.memoryref_operand(inst);
-                self.bounds_check(inst, 2);
                 self.result_compatible(inst, Type::BOOL);
             }
             Builtin::Arrayref => {
-                self.bounds_check(inst, 0);
                 if let Some(elem) = self.array(inst, 1, 2) {
                     self.result_compatible(inst, elem);
                 }
             }
             Builtin::Arrayset => {
-                self.bounds_check(inst, 0);
                 if let Some(elem) = self.array(inst, 1, 3) {
                     self.operand_may_fit(inst, 2, elem);
                     self.result_compatible(inst, self.arg_type(inst, 1));
@@ -196,12 +199,6 @@ impl Checker<'_> {
         };
         if let Some(ty) = given {
             self.result_compatible(inst, ty);
-        }
-        // An order of memory, a bounds check, or both.
-        for n in 2..self.func.args(inst).len() {
-            if self.arg_type(inst, n) != Type::SYMBOL {
-                self.bounds_check(inst, n);
-            }
         }
     }
 
@@ -317,7 +314,6 @@ impl Checker<'_> {
             None => {}
         }
         self.operand_may_fit(inst, 1, Type::INT64);
-        self.bounds_check(inst, 2);
     }
 
     /// Whether bounds are checked is said by a `Bool`: passes drop checks that cannot fail, and must not lose a `TypeError`.
@@ -338,11 +334,10 @@ impl Checker<'_> {
         elem
     }
 
-    /// Access to an element: the order is operand `order`, the bounds check the one after it.
+    /// Access to an element: the order is operand `order`.
     fn memoryref(&mut self, inst: Inst, order: usize, value: Option<usize>) {
         let elem = self.memoryref_operand(inst);
         self.order(inst, order);
-        self.bounds_check(inst, order + 1);
         let Some(elem) = elem else { return };
         if let Some(value) = value {
             self.operand_may_fit(inst, value, elem);

@@ -15,7 +15,8 @@
 
 use super::addr::Addr;
 use super::value::Val;
-use super::{Known, Lowering, Step};
+use super::{Lowering, Step};
+use crate::bounds;
 use brolga_ir::abi::FormKind;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
@@ -56,7 +57,7 @@ impl Lowering<'_> {
     /// `getfield` of an immutable value that has `count` fields.
     pub(super) fn getfield_of(&mut self, object: Value, val: &Val, count: usize) -> Step<()> {
         let which = self.arg(1)?;
-        let checked = self.bounds_checked(2);
+        let checked = self.checks_bounds(Builtin::Getfield);
         if let Some(n) = self.constant_field(val.ty, 1)? {
             let field = self.field(val, n)?;
             return self.define(field);
@@ -83,20 +84,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether the operands from `first` on leave the bounds check on: only a `false` among them turns it off.
-    pub(super) fn bounds_checked(&self, first: usize) -> bool {
-        let options = self.src.args(self.at).get(first..).unwrap_or_default();
-        !options.iter().filter(|&&v| self.src.ty(v) == Type::BOOL).any(|&v| self.is_false(v))
-    }
-
-    /// Whether a value is known to be `false`.
-    pub(super) fn is_false(&self, value: Value) -> bool {
-        match self.known[value] {
-            Known::Leaves { start, count: 1, .. } => {
-                self.pool.get(start as usize).and_then(|&leaf| self.out.as_bits(leaf)) == Some(0)
-            }
-            _ => self.src.as_bits(value) == Some(0),
-        }
+    /// Whether the current statement, which is a call of this builtin, checks its bounds.
+    pub(super) fn checks_bounds(&self, op: Builtin) -> bool {
+        bounds::is_checked(self.src, self.types, self.check_bounds, self.at, op)
     }
 
     /// `getfield` with an index that is not constant.

@@ -21,6 +21,12 @@
 //! | without references | is zero |
 //!
 //! Indices count from 1. The bounds check is one unsigned comparison of the index from 0 with the length.
+//!
+//! **Arithmetic.** A `Memory` takes at most `isize::MAX` bytes with its selectors (`brolga_gc_memory`), so for a position that is at most the length neither the
+//! product with the stride nor the sum with an address wraps, and dividing a distance by the stride has no rest. A check comes before the address of
+//! what it checks is computed. In a program without doors each reference is made by a checked operation here or in the run time, or is to the start of
+//! a `Memory` or an array: its position is between 0 and the length. In other programs an unchecked `memoryrefnew` may make references to places outside; a
+//! later check refuses them, as long as the product of index and stride does not wrap. Such an index breaks what the door `bounds` asks of the program.
 
 use super::addr::Addr;
 use super::element::{Element, Shape};
@@ -260,7 +266,7 @@ impl Lowering<'_> {
                 if self.types.memory_ref_element(reference.ty).is_none() {
                     return self.call_builtin(op);
                 }
-                let element = self.checked_element(&reference, 2)?;
+                let element = self.checked_element(&reference, op)?;
                 let val = self.load_element(&element)?;
                 self.define(val)
             }
@@ -326,7 +332,7 @@ impl Lowering<'_> {
                 return self.call_builtin(Builtin::Memoryrefnew);
             }
             let count = self.zero_based(index);
-            if self.bounds_checked(2) {
+            if self.checks_bounds(Builtin::Memoryrefnew) {
                 let number = self.number(&start);
                 let number = self.binary(Intrinsic::AddInt, number, count, LowType::I64);
                 self.check_bounds(&of, index, number, &start)?;
@@ -359,10 +365,10 @@ impl Lowering<'_> {
         })
     }
 
-    /// The element that a `MemoryRef` refers to. Throws if it is out of bounds and operand `check` enables the check.
-    fn checked_element(&mut self, reference: &Val, check: usize) -> Step<Element> {
+    /// The element that a `MemoryRef` refers to. Throws if it is out of bounds and the current statement checks that.
+    fn checked_element(&mut self, reference: &Val, op: Builtin) -> Step<Element> {
         let element = self.element_of(reference)?;
-        if self.bounds_checked(check) {
+        if self.checks_bounds(op) {
             let number = self.number(&element);
             let one = self.word(1);
             self.check_bounds(reference, one, number, &element)?;
@@ -372,11 +378,9 @@ impl Lowering<'_> {
 
     fn change_element(&mut self, op: Builtin) -> Step<()> {
         let Some(change) = Change::of(op) else { return Err(self.bad_operands()) };
-        // The check is the last operand.
-        let check = self.src.args(self.at).len().saturating_sub(1);
         let reference = self.operand(0)?;
         let Some(elem) = self.types.memory_ref_element(reference.ty) else { return self.call_builtin(op) };
-        let element = self.checked_element(&reference, check)?;
+        let element = self.checked_element(&reference, op)?;
         self.change(change, &Place { ty: elem, kind: PlaceKind::Element(element) }, 1)
     }
 
@@ -386,7 +390,7 @@ impl Lowering<'_> {
             return self.call_builtin(Builtin::MemoryrefIsassigned);
         }
         let element = self.element_of(&reference)?;
-        let inside = if self.bounds_checked(2) {
+        let inside = if self.checks_bounds(Builtin::MemoryrefIsassigned) {
             let number = self.number(&element);
             let length = self.memory_length(element.memory, element.shape.stride);
             self.binary(Intrinsic::UltInt, number, length, LowType::I8)
@@ -646,8 +650,7 @@ impl Lowering<'_> {
                 _ => return self.call_builtin(op),
             }
         }
-        let check = self.arg(0)?;
-        let checked = !self.is_false(check);
+        let checked = self.checks_bounds(op);
         let extents = self.array_dims(&array, elem, dims)?;
         let (number, inside) = self.linear_index(&indices, &extents);
         if checked {

@@ -364,7 +364,9 @@ impl Lowering<'_> {
         if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
             *leaf = self.lowest_bit(*leaf);
         }
-        self.define(Val { ty: data.result, leaves })
+        // A function that is said not to come back, and does: what it returns is tested as that of any other call.
+        let ty = if data.result == Type::BOTTOM { Type::NOTHING } else { data.result };
+        self.define(Val { ty, leaves })
     }
 
     /// A function of Julia's run time; whether it is one.

@@ -87,7 +87,7 @@ pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
 use crate::asserted::Tests;
-use crate::options::OptLevel;
+use crate::options::{CheckBounds, OptLevel};
 use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
@@ -116,13 +116,21 @@ pub struct Options {
     /// Whether `setfield!` sets the parts of an array in place. Otherwise the run time sets them, if the doors are
     /// open.
     pub array_parts: bool,
+    /// Whether bounds are checked.
+    pub check_bounds: CheckBounds,
     /// The architecture, whose convention of C says how structs are passed.
     pub arch: Arch,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { safepoints: true, entry_reads: false, array_parts: true, arch: Arch::HOST }
+        Self {
+            safepoints: true,
+            entry_reads: false,
+            array_parts: true,
+            check_bounds: CheckBounds::Auto,
+            arch: Arch::HOST,
+        }
     }
 }
 
@@ -134,7 +142,12 @@ impl Options {
 
     /// The options for a level of optimisation and for the options of the passes.
     pub fn with(level: OptLevel, options: &crate::Options) -> Self {
-        Self { array_parts: !options.checked, arch: options.arch, ..Self::of(level) }
+        Self {
+            array_parts: !options.checked,
+            check_bounds: options.bounds(),
+            arch: options.arch,
+            ..Self::of(level)
+        }
     }
 }
 
@@ -197,6 +210,7 @@ impl<'a> Unit<'a> {
         let out = Func::sized_like(cx.names.intern(&symbol), Level::Low, low, func);
         let mut lowering = Lowering::new(self, func, out);
         lowering.array_parts = options.array_parts;
+        lowering.check_bounds = options.check_bounds;
         lowering.arch = options.arch;
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());
@@ -246,6 +260,8 @@ struct Lowering<'a> {
     out: Func,
     /// See [`Options::array_parts`].
     array_parts: bool,
+    /// See [`Options::check_bounds`].
+    check_bounds: CheckBounds,
     /// See [`Options::arch`].
     arch: Arch,
     forms: FxHashMap<Type, Result<Rc<Form>, NotNative>>,
@@ -291,6 +307,7 @@ impl<'a> Lowering<'a> {
             src,
             out,
             array_parts: true,
+            check_bounds: CheckBounds::Auto,
             arch: Arch::HOST,
             forms: FxHashMap::default(),
             known: sized(src.value_count()),
@@ -391,8 +408,8 @@ impl Lowering<'_> {
             Op::SplatNew(ty) => self.splat_new(ty),
             Op::GetGlobal(name) => self.global(name),
             Op::ThrowUndefIfNot(name) => self.throw_undef_if_not(name),
-            Op::BoundsCheck(on) => {
-                let on = self.truth(on);
+            Op::BoundsCheck(asked) => {
+                let on = self.truth(self.check_bounds.settled(asked));
                 self.define(Val::scalar(Type::BOOL, on))
             }
             Op::GcPreserveBegin => self.preserve(),

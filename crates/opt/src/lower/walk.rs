@@ -284,13 +284,15 @@ impl Lowering<'_> {
         Ok(val.leaves)
     }
 
-    /// Whether what stands in front of an `unreachable` does not come back: it throws here, or is of a type without values, which its
+    /// Whether the statement before an `unreachable` does not come back: it throws here, or is a call of a type without values, which its
     /// row was tested for or its callee keeps.
     fn never_comes_here(&self) -> bool {
         let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));
-        let before = self.src.prev_inst(self.at).and_then(|inst| self.src.result(inst));
+        let is_call =
+            |&inst: &Inst| matches!(self.src.op(inst), Op::Invoke(_) | Op::Call | Op::ForeignCall(_));
+        let call = self.src.prev_inst(self.at).filter(is_call).and_then(|inst| self.src.result(inst));
         matches!(last, Some(Op::CallRuntime(entry)) if !entry.returns())
-            || before.is_some_and(|value| self.src.ty(value) == Type::BOTTOM)
+            || call.is_some_and(|value| self.src.ty(value) == Type::BOTTOM)
     }
 
     pub(super) fn terminator(&mut self, op: Op) -> Step<()> {

@@ -68,13 +68,14 @@ fn iteration(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) ->
 fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements, inst: Inst) -> Fuel {
     let facts = cx.facts;
     for _ in 0..MAX_STEPS {
-        let ty = func.results(inst).next().map_or(Type::BOTTOM, |v| func.ty(v));
+        let result = func.results(inst).next();
+        let ty = result.map_or(Type::BOTTOM, |v| func.ty(v));
         let mut site = Site { func, types: cx.types(), cfg: facts.cfg(), inst, ty };
         let Some((family, rewrite)) = simplify(&mut site) else { break };
         let rewrite = match rewrite {
             Rewrite::Value(value) if !cx.types().is_subtype(func.ty(value), ty) => {
                 // A result may be asserted to be narrower than what the operation gives. The assertion stays.
-                if func.level == Level::Low {
+                if func.level == Level::Low || result.is_none() {
                     break;
                 }
                 Rewrite::Op(Op::Pi, vec![value])

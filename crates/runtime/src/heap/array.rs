@@ -101,25 +101,44 @@ fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
     let Some(dims) = dims else {
         return Ok(Elements { memory, element, capacity, start: 0, length: capacity });
     };
-    let start = position_of(memory, element, object.word_at(ARRAY_DATA));
-    // A program may set the extents to anything; there are no more elements than the `Memory` has.
-    let length = dims_of(object, dims).fold(1, usize::saturating_mul).min(capacity.saturating_sub(start));
-    Ok(Elements { memory, element, capacity, start, length })
+    let data = object.word_at(ARRAY_DATA);
+    // A program with open doors may set the parts to anything; there are no more elements than the `Memory` has.
+    let behind = elements_behind(memory, data).unwrap_or(0);
+    let length = dims_of(object, dims).fold(1, usize::saturating_mul).min(behind);
+    Ok(Elements { memory, element, capacity, start: capacity - behind, length })
 }
 
-/// Which element of a `Memory` the data of an array begins with.
-fn position_of(memory: Object, element: &Element, data: u64) -> usize {
-    let position = match u64::from(element.stride) {
-        0 => data,
-        stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
+/// The number of elements before an address in a `Memory`, or before the first word of a reference to an element without a size, which is that number.
+/// `None`: no element begins there. The distance is compared with whole strides, so an address that is a few bytes off is not taken for the element before
+/// it. It may be negative or beyond the end: only code that opened a door makes such references, and callers compare it with the length.
+pub(crate) fn position_of(memory: Object, address: u64) -> Option<i64> {
+    let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
+    let distance = match i64::from(element.stride) {
+        0 => return Some(address.cast_signed()),
+        _ => address.wrapping_sub(memory.word_at(MEMORY_DATA)).cast_signed(),
     };
-    position as usize
+    let stride = i64::from(element.stride);
+    (distance % stride == 0).then(|| distance / stride)
+}
+
+/// The first word of a reference that has `position` elements of a `Memory` before it; `None` if it has fewer elements.
+pub(crate) fn address_of(memory: Object, position: usize) -> Option<u64> {
+    let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
+    if position > memory.word_at(LENGTH) as usize {
+        return None;
+    }
+    // A position is at most the length, and all elements of a `Memory` take at most `isize::MAX` bytes (`Scope::memory`, `brolga_gc_memory`) from its address
+    // on. So neither the product nor the sum wraps.
+    Some(match u64::from(element.stride) {
+        0 => position as u64,
+        stride => memory.word_at(MEMORY_DATA) + position as u64 * stride,
+    })
 }
 
 /// How many elements of a `Memory` lie from the data of an array on; nothing for another object.
 pub(crate) fn elements_behind(memory: Object, data: u64) -> Option<usize> {
-    let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
-    Some((memory.word_at(LENGTH) as usize).saturating_sub(position_of(memory, element, data)))
+    let start = usize::try_from(position_of(memory, data)?).ok()?;
+    (memory.word_at(LENGTH) as usize).checked_sub(start)
 }
 
 fn dims_of(array: Object, dims: u32) -> impl Iterator<Item = usize> {
@@ -250,8 +269,9 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(wrong_kind(ty, "elements"));
         }
         let bytes = ty.size_with_length(|| length as u64);
-        if bytes > isize::MAX as usize {
-            return Err(OutOfMemory { requested: bytes }.into());
+        // Elements without a size take no bytes, and still have numbers.
+        if bytes > isize::MAX as usize || length > isize::MAX as usize {
+            return Err(OutOfMemory { requested: bytes.max(length) }.into());
         }
         let root = self.allocate(ty, bytes)?;
         let object = root.get(self).object;
@@ -306,13 +326,9 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.allocate(ty, ty.size())
     }
 
-    /// Lets an array use a `Memory` from element `start` on.
+    /// Lets an array use a `Memory` from element `start` on; one that has fewer elements is left out.
     pub(crate) fn set_memory(&self, array: Object, memory: Object, start: usize) {
-        let ObjectKind::Memory(element) = memory.desc().kind() else { return };
-        let data = match element.stride as usize {
-            0 => start as u64,
-            stride => memory.word_at(MEMORY_DATA).wrapping_add(start.wrapping_mul(stride) as u64),
-        };
+        let Some(data) = address_of(memory, start) else { return };
         self.store(array, ARRAY_MEMORY, Some(memory));
         array.set_word_at(ARRAY_DATA, data);
     }
@@ -320,9 +336,8 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// Makes a vector longer by `count` undefined elements at one end.
     pub fn grow(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
         let old = vector.get(self).vector()?;
-        let Some(length) = old.length.checked_add(count) else {
-            return Err(OutOfMemory { requested: usize::MAX }.into());
-        };
+        let length = old.length.checked_add(count).filter(|&length| length <= isize::MAX as usize);
+        let Some(length) = length else { return Err(OutOfMemory { requested: usize::MAX }.into()) };
         let room = match end {
             End::Front => old.start,
             End::Back => old.capacity.saturating_sub(old.start.saturating_add(old.length)),
@@ -330,7 +345,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         if count > room {
             let ObjectKind::Array { memory, .. } = vector.get(self).desc().kind() else { return Ok(()) };
             let memory = memory.clone();
-            let capacity = length.saturating_add(old.length).max(SMALLEST_GROWTH);
+            // Neither sum wraps: both lengths are at most `isize::MAX`. There may be no `Memory` of that size, but one for the elements.
+            let capacity = (length + old.length).clamp(SMALLEST_GROWTH, isize::MAX as usize);
             self.frame(|scope| {
                 let new = scope.memory(&memory, capacity)?;
                 let (array, new) = (vector.get(scope), new.get(scope).object);

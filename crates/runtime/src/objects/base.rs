@@ -3,11 +3,11 @@
 use brolga_ir::base_fn::{BaseAction, BaseFn};
 use brolga_ir::types::Type;
 
-use crate::heap::{ObjectKind, Root, STRING_BYTES};
+use crate::heap::{ObjectKind, Root, STRING_BYTES, address_of};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
-use super::place::{At, Row, address};
+use super::place::{At, Row};
 use super::show::{print_objects, show_object};
 use super::throw::Raised;
 
@@ -154,7 +154,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             ("jl_array_sizehint", &[_, _]) => self.scope.nothing(),
             ("jl_array_ptr", &[array]) => match Row::of(self.object(array)) {
-                Some(row) => self.address(address(row.memory, row.start as i64)),
+                Some(row) => self.address(address_of(row.memory, row.start).unwrap_or(0)),
                 None => Err(self.bad_operand(name, "an Array", array)),
             },
             ("jl_string_ptr" | "jl_symbol_name", &[text]) => {

@@ -16,11 +16,11 @@
 use brolga_ir::scalar::parse_float;
 use brolga_ir::types::Type;
 
-use crate::heap::{ARRAY_DIMS, End, LENGTH, ObjectError, ObjectKind, Root};
+use crate::heap::{ARRAY_DIMS, End, LENGTH, ObjectError, ObjectKind, Root, position_of};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
-use super::place::{Held, Row, copy_element, copy_plain, position};
+use super::place::{Held, Row, copy_element, copy_plain};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -81,10 +81,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             ("jl_genericmemory_copy_slice", &[memory, from, length]) => {
                 let length = self.count_of(name, memory, length)?;
                 let row = self.memory_row(name, memory)?;
-                let start = position(row.memory, self.word(name, from)?.cast_unsigned());
-                match usize::try_from(start) {
-                    Ok(start) => self.copy_of(memory, start, length)?,
-                    Err(_) => return Err(self.out_of_bounds(memory, start)),
+                let start = position_of(row.memory, self.word(name, from)?.cast_unsigned());
+                match start.and_then(|start| usize::try_from(start).ok()) {
+                    Some(start) => self.copy_of(memory, start, length)?,
+                    None => return Err(self.out_of_bounds(memory, start)),
                 }
             }
             (
@@ -149,8 +149,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.box_bits(&base, Type::INT32, value.into())
     }
 
-    fn out_of_bounds(&mut self, of: Root<'f, 'h>, at: i64) -> Raised {
-        match self.scope.box_int(at.saturating_add(1)) {
+    /// `at`: the position from 0, if the address is that of an element.
+    fn out_of_bounds(&mut self, of: Root<'f, 'h>, at: Option<i64>) -> Raised {
+        match self.scope.box_int(at.map_or(0, |at| at.saturating_add(1))) {
             Ok(index) => self.scope.raise_bounds(of, index),
             Err(raised) => raised,
         }
@@ -193,7 +194,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             return Err(self.bad_operand("copy", "an Array", of));
         };
         if start.checked_add(count).is_none_or(|end| end > row.length) {
-            return Err(self.out_of_bounds(of, start as i64));
+            return Err(self.out_of_bounds(of, i64::try_from(start).ok()));
         }
         let desc = row.memory.desc();
         let desc = self.scope.desc_of(desc.context(), desc.ty().unwrap_or(Type::ANY))?;
@@ -217,14 +218,15 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if count == 0 {
             return Ok(());
         }
-        let start = |row: Row, address| usize::try_from(position(row.memory, address)).ok();
+        let position = |row: Row, address| position_of(row.memory, address);
+        let start = |row: Row, address| usize::try_from(position(row, address)?).ok();
         let fits = |row: Row, at: usize| at.checked_add(count).is_some_and(|end| end <= row.length);
         let (to_start, from_start) = (start(to_row, to_address), start(from_row, from_address));
         let Some(to_start) = to_start.filter(|&at| fits(to_row, at)) else {
-            return Err(self.out_of_bounds(to, position(to_row.memory, to_address)));
+            return Err(self.out_of_bounds(to, position(to_row, to_address)));
         };
         let Some(from_start) = from_start.filter(|&at| fits(from_row, at)) else {
-            return Err(self.out_of_bounds(from, position(from_row.memory, from_address)));
+            return Err(self.out_of_bounds(from, position(from_row, from_address)));
         };
         let forward = to_start <= from_start || to_row.memory != from_row.memory;
         let same = to_row.memory.desc().tag() == from_row.memory.desc().tag();

@@ -1,18 +1,21 @@
 //! Elements of arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of Julia before
 //! (`arrayref` …), and the entry points of Julia's run time that make arrays and change their length.
 //!
-//! Both families work on the same objects. Positions count from 1 in the program and from 0 here. An access out of bounds is
-//! refused even where the program asks for no check.
+//! Both families work on the same objects. Positions count from 1 in the program and from 0 here.
+//!
+//! **Bounds** are checked always, also where an operand says that they are not and the doors are open: such an operand promises that the check cannot
+//! fail, and a builtin that is called as a value has no check that could be left out at compile time. So every reference that the run time
+//! makes is to an element of its `Memory`, or to its end.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::Type;
 
-use crate::heap::{ARRAY_DIMS, End, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
+use crate::heap::{ARRAY_DIMS, End, LENGTH, MEMORY_DATA, Object, ObjectKind, Root, address_of, position_of};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::fields::memory_of_ref;
-use super::place::{Place, Row, address, clear, copy_element, position};
+use super::place::{Place, Row, clear, copy_element};
 use super::show::INVALID_LENGTH;
 use super::throw::Raised;
 
@@ -30,20 +33,21 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             }
             (Builtin::Memoryrefnew, &[of, index, ref rest @ ..]) => {
-                let checked = match rest.first() {
-                    Some(&flag) => self.flag_operand(op, flag)?,
-                    None => true,
-                };
+                if let Some(&flag) = rest.first() {
+                    self.flag_operand(op, flag)?;
+                }
                 let (memory, offset) = self.reference(op, of)?;
                 let Some(index_value) = self.int64(index) else {
                     return Err(self.fixed_type_error(op, Type::INT64, index));
                 };
-                let at = offset.wrapping_add(index_value.wrapping_sub(1));
-                if checked && !is_inside(memory, at) {
+                let at =
+                    offset.zip(index_value.checked_sub(1)).and_then(|(offset, by)| offset.checked_add(by));
+                let at = at.and_then(|at| usize::try_from(at).ok()).filter(|&at| at < length_of(memory));
+                let Some(address) = at.and_then(|at| address_of(memory, at)) else {
                     return Err(self.scope.raise_bounds(of, index));
-                }
+                };
                 let memory_root = self.scope.add_root(memory);
-                self.memory_ref(memory_root, address(memory, at))
+                self.memory_ref(memory_root, address)
             }
             (Builtin::Memoryrefget, &[reference, _, checked]) => {
                 let place = self.element_place(op, reference, checked)?;
@@ -70,16 +74,16 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let place = self.element_place(op, reference, checked)?;
                 self.set_once(op, place, value)
             }
-            (Builtin::MemoryrefIsassigned, &[reference, _, _]) => {
+            (Builtin::MemoryrefIsassigned, &[reference, _, flag]) => {
+                self.flag_operand(op, flag)?;
                 let (memory, offset) = self.reference(op, reference)?;
-                let place = usize::try_from(offset).ok().and_then(|at| Place::element(memory, at));
-                let assigned = place.is_some_and(|place| place.is_assigned());
+                let assigned = element_at(memory, offset).is_some_and(|place| place.is_assigned());
                 self.scope.bool(assigned)
             }
-            (Builtin::Memoryrefoffset, &[reference]) => {
-                let (_, offset) = self.reference(op, reference)?;
-                self.scope.box_int(offset.wrapping_add(1))
-            }
+            (Builtin::Memoryrefoffset, &[reference]) => match self.reference(op, reference)? {
+                (_, Some(offset)) => self.scope.box_int(offset.wrapping_add(1)),
+                (_, None) => Err(self.unsupported("memoryrefoffset: no element begins at the reference")),
+            },
             (Builtin::Arrayref, &[checked, array, ref indices @ ..]) => {
                 let place = self.array_place(op, checked, array, indices)?;
                 self.read(place)
@@ -128,39 +132,34 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.memory(&desc, length).map_err(|error| self.scope.raise(&error))
     }
 
-    /// The `Memory` that a `Memory` or a reference into one is of, and the number of elements before it.
-    fn reference(&mut self, op: &str, of: Root<'f, 'h>) -> Result<(Object, i64), Raised> {
+    /// The `Memory` that a `Memory` or a reference into one is of, and the number of elements before it ([`position_of`]).
+    fn reference(&mut self, op: &str, of: Root<'f, 'h>) -> Result<(Object, Option<i64>), Raised> {
         let object = self.object(of);
         if matches!(object.desc().kind(), ObjectKind::Memory(_)) {
-            return Ok((object, 0));
+            return Ok((object, Some(0)));
         }
         match memory_of_ref(object) {
-            Some(memory) => Ok((memory, position(memory, object.word_at(0)))),
+            Some(memory) => Ok((memory, position_of(memory, object.word_at(0)))),
             None => Err(self.bad_operand(op, "a MemoryRef", of)),
         }
     }
 
-    /// The place that a `MemoryRef` refers to.
+    /// The place that a `MemoryRef` refers to. `flag`: the operand that says whether bounds are checked.
     fn element_place(
         &mut self,
         op: &str,
         reference: Root<'f, 'h>,
-        checked: Root<'f, 'h>,
+        flag: Root<'f, 'h>,
     ) -> Result<Place<'h>, Raised> {
-        let checked = self.flag_operand(op, checked)?;
+        self.flag_operand(op, flag)?;
         let (memory, offset) = self.reference(op, reference)?;
-        match usize::try_from(offset).ok().and_then(|at| Place::element(memory, at)) {
+        match element_at(memory, offset) {
             Some(place) => Ok(place),
-            None if checked => {
+            None => {
                 let one = self.scope.box_int(1)?;
                 Err(self.scope.raise_bounds(reference, one))
             }
-            None => Err(self.unchecked(offset, memory.word_at(LENGTH))),
         }
-    }
-
-    fn unchecked(&mut self, index: i64, length: u64) -> Raised {
-        self.unsupported(&format!("unchecked access to element {index} (from 0) of {length}"))
     }
 
     /// The elements of an array, and its extents.
@@ -176,15 +175,15 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// The place of an element of an array by one index for each dimension, or fewer: the last one then counts
-    /// through all remaining dimensions.
+    /// through all remaining dimensions. `flag`: the operand that says whether bounds are checked.
     fn array_place(
         &mut self,
         op: &str,
-        checked: Root<'f, 'h>,
+        flag: Root<'f, 'h>,
         array: Root<'f, 'h>,
         indices: &[Root<'f, 'h>],
     ) -> Result<Place<'h>, Raised> {
-        let checked = self.flag_operand(op, checked)?;
+        self.flag_operand(op, flag)?;
         let (row, dims) = self.array_operand(op, array)?;
         let mut numbers = Vec::with_capacity(indices.len());
         for &index in indices {
@@ -204,20 +203,21 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             };
             let zero_based = index.wrapping_sub(1);
             inside &= (0..extent).contains(&zero_based);
+            // What wraps here is not used: while all indices are inside their extents, the sum is less than the product of these, and the row has
+            // no element beyond its `Memory` for one that is not.
             at = at.wrapping_add(zero_based.wrapping_mul(stride));
             stride = stride.wrapping_mul(extent);
         }
         let place = usize::try_from(at).ok().filter(|_| inside).and_then(|at| row.place(at));
         match place {
             Some(place) => Ok(place),
-            None if checked => {
+            None => {
                 let index = match numbers[..] {
                     [only] => self.scope.box_int(only)?,
                     _ => self.scope.tuple(indices)?,
                 };
                 Err(self.scope.raise_bounds(array, index))
             }
-            None => Err(self.unchecked(at, row.length as u64)),
         }
     }
 
@@ -285,6 +285,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 }
 
-fn is_inside(memory: Object, offset: i64) -> bool {
-    u64::try_from(offset).is_ok_and(|n| n < memory.word_at(LENGTH))
+fn length_of(memory: Object) -> usize {
+    memory.word_at(LENGTH) as usize
+}
+
+/// The element of a `Memory` that has so many before it, if there is one.
+fn element_at<'h>(memory: Object, position: Option<i64>) -> Option<Place<'h>> {
+    Place::element(memory, usize::try_from(position?).ok()?)
 }

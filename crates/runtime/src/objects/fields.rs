@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use brolga_ir::Context;
-use brolga_ir::builtin::Builtin;
+use brolga_ir::builtin::{Builtin, PARTS_DO_NOT_FIT};
 use brolga_ir::op::Ordering;
 use brolga_ir::types::{FieldRepr, MAX_WIDTH, Type, TypeField};
 
@@ -26,9 +26,6 @@ use super::throw::Raised;
 
 /// The fields of a memory reference: its words.
 const MEMORY_OF_REF: usize = 8;
-
-/// The message where the parts of an array would not fit each other.
-const TOO_LARGE: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
 
 /// Whether an array of the given extents has no more elements than lie in a `Memory` from its data on.
 fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
@@ -77,11 +74,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn get_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>, rest: &[Root<'f, 'h>]) -> Done<'f, 'h> {
-        let (mut order, mut checked) = (None, true);
+        let mut order = None;
         for &arg in rest {
             match self.symbol_bytes(arg) {
                 Some(_) => order = Some(arg),
-                None => checked = self.flag_operand("getfield", arg)?,
+                // Bounds are checked whatever it says (`elements.rs`).
+                None => drop(self.flag_operand("getfield", arg)?),
             }
         }
         let object = self.object(of);
@@ -107,7 +105,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             (ObjectKind::DataType, _) => self.field_of_type(of, field),
             (ObjectKind::Struct(_), _) if !is_memory_ref(object) => {
-                let place = self.find_field("getfield", of, field, checked)?;
+                let place = self.find_field(of, field)?;
                 if object.desc().is_mutable() {
                     self.check_order("getfield", of, place.0, order)?;
                 }
@@ -175,13 +173,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// The position from 0 of a field of a struct, and its place.
-    fn find_field(
-        &mut self,
-        op: &str,
-        of: Root<'f, 'h>,
-        field: Root<'f, 'h>,
-        checked: bool,
-    ) -> Result<(usize, Place<'h>), Raised> {
+    fn find_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Result<(usize, Place<'h>), Raised> {
         let object = self.object(of);
         if self.symbol_bytes(field).is_none() && self.int64(field).is_none() {
             return Err(self.fixed_type_error("getfield", Type::SYMBOL, field));
@@ -189,8 +181,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let index = self.field_position(object, field);
         match index.and_then(|n| Some((n, At::field_of(object, n)?))) {
             Some(found) => Ok(found),
-            None if checked || self.int64(field).is_none() => Err(self.no_field(of, field)),
-            None => Err(self.unsupported(&format!("{op}: unchecked access to a field that does not exist"))),
+            None => Err(self.no_field(of, field)),
         }
     }
 
@@ -210,7 +201,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if !matches!(desc.kind(), ObjectKind::Struct(_)) {
             return Err(self.unsupported(&format!("{op} on a `{}`", desc.name())));
         }
-        let (index, place) = self.find_field(op, of, field, true)?;
+        let (index, place) = self.find_field(of, field)?;
         self.check_order(op, of, index, order)?;
         let row = desc.field_table().rows().get(index).filter(|row| row.is_const);
         if let Some(name) = row.and_then(FieldRow::name) {
@@ -412,7 +403,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let extents: Vec<i64> =
                     (0..rank as usize).map(|dim| object.word_at(ARRAY_DIMS + 8 * dim) as i64).collect();
                 if !lies_behind(memory, data, &extents) {
-                    return Err(self.message(ExceptionKind::ErrorException, TOO_LARGE));
+                    return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
                 }
                 object.set_pointer_at(ARRAY_MEMORY, memory);
                 object.set_word_at(ARRAY_DATA, data);
@@ -423,7 +414,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Some(dims) if dims.len() == rank as usize => {
                     // The type of an array that is found out at run time is no door: the list of doors could not show it.
                     if !lies_behind(object.pointer_at(ARRAY_MEMORY), object.word_at(ARRAY_DATA), &dims) {
-                        return Err(self.message(ExceptionKind::ErrorException, TOO_LARGE));
+                        return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
                     }
                     for (dim, extent) in dims.into_iter().enumerate() {
                         object.set_word_at(ARRAY_DIMS + 8 * dim, extent.cast_unsigned());

@@ -20,7 +20,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, Type};
 
 use crate::heap::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, ObjectKind, Scope,
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, Object, ObjectKind, Scope, elements_behind,
 };
 
 /// A value of a concrete type inside an object.
@@ -143,6 +143,7 @@ impl<'a> Place<'a> {
             return None;
         }
         let stride = element.stride as usize;
+        // All elements and selectors of a `Memory` take at most `isize::MAX` bytes, and the index is less than the length.
         let offset = MEMORY_ELEMENTS + index * stride;
         let selector = MEMORY_ELEMENTS + length * stride + index;
         Some(Place {
@@ -176,11 +177,11 @@ impl Row {
             }
             ObjectKind::Array { dims, .. } => {
                 let memory = object.pointer_at(ARRAY_MEMORY)?;
-                let start = position(memory, object.word_at(ARRAY_DATA)) as usize;
+                let behind = elements_behind(memory, object.word_at(ARRAY_DATA)).unwrap_or(0);
                 let said = (0..*dims as usize)
                     .fold(1u64, |n, d| n.saturating_mul(object.word_at(ARRAY_DIMS + 8 * d)));
-                let capacity = (memory.word_at(LENGTH) as usize).saturating_sub(start);
-                Some(Row { memory, start, length: (said as usize).min(capacity) })
+                let start = memory.word_at(LENGTH) as usize - behind;
+                Some(Row { memory, start, length: (said as usize).min(behind) })
             }
             _ => None,
         }
@@ -189,30 +190,6 @@ impl Row {
     pub(crate) fn place<'a>(self, index: usize) -> Option<Place<'a>> {
         let index = (index < self.length).then_some(index)?;
         Place::element(self.memory, self.start.checked_add(index)?)
-    }
-}
-
-/// The number of elements before an address in a `Memory`, or before a `MemoryRef`'s first word.
-pub(crate) fn position(memory: Object, address: u64) -> i64 {
-    let stride = match memory.desc().kind() {
-        ObjectKind::Memory(element) => i64::from(element.stride),
-        _ => 0,
-    };
-    match stride {
-        0 => address.cast_signed(),
-        stride => address.wrapping_sub(memory.word_at(MEMORY_DATA)).cast_signed().wrapping_div(stride),
-    }
-}
-
-/// The first word of a `MemoryRef` that has `offset` elements before it.
-pub(crate) fn address(memory: Object, offset: i64) -> u64 {
-    let stride = match memory.desc().kind() {
-        ObjectKind::Memory(element) => i64::from(element.stride),
-        _ => 0,
-    };
-    match stride {
-        0 => offset.cast_unsigned(),
-        stride => memory.word_at(MEMORY_DATA).wrapping_add(offset.wrapping_mul(stride).cast_unsigned()),
     }
 }
 

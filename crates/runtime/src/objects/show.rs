@@ -12,11 +12,11 @@ use brolga_ir::base_fn::{BaseFn, Thrown};
 use brolga_ir::show::{Graph, TypeIn, View, print, show, show_error};
 use brolga_ir::types::Type;
 
-use crate::heap::{ARRAY_DIMS, Heap, Obj, Object, ObjectKind, Scope};
+use crate::heap::{ARRAY_DIMS, Heap, Obj, Object, ObjectKind, Scope, position_of};
 use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::records::SymbolRef;
 
-use super::place::{At, Held, Place, Row, position};
+use super::place::{At, Held, Place, Row};
 use super::relations::as_type;
 
 /// A part of an exception that is no object yet.
@@ -91,7 +91,7 @@ fn value_view<'t>(at: At<'t>) -> View<'t, Node<'t>> {
     }
     if at.cx.types.memory_ref_element(at.ty).is_some() {
         let memory = at.object.pointer_at(at.offset + 8);
-        let offset = memory.map_or(0, |memory| position(memory, at.object.word_at(at.offset)));
+        let offset = memory.and_then(|memory| position_of(memory, at.object.word_at(at.offset))).unwrap_or(0);
         return View::MemoryRef { memory: memory.map(Node::Object), offset };
     }
     if at.cx.types.is_singleton(at.ty) {

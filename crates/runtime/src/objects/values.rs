@@ -20,10 +20,12 @@ use brolga_ir::show::View;
 use brolga_ir::types::Type;
 use rustc_hash::FxHashMap;
 
-use crate::heap::{ARRAY_DIMS, LENGTH, Object, ObjectError, ObjectKind, Root, Scope, TypeRef};
+use crate::heap::{
+    ARRAY_DIMS, LENGTH, Object, ObjectError, ObjectKind, Root, Scope, TypeRef, address_of, position_of,
+};
 
 use super::fields::element_type;
-use super::place::{At, Held, Place, Row, address, position, store};
+use super::place::{At, Held, Place, Row, store};
 use super::relations::as_type;
 
 /// Why a value or object cannot be copied.
@@ -149,7 +151,11 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
                     let root = self.scope.zeroed_object(&self.desc(ty)?)?;
                     if let Some(memory) = memory {
                         let (object, memory) = (root.get(self.scope).object, memory.get(self.scope).object);
-                        object.set_word_at(0, address(memory, offset));
+                        let position = usize::try_from(offset).ok();
+                        let Some(address) = position.and_then(|at| address_of(memory, at)) else {
+                            return Err(CopyError::NoCounterpart("a reference to no element".into()));
+                        };
+                        object.set_word_at(0, address);
                         object.set_pointer_at(8, Some(memory));
                     }
                     done.push(Some(root));
@@ -243,7 +249,11 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
             for (dim, extent) in dims.into_iter().enumerate() {
                 array.set_word_at(ARRAY_DIMS + 8 * dim, extent.cast_unsigned());
             }
-            self.scope.set_memory(array, memory, offset as usize);
+            let Some(start) = usize::try_from(offset).ok().filter(|&at| address_of(memory, at).is_some())
+            else {
+                return Err(CopyError::NoCounterpart("an array of no elements of its memory".into()));
+            };
+            self.scope.set_memory(array, memory, start);
             return Ok(());
         }
         let (parts, is_memory) = match self.interp.view(val)? {
@@ -354,7 +364,8 @@ impl ToValues<'_, '_, '_, '_> {
         }
         if at.cx.types.memory_ref_element(at.ty).is_some() {
             let memory = at.object.pointer_at(at.offset + 8);
-            let offset = memory.map_or(0, |memory| position(memory, at.object.word_at(at.offset)));
+            let offset =
+                memory.and_then(|memory| position_of(memory, at.object.word_at(at.offset))).unwrap_or(0);
             work.push(Back::Reference(offset));
             work.push(Back::Make(memory.map_or(Held::Undefined, Held::Object)));
             return Ok(());
