@@ -161,7 +161,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
     out(format_args!("{tried} inputs tried{each}, {} calls", found.calls))?;
     let Some((seed, trouble)) = found.fault else { return Ok(()) };
     let path = args.keep.join(format!("fuzz-{seed}.jlir"));
-    std::fs::write(&path, campaign.input(seed))
+    brolga_files::write(path.as_ref(), campaign.input(seed).as_bytes())
         .map_err(|error| Stop::System(format!("cannot write `{}`: {error}", path.display())))?;
     err(format_args!("seed {seed}, input in `{}`:\n{}", path.display(), trouble.trim_end()));
     Err(Stop::No("an input shows a fault".to_owned()))

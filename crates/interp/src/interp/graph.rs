@@ -24,6 +24,12 @@ impl<'m> Interp<'m> {
         Some((Val::Object { ty, id: *memory }, *offset, dims.clone()))
     }
 
+    /// The number of elements of a `Memory`.
+    pub fn memory_length(&self, val: &Val) -> Option<u64> {
+        let Val::Object { id, .. } = *val else { return None };
+        self.heap.memory(id).map(|memory| memory.length)
+    }
+
     /// An object of a mutable struct type, with nothing in its fields yet.
     pub fn blank_struct(&mut self, ty: Type) -> Result<Val, Outcome> {
         let types = self.types();

@@ -82,6 +82,14 @@ impl Elements<'_> {
     fn is_union(&self) -> bool {
         matches!(self.element.repr, FieldRepr::BitsUnion { .. })
     }
+
+    /// Clears bytes of the `Memory`.
+    fn zero(&self, first: usize, bytes: usize) {
+        let zeros = [0; 256];
+        for chunk in (0..bytes).step_by(zeros.len()) {
+            self.memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
+        }
+    }
 }
 
 /// The elements of an object, which stays where it is for as long as they are used.
@@ -250,7 +258,8 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(wrong_kind(ty, "elements"));
         }
         let bytes = ty.size_with_length(|| length as u64);
-        if bytes > isize::MAX as usize {
+        // Elements without bytes have a length all the same, which programs read as an `Int64`.
+        if bytes.max(length) > isize::MAX as usize {
             return Err(OutOfMemory { requested: bytes }.into());
         }
         let root = self.allocate(ty, bytes)?;
@@ -320,7 +329,8 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// Makes a vector longer by `count` undefined elements at one end.
     pub fn grow(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
         let old = vector.get(self).vector()?;
-        let Some(length) = old.length.checked_add(count) else {
+        let Some(length) = old.length.checked_add(count).filter(|&length| length <= isize::MAX as usize)
+        else {
             return Err(OutOfMemory { requested: usize::MAX }.into());
         };
         let room = match end {
@@ -330,7 +340,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         if count > room {
             let ObjectKind::Array { memory, .. } = vector.get(self).desc().kind() else { return Ok(()) };
             let memory = memory.clone();
-            let capacity = length.saturating_add(old.length).max(SMALLEST_GROWTH);
+            let capacity = length.saturating_add(old.length).clamp(SMALLEST_GROWTH, isize::MAX as usize);
             self.frame(|scope| {
                 let new = scope.memory(&memory, capacity)?;
                 let (array, new) = (vector.get(scope), new.get(scope).object);
@@ -360,11 +370,10 @@ impl<'f, 'h> Scope<'f, 'h> {
         };
         let gone = if end == End::Front { 0..count } else { length..old.length };
         if !gone.is_empty() {
-            let (first, bytes) = (old.offset(gone.start)?, gone.len() * old.stride());
             old.offset(gone.end - 1)?;
-            let zeros = [0; 256];
-            for chunk in (0..bytes).step_by(zeros.len()) {
-                old.memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
+            old.zero(old.offset(gone.start)?, gone.len() * old.stride());
+            if old.is_union() {
+                old.zero(old.selector(gone.start)?, gone.len());
             }
         }
         if end == End::Front {
