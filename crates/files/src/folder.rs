@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{FileError, Kind};
+use crate::error::{FileError, Kind};
 
 /// An open folder.
 #[derive(Debug)]
@@ -169,11 +169,7 @@ impl From<Errno> for FileError {
 }
 
 fn need(needed: Kind, mode: rustix::fs::RawMode) -> Result<(), FileError> {
-    let found = kind(mode);
-    match found == needed {
-        true => Ok(()),
-        false => Err(FileError::Unusual { found, needed }),
-    }
+    kind(mode).need(needed)
 }
 
 fn kind(mode: rustix::fs::RawMode) -> Kind {
@@ -190,7 +186,6 @@ fn kind(mode: rustix::fs::RawMode) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::make_fifo;
     use std::fs;
     use std::io::Write;
     use std::os::unix::fs::symlink;
@@ -202,7 +197,7 @@ mod tests {
         let inside = tempfile::tempdir().unwrap();
         symlink(outside.path(), inside.path().join("folder")).unwrap();
         symlink(outside.path().join("file"), inside.path().join("link")).unwrap();
-        make_fifo(&inside.path().join("fifo"));
+        rustix::fs::mknodat(CWD, inside.path().join("fifo"), FileType::Fifo, PRIVATE_FILE, 0).unwrap();
         let folder = Folder::open(inside.path()).unwrap();
         let unusual = |error: FileError| match error {
             FileError::Unusual { found, .. } => found,

@@ -17,9 +17,9 @@
 
 #![forbid(unsafe_code)]
 
+mod error;
 mod folder;
 
-use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -27,78 +27,11 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
+pub use error::{FileError, Kind};
 pub use folder::{Folder, Listed};
 
 /// No text of a program that a user names has more bytes.
 pub const MOST_TEXT: u64 = 1 << 30;
-
-/// What is at a path that is not a regular file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// A directory.
-    Directory,
-    /// A symbolic link, where none is followed.
-    Link,
-    /// A FIFO.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A device.
-    Device,
-    /// A regular file, where a directory is needed.
-    File,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Directory => "a directory",
-            Kind::Link => "a symbolic link",
-            Kind::Fifo => "a FIFO",
-            Kind::Socket => "a socket",
-            Kind::Device => "a device",
-            Kind::File => "a regular file",
-        })
-    }
-}
-
-/// Why a file is not read.
-#[derive(thiserror::Error, Debug)]
-pub enum FileError {
-    /// The system refuses.
-    #[error(transparent)]
-    System(#[from] io::Error),
-    /// It is something else than what is needed.
-    #[error("it is {found}, not {needed}")]
-    Unusual {
-        /// What it is.
-        found: Kind,
-        /// What is needed.
-        needed: Kind,
-    },
-    /// It is larger than such files are.
-    #[error("it has more than {limit} bytes")]
-    TooLarge {
-        /// The most that is read.
-        limit: u64,
-    },
-}
-
-impl FileError {
-    /// Whether nothing has this name.
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, FileError::System(error) if error.kind() == io::ErrorKind::NotFound)
-    }
-}
-
-impl From<FileError> for io::Error {
-    fn from(error: FileError) -> io::Error {
-        match error {
-            FileError::System(error) => error,
-            other => io::Error::new(io::ErrorKind::InvalidInput, other),
-        }
-    }
-}
 
 /// Whether the last part of a path may be a symbolic link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,11 +111,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn need(needed: Kind, of: FileType) -> Result<(), FileError> {
-    let found = kind(of);
-    match found == needed {
-        true => Ok(()),
-        false => Err(FileError::Unusual { found, needed }),
-    }
+    kind(of).need(needed)
 }
 
 fn kind(of: FileType) -> Kind {
@@ -202,7 +131,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// A FIFO, without a call of C.
-    pub(crate) fn make_fifo(path: &Path) {
+    fn make_fifo(path: &Path) {
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     }
 

@@ -188,7 +188,7 @@ fn word(bytes: &[u8], at: usize) -> Option<usize> {
 /// A module in binary form with one to a few other fields, and the checksum of what it is now. Its length stays.
 pub fn module(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
     let mut bytes = original.to_vec();
-    for _ in 0..rng.between(1, 3) {
+    for _ in 0..1 + usize::from(rng.chance(20)) {
         match rng.below(20) {
             0 => border(rng, &mut bytes, MODULE_HEADER, MODULE_SECTIONS),
             1 => {

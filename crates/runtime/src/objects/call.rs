@@ -36,9 +36,8 @@ use crate::thread::Thread;
 use super::dispatch::{Declared, InWorld};
 use super::entry::CodeEntry;
 use super::methods::{Ambiguous, HostFn, Method, MethodEntry};
-use super::moves::STRETCH;
 use super::names::function_name;
-use super::place::{Held, Row};
+use super::place::{Held, Row, STRETCH};
 use super::relations::as_type;
 use super::throw::Raised;
 

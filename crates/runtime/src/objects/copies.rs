@@ -20,8 +20,7 @@ use crate::heap::{ARRAY_DIMS, End, LENGTH, ObjectError, ObjectKind, Root};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
-use super::moves::STRETCH;
-use super::place::{Place, Row, clear, position};
+use super::place::{Place, Row, STRETCH, clear, position};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {

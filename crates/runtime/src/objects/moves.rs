@@ -4,11 +4,8 @@
 use crate::heap::{ObjectKind, Root};
 
 use super::call::Ops;
-use super::place::{Place, clear, copy_element, copy_plain};
+use super::place::{Place, STRETCH, clear, copy_element, copy_plain};
 use super::throw::Raised;
-
-/// How many elements are handled between two polls.
-pub(crate) const STRETCH: usize = 4096;
 
 /// A `Memory`, and the position of an element in it.
 type Start<'f, 'h> = (Root<'f, 'h>, usize);
