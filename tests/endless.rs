@@ -5,7 +5,7 @@
 #[path = "support/endless.rs"]
 mod endless;
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,19 @@ fn child() {
     }
 }
 
+/// How a child ends, if it does.
+#[expect(clippy::disallowed_methods, reason = "a process cannot be waited for with an end")]
+fn patiently(child: &mut Child) -> Option<ExitStatus> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        sleep(Duration::from_millis(10));
+    }
+    None
+}
+
 #[test]
 fn routines_that_would_not_end_end_at_the_deadline() {
     for (row, (name, ..)) in ENDLESS.iter().enumerate() {
@@ -63,14 +76,7 @@ fn routines_that_would_not_end_end_at_the_deadline() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let begun = Instant::now();
-        let status = loop {
-            match child.try_wait().unwrap() {
-                Some(status) => break Some(status),
-                None if begun.elapsed() > PATIENCE => break None,
-                None => sleep(Duration::from_millis(10)),
-            }
-        };
+        let status = patiently(&mut child);
         if status.is_none() {
             child.kill().unwrap();
             child.wait().unwrap();

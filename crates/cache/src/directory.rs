@@ -207,11 +207,7 @@ impl DirectoryStore {
                 return Ok(());
             }
             // It is slow, or holds the lock for ever.
-            let is_free = (0..LOCK_TRIES).any(|_| {
-                thread::sleep(LOCK_PAUSE);
-                lock.try_lock().is_ok()
-            });
-            if !is_free {
+            if !is_free_soon(&lock) {
                 return Err(io::Error::other("it is full, and another process holds its lock").into());
             }
         }
@@ -264,6 +260,15 @@ impl CacheStore for DirectoryStore {
     fn hidden_errors(&self) -> u64 {
         self.unusual.load(Ordering::Relaxed) // D2
     }
+}
+
+/// Whether another process gives its lock back within a second.
+#[expect(clippy::disallowed_methods, reason = "the system has no wait with an end for the lock of a file")]
+fn is_free_soon(lock: &fs::File) -> bool {
+    (0..LOCK_TRIES).any(|_| {
+        thread::sleep(LOCK_PAUSE);
+        lock.try_lock().is_ok()
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "ages of files say what goes, and nothing of results")]
