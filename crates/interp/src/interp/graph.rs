@@ -10,7 +10,7 @@ use brolga_ir::show::View;
 use brolga_ir::types::Type;
 
 impl<'m> Interp<'m> {
-    /// The parts of a value.
+    /// The parts of a value; of elements without bytes the first [`MAX_SHOWN`](brolga_ir::show::MAX_SHOWN).
     pub fn view(&mut self, val: &Val) -> Result<View<'m, Val>, Outcome> {
         self.take_apart(val).map_err(|stop| self.outcome_without_place(stop))
     }
