@@ -18,6 +18,7 @@ pages! {
     "sessions.md" Sessions,
     "doors.md" ProgramsOfOthers,
     "limits.md" Limits,
+    "threats.md" ThreatModel,
     "images.md" Images,
     "c.md" FromC,
     "tools.md" Tools,

@@ -11,7 +11,6 @@ mod builds;
 mod plot;
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -196,7 +195,8 @@ fn variants_of(args: &Args) -> Result<Vec<Row>, Stop> {
 }
 
 fn write(path: &str, text: &str) -> Done {
-    fs::write(path, text).map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
+    brolga_files::write(path.as_ref(), text.as_ref())
+        .map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
 }
 
 /// A session with the program in one tier, and the names and types of its values.

@@ -1,7 +1,6 @@
 //! `brolga compile FILE`: the stages of a program's compilation as text, or an object file.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, IsTerminal, Write as _};
 
 use brolga::emit::{self, Generating};
@@ -62,9 +61,8 @@ pub(crate) fn run(args: &Args) -> Done {
     };
     args.about.report(stages.report());
     match &args.output {
-        Some(path) => {
-            fs::write(path, written).map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
-        }
+        Some(path) => brolga_files::write(path.as_ref(), written.as_ref())
+            .map_err(|error| Stop::System(format!("cannot write `{path}`: {error}"))),
         None if args.emit == Form::Obj && io::stdout().is_terminal() => {
             Err(Stop::Usage("an object file is no text for a terminal; name a file with `-o`".to_owned()))
         }

@@ -1,6 +1,5 @@
 //! `brolga explore FILE`: a page that shows a program from its source to machine code.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write as _};
 
 use brolga::explore;
@@ -60,9 +59,8 @@ pub(crate) fn run(args: &Args) -> Done {
     };
     let page = explore::page(&program, &options)?;
     match &args.output {
-        Some(path) => {
-            fs::write(path, page).map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
-        }
+        Some(path) => brolga_files::write(path.as_ref(), page.as_ref())
+            .map_err(|error| Stop::System(format!("cannot write `{path}`: {error}"))),
         None => Ok(io::stdout().write_all(page.as_bytes())?),
     }
 }

@@ -1,6 +1,7 @@
 //! `brolga fmt FILES…`: rewrites programs in the normal form of the text.
 
 use std::fs;
+use std::io::Write as _;
 
 use brolga::{format, read_unit};
 
@@ -47,5 +48,7 @@ pub(crate) fn run(args: &Args) -> Done {
 fn replace(path: &str, text: &str) -> Done {
     let cannot = |error| Stop::System(format!("cannot write `{path}`: {error}"));
     let temporary = format!("{path}.{}.tmp", std::process::id());
-    fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path)).map_err(cannot)
+    let written =
+        brolga_files::fresh(temporary.as_ref()).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.and_then(|()| fs::rename(&temporary, path)).map_err(cannot)
 }

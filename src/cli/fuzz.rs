@@ -34,6 +34,7 @@ const COUNT: u64 = 1000;
                   Examples:\n  \
                   brolga fuzz --seconds 60\n  \
                   brolga fuzz --checked --count 100000\n  \
+                  brolga fuzz --forged modules --count 100000\n  \
                   brolga fuzz --seed 20000 --count 5000 examples/*.jlir\n  \
                   brolga fuzz --seed 20017 --count 1 examples/*.jlir"
 )]
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Generate programs without doors, damage every other one, and run them by engines that refuse doors
     #[arg(long)]
     checked: bool,
+    /// Forge files below their checksums, and use what is read of them
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["files", "checked"])]
+    forged: Option<Forged>,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -69,11 +73,22 @@ pub(crate) struct Args {
     bars: Bars,
 }
 
+/// The files that are forged.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Forged {
+    /// Modules in binary form
+    Modules,
+    /// Packages
+    Packages,
+}
+
 pub(crate) fn run(args: &Args) -> Done {
-    let inputs = match (args.checked, args.files.is_empty()) {
-        (true, _) => Inputs::Checked,
-        (false, true) => Inputs::Generated,
-        (false, false) => Inputs::Damaged(originals(&args.files)?),
+    let inputs = match args.forged {
+        Some(Forged::Modules) => Inputs::ForgedModules,
+        Some(Forged::Packages) => Inputs::ForgedPackages,
+        None if args.checked => Inputs::Checked,
+        None if args.files.is_empty() => Inputs::Generated,
+        None => Inputs::Damaged(originals(&args.files)?),
     };
     let campaign = Campaign::new(inputs);
     match args.worker {
@@ -160,8 +175,8 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
     let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
     out(format_args!("{tried} inputs tried{each}, {} calls", found.calls))?;
     let Some((seed, trouble)) = found.fault else { return Ok(()) };
-    let path = args.keep.join(format!("fuzz-{seed}.jlir"));
-    std::fs::write(&path, campaign.input(seed))
+    let path = args.keep.join(format!("fuzz-{seed}.{}", campaign.extension()));
+    brolga_files::write(path.as_ref(), &campaign.input(seed))
         .map_err(|error| Stop::System(format!("cannot write `{}`: {error}", path.display())))?;
     err(format_args!("seed {seed}, input in `{}`:\n{}", path.display(), trouble.trim_end()));
     Err(Stop::No("an input shows a fault".to_owned()))
@@ -229,6 +244,11 @@ impl Worker {
         command.args(["fuzz", "--worker"]);
         if args.checked {
             command.arg("--checked");
+        }
+        match args.forged {
+            Some(Forged::Modules) => drop(command.args(["--forged", "modules"])),
+            Some(Forged::Packages) => drop(command.args(["--forged", "packages"])),
+            None => {}
         }
         command.arg("--").args(&args.files);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

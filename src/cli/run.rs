@@ -1,7 +1,6 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
 use std::fmt::Display;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,7 +137,7 @@ impl Listeners {
 }
 
 fn write(path: &str, text: String) -> Done {
-    let written = fs::write(path, text);
+    let written = brolga_files::write(path.as_ref(), text.as_ref());
     written.map_err(|error| cannot_write(&path, &error))
 }
 

@@ -19,10 +19,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use brolga_files::fresh;
 use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationEncoding, RelocationFlags, RelocationKind, SymbolFlags,
@@ -174,7 +175,9 @@ impl Linker {
             let (path, command) = (path.display().to_string(), shown.clone());
             move |source| ExecutableError::System { what, path, command, source }
         };
-        fs::write(object_file, object).map_err(failed("write", object_file))?;
+        // The linker would write through a link, or wait for the reader of a FIFO.
+        let written = fresh(made).and_then(|_| fresh(object_file)?.write_all(object));
+        written.map_err(failed("write", object_file))?;
         let run = command.output().map_err(failed("run", &self.program))?;
         if !run.status.success() {
             let both = [run.stderr, run.stdout].concat();

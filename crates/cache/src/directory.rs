@@ -14,17 +14,25 @@
 //!
 //! An entry that vanishes during a walk is no error: another process has removed it.
 //!
+//! **Others.** Who may write to the directory may put anything into it. No link is followed below it, and nothing is waited for: a FIFO, a device or a link in
+//! place of an entry is a miss, which [`CacheStore::hidden_errors`] counts, and the next write replaces it. While another process holds the lock nothing is
+//! removed, and beyond one and a half times the limit nothing is written.
+//!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | D1 | take from what may be written until the next walk, set it again | Relaxed | – | nothing: threads that meet walk twice, or a little later |
+//! | D2 | count what is no entry | Relaxed | – | nothing: a counter for messages |
 //!
-//! Cost: a read is an open, a query of size and time, and a read; a write creates a file and renames it. A walk visits each file.
+//! Cost: a read opens the directory, a folder and the file, each after a look; a write creates a file and renames it. A walk visits each file.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, SystemTime};
+
+use brolga_files::{FileError, Folder, Kind, Listed, read_at_most};
 
 use crate::store::{CacheStore, EntryName, StoreError};
 
@@ -32,6 +40,9 @@ use crate::store::{CacheStore, EntryName, StoreError};
 const USED_AGAIN: Duration = Duration::from_secs(60);
 /// Files in `tmp` of this age were left over by a process that ended while it wrote.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
+/// A writer to a full directory tries to get the lock so many times, with a pause before each.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Larger files are no entries.
 const MAX_BYTES: u64 = 512 << 20;
 /// Digits of a name in the name of its folder.
@@ -46,6 +57,8 @@ pub struct DirectoryStore {
     limit: u64,
     /// How many bytes may be written until the directory is walked again.
     until_walk: AtomicU64,
+    /// How often something else than a file was in place of an entry.
+    unusual: AtomicU64,
 }
 
 /// The entries of a directory.
@@ -59,10 +72,13 @@ pub struct DirectoryUse {
 
 /// An entry, as a walk finds it.
 struct Entry {
-    path: PathBuf,
-    bytes: u64,
-    used: SystemTime,
+    /// The name of its folder.
+    folder: String,
+    file: Listed,
 }
+
+/// The folder of files that are being written.
+const TEMPORARY: &str = "tmp";
 
 impl DirectoryStore {
     /// The entries below a directory, which is made if it is not there, readable by its owner alone. Together they take about `limit` bytes at most.
@@ -74,12 +90,12 @@ impl DirectoryStore {
         let failed = |error: io::Error| StoreError::new(path.display().to_string(), error);
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
-        #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(path).map_err(failed)?;
         let path = path.canonicalize().map_err(failed)?;
-        builder.create(path.join("tmp")).map_err(failed)?;
-        Ok(DirectoryStore { path, limit, until_walk: AtomicU64::new(0) })
+        let store = DirectoryStore { path, limit, until_walk: AtomicU64::new(0), unusual: AtomicU64::new(0) };
+        store.root().and_then(|root| root.make_folder(TEMPORARY)).map_err(|error| store.failed(error))?;
+        Ok(store)
     }
 
     /// The directory.
@@ -92,8 +108,8 @@ impl DirectoryStore {
     /// # Errors
     /// The system refuses the directory.
     pub fn in_use(&self) -> Result<DirectoryUse, StoreError> {
-        let entries = self.entries().map_err(|error| self.failed(error))?;
-        let bytes = entries.iter().map(|entry| entry.bytes).sum();
+        let entries = self.root().and_then(|root| entries(&root)).map_err(|error| self.failed(error))?;
+        let bytes = entries.iter().map(|entry| entry.file.bytes).sum();
         Ok(DirectoryUse { entries: entries.len() as u64, bytes })
     }
 
@@ -103,36 +119,40 @@ impl DirectoryStore {
     /// The system refuses to remove one; the others are gone all the same.
     pub fn clear(&self) -> Result<(), StoreError> {
         let mut first = None;
-        for entry in self.entries().map_err(|error| self.failed(error))? {
-            if let Err(error) = remove(&entry.path) {
+        let root = self.root().map_err(|error| self.failed(error))?;
+        for entry in entries(&root).map_err(|error| self.failed(error))? {
+            if let Err(error) = remove(&root, &entry) {
                 first.get_or_insert(error);
             }
         }
         first.map_or(Ok(()), |error| Err(self.failed(error)))
     }
 
-    fn failed(&self, error: io::Error) -> StoreError {
+    fn failed(&self, error: impl std::fmt::Display) -> StoreError {
         StoreError::new(self.describe(), error)
     }
 
+    /// The directory itself. Something else in its place is an error of the store, and not a miss.
+    fn root(&self) -> Result<Folder, FileError> {
+        Folder::open(&self.path).map_err(|error| io::Error::from(error).into())
+    }
+
+    #[cfg(test)]
     fn place(&self, name: &EntryName) -> PathBuf {
-        let text = name.to_string();
-        let (folder, file) = text.split_at(FOLDER);
+        let (folder, file) = split(name);
         self.path.join(folder).join(file)
     }
 
-    fn read(&self, name: &EntryName) -> io::Result<Option<Vec<u8>>> {
-        let file = match File::open(self.place(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    fn read(&self, name: &EntryName) -> Result<Option<Vec<u8>>, FileError> {
+        let (folder, file) = split(name);
+        let file = match self.root().and_then(|root| root.folder(&folder)).and_then(|found| found.file(&file))
+        {
+            Err(error) if error.is_not_found() => return Ok(None),
             opened => opened?,
         };
         let facts = file.metadata()?;
-        if !facts.is_file() || facts.len() > MAX_BYTES {
-            return Ok(None);
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or(0));
         // A file that grows meanwhile is no entry; it is not read for ever.
-        (&file).take(MAX_BYTES).read_to_end(&mut bytes)?;
+        let bytes = read_at_most(&file, facts.len(), MAX_BYTES)?;
         let now = now();
         let is_stale =
             facts.modified().is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > USED_AGAIN));
@@ -143,82 +163,77 @@ impl DirectoryStore {
         Ok(Some(bytes))
     }
 
-    fn write(&self, name: &EntryName, bytes: &[u8]) -> io::Result<()> {
-        let place = self.place(name);
-        let temporary = self.path.join("tmp");
-        let mut file = match tempfile::NamedTempFile::new_in(&temporary) {
+    fn write(&self, name: &EntryName, bytes: &[u8]) -> Result<(), FileError> {
+        let (folder, file) = split(name);
+        let root = match self.root() {
             // Another process has removed the directory.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(&temporary)?;
-                tempfile::NamedTempFile::new_in(&temporary)?
+            Err(error) if error.is_not_found() => {
+                fs::create_dir_all(&self.path)?;
+                self.root()?
             }
-            made => made?,
+            there => there?,
         };
-        file.write_all(bytes)?;
-        let persisted = file.persist(&place).or_else(|error| {
-            if error.error.kind() != io::ErrorKind::NotFound {
-                return Err(error.error);
-            }
-            place.parent().map_or(Ok(()), fs::create_dir_all)?;
-            error.file.persist(&place).map_err(|error| error.error)
-        });
-        persisted.map(drop)
+        let (temporary, folder) = (root.make_folder(TEMPORARY)?, root.make_folder(&folder)?);
+        let name = temporary_name()?;
+        let mut written = temporary.fresh(&name)?;
+        let done = written.write_all(bytes).and_then(|()| temporary.rename(&name, &folder, &file));
+        if done.is_err() {
+            // The error that counts is the first one.
+            let _ = temporary.remove(&name);
+        }
+        Ok(done?)
     }
 
     /// Counts what was written, and removes old entries from time to time.
-    fn note_written(&self, bytes: u64) -> io::Result<()> {
+    fn note_written(&self, bytes: u64) -> Result<(), FileError> {
         let take = |left: u64| Some(left.saturating_sub(bytes));
         let left = self.until_walk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take); // D1
         if left.is_ok_and(|left| left > bytes) {
             return Ok(());
         }
+        self.remove_old()?;
         self.until_walk.store((self.limit / 16).max(1), Ordering::Relaxed); // D1
-        self.remove_old()
+        Ok(())
     }
 
     /// Removes the entries that were not used for longest, if there is more than the limit.
-    fn remove_old(&self) -> io::Result<()> {
-        let lock = File::options().create(true).truncate(false).write(true).open(self.path.join("lock"))?;
+    fn remove_old(&self) -> Result<(), FileError> {
+        let root = self.root()?;
+        let lock = root.lock_file("lock")?;
         if lock.try_lock().is_err() {
-            // Another process does so.
-            return Ok(());
-        }
-        let now = now();
-        for entry in files(&self.path.join("tmp"))? {
-            if now.duration_since(entry.used).is_ok_and(|age| age > LEFT_OVER) {
-                remove(&entry.path)?;
+            let bytes: u64 = entries(&root)?.iter().map(|entry| entry.file.bytes).sum();
+            if bytes <= self.limit.saturating_add(self.limit / 2) {
+                // Another process does so.
+                return Ok(());
+            }
+            // It is slow, or holds the lock for ever.
+            if !is_free_soon(&lock) {
+                return Err(io::Error::other("it is full, and another process holds its lock").into());
             }
         }
-        let mut entries = self.entries()?;
-        let mut bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        let now = now();
+        let temporary = root.make_folder(TEMPORARY)?;
+        for file in temporary.list()? {
+            let is_old = now.duration_since(file.changed).is_ok_and(|age| age > LEFT_OVER);
+            if is_old && file.kind == Kind::File {
+                temporary.remove(&file.name)?;
+            }
+        }
+        let mut entries = entries(&root)?;
+        let mut bytes: u64 = entries.iter().map(|entry| entry.file.bytes).sum();
         if bytes <= self.limit {
             return Ok(());
         }
-        entries.sort_by_key(|entry| entry.used);
+        entries.sort_by_key(|entry| entry.file.changed);
         let wanted = self.limit - self.limit / 10;
         for entry in entries {
             if bytes <= wanted {
                 break;
             }
-            remove(&entry.path)?;
-            bytes = bytes.saturating_sub(entry.bytes);
+            remove(&root, &entry)?;
+            bytes = bytes.saturating_sub(entry.file.bytes);
         }
         Ok(())
-    }
-
-    /// All entries. Other files of the directory are left alone.
-    fn entries(&self) -> io::Result<Vec<Entry>> {
-        let mut found = Vec::new();
-        for folder in fs::read_dir(&self.path)? {
-            let folder = folder?;
-            let is_own = is_digits(&folder.file_name(), FOLDER) && folder.file_type()?.is_dir();
-            if is_own {
-                found.extend(files(&folder.path())?.into_iter().filter(|entry| {
-                    entry.path.file_name().is_some_and(|name| is_digits(name, DIGITS - FOLDER))
-                }));
-            }
-        }
-        Ok(found)
     }
 }
 
@@ -228,13 +243,32 @@ impl CacheStore for DirectoryStore {
     }
 
     fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(name).map_err(|error| self.failed(error))
+        match self.read(name) {
+            Err(FileError::Unusual { .. } | FileError::TooLarge { .. }) => {
+                self.unusual.fetch_add(1, Ordering::Relaxed); // D2
+                Ok(None)
+            }
+            read => read.map_err(|error| self.failed(error)),
+        }
     }
 
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
         let written = self.write(name, entry).and_then(|()| self.note_written(entry.len() as u64));
         written.map_err(|error| self.failed(error))
     }
+
+    fn hidden_errors(&self) -> u64 {
+        self.unusual.load(Ordering::Relaxed) // D2
+    }
+}
+
+/// Whether another process gives its lock back within a second.
+#[expect(clippy::disallowed_methods, reason = "the system has no wait with an end for the lock of a file")]
+fn is_free_soon(lock: &fs::File) -> bool {
+    (0..LOCK_TRIES).any(|_| {
+        thread::sleep(LOCK_PAUSE);
+        lock.try_lock().is_ok()
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "ages of files say what goes, and nothing of results")]
@@ -242,41 +276,57 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-fn is_digits(name: &std::ffi::OsStr, count: usize) -> bool {
+fn is_digits(name: &str, count: usize) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    name.len() == count && name.to_str().is_some_and(|name| name.bytes().all(is_digit))
+    name.len() == count && name.bytes().all(is_digit)
 }
 
-/// The files of a folder, which may vanish.
-fn files(folder: &Path) -> io::Result<Vec<Entry>> {
-    let listed = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed?,
-    };
+/// The names of the folder and of the file of an entry.
+fn split(name: &EntryName) -> (String, String) {
+    let mut folder = name.to_string();
+    let file = folder.split_off(FOLDER);
+    (folder, file)
+}
+
+/// A name that no other writer has.
+fn temporary_name() -> io::Result<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(format!("{:032x}", u128::from_le_bytes(random)))
+}
+
+/// All entries. Other files of the directory are left alone.
+fn entries(root: &Folder) -> Result<Vec<Entry>, FileError> {
     let mut found = Vec::new();
-    for file in listed {
-        let file = file?;
-        let facts = match file.metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            facts => facts?,
-        };
-        if facts.is_file() {
-            found.push(Entry { path: file.path(), bytes: facts.len(), used: facts.modified()? });
+    for folder in root.list()? {
+        if folder.kind != Kind::Directory || !is_digits(&folder.name, FOLDER) {
+            continue;
         }
+        let files = match root.folder(&folder.name) {
+            Err(error) if error.is_not_found() => continue,
+            // Another process has put something else in its place.
+            Err(FileError::Unusual { .. }) => continue,
+            opened => opened?.list()?,
+        };
+        let of_entries = files
+            .into_iter()
+            .filter(|file| file.kind == Kind::File && is_digits(&file.name, DIGITS - FOLDER));
+        found.extend(of_entries.map(|file| Entry { folder: folder.name.clone(), file }));
     }
     Ok(found)
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+fn remove(root: &Folder, entry: &Entry) -> Result<(), FileError> {
+    match root.folder(&entry.folder) {
+        Err(error) if error.is_not_found() => Ok(()),
+        opened => Ok(opened?.remove(&entry.file.name)?),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     fn name(number: u8) -> EntryName {
         EntryName::new([number; 32])
@@ -340,6 +390,74 @@ mod tests {
         assert!(store.get(&name(1)).is_err());
         let refused = store.put(&name(1), b"one").unwrap_err().to_string();
         assert!(refused.contains("cache"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_a_miss_and_never_waited_for() {
+        use rustix::fs::{CWD, FileType, mknodat};
+        use std::os::unix::fs::symlink;
+        let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, 0o600.into(), 0).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let store = DirectoryStore::open(folder.path(), 1000).unwrap();
+        fs::write(outside.path().join("secret"), b"secret").unwrap();
+        let replaced: [&dyn Fn(&Path); 4] = [
+            &|path| fifo(path),
+            &|path| symlink(outside.path().join("secret"), path).unwrap(),
+            &|path| symlink("/dev/zero", path).unwrap(),
+            &|path| File::create(path).unwrap().set_len(MAX_BYTES + 1).unwrap(),
+        ];
+        for (number, replace) in (0..).zip(replaced) {
+            store.put(&name(number), b"one").unwrap();
+            fs::remove_file(store.place(&name(number))).unwrap();
+            replace(&store.place(&name(number)));
+            assert_eq!(store.get(&name(number)).unwrap(), None);
+            assert_eq!(store.hidden_errors(), u64::from(number) + 1);
+            store.put(&name(number), b"two").unwrap();
+            assert_eq!(store.get(&name(number)).unwrap().as_deref(), Some(&b"two"[..]));
+        }
+        assert_eq!(fs::read(outside.path().join("secret")).unwrap(), b"secret");
+        // A FIFO as the lock: nothing is removed, and the error says why.
+        let lock = folder.path().join("lock");
+        fs::remove_file(&lock).unwrap();
+        fifo(&lock);
+        let refused = store.put(&name(9), &[1; 900]).unwrap_err().to_string();
+        assert!(refused.contains("a FIFO"), "{refused}");
+    }
+
+    #[test]
+    fn nothing_outside_is_removed_or_written() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().unwrap();
+        let kept = outside.path().join("f".repeat(DIGITS - FOLDER));
+        fs::write(&kept, [0; 4000]).unwrap();
+        File::options().write(true).open(&kept).unwrap().set_modified(now() - 2 * LEFT_OVER).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = DirectoryStore::open(folder.path(), 100).unwrap();
+        symlink(outside.path(), folder.path().join("ff")).unwrap();
+        assert_eq!(store.get(&name(0xff)).unwrap(), None);
+        assert!(store.put(&name(0xff), &[1; 90]).is_err());
+        store.put(&name(1), &[1; 90]).unwrap();
+        store.clear().unwrap();
+        fs::remove_dir_all(folder.path().join("tmp")).unwrap();
+        symlink(outside.path(), folder.path().join("tmp")).unwrap();
+        assert!(store.put(&name(2), &[1; 90]).is_err());
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        assert!(kept.exists());
+    }
+
+    #[test]
+    fn a_lock_that_is_held_for_ever_stops_writers_beyond_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = File::create(folder.path().join("lock")).unwrap();
+        held.lock().unwrap();
+        let store = DirectoryStore::open(folder.path(), 1000).unwrap();
+        let refused = (0..40).find_map(|n| store.put(&name(n), &[n; 100]).err()).unwrap().to_string();
+        assert!(refused.contains("holds its lock"), "{refused}");
+        assert!(store.in_use().unwrap().bytes <= 1700);
+        drop(held);
+        store.put(&name(100), &[1; 100]).unwrap();
+        assert!(store.in_use().unwrap().bytes <= 1000);
     }
 
     #[test]

@@ -13,10 +13,16 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use brolga_files::{FileError, Links, open, read_at_most};
 
 /// Digits of a key file.
 const DIGITS: usize = 64;
+/// More bytes than a key file has, with blanks at its end.
+const MOST_BYTES: u64 = 4096;
+const NOT_DIGITS: &str = "it has not 64 hexadecimal digits";
 
 /// The key that entries are sealed with.
 #[derive(Clone)]
@@ -101,13 +107,18 @@ fn malformed(path: &Path, reason: &'static str) -> KeyError {
 }
 
 fn read(path: &Path) -> Result<CacheKey, KeyError> {
-    let text = fs::read_to_string(path).map_err(|error| failed("read", path, error))?;
-    if is_open_to_others(path).map_err(|error| failed("read", path, error))? {
+    let file = open(path, Links::Followed).map_err(|error| failed("read", path, error.into()))?;
+    let facts = file.metadata().map_err(|error| failed("read", path, error))?;
+    if facts.permissions().mode() & 0o077 != 0 {
         return Err(malformed(path, "others than its owner may read or write it"));
     }
-    let digits = text.trim_end().as_bytes();
+    let text = match read_at_most(file, facts.len(), MOST_BYTES) {
+        Err(FileError::TooLarge { .. }) => return Err(malformed(path, NOT_DIGITS)),
+        read => read.map_err(|error| failed("read", path, error.into()))?,
+    };
+    let digits = text.trim_ascii_end();
     if digits.len() != DIGITS {
-        return Err(malformed(path, "it has not 64 hexadecimal digits"));
+        return Err(malformed(path, NOT_DIGITS));
     }
     let mut key = [0; 32];
     for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
@@ -137,17 +148,6 @@ fn make(path: &Path) -> Result<(), KeyError> {
     }
 }
 
-#[cfg(unix)]
-fn is_open_to_others(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::PermissionsExt;
-    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &Path) -> io::Result<bool> {
-    Ok(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,14 +171,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         CacheKey::from_file(&path).unwrap();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-            let refused = CacheKey::from_file(&path).unwrap_err().to_string();
-            assert!(refused.contains("others than its owner"), "{refused}");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let refused = CacheKey::from_file(&path).unwrap_err().to_string();
+        assert!(refused.contains("others than its owner"), "{refused}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         for (text, reason) in
             [("abc\n".to_owned(), "64"), ("z".repeat(64), "digits"), ("é".repeat(32), "digits")]
         {

@@ -337,3 +337,43 @@ fn arguments_are_many_or_wrong() {
     assert_eq!(code(call(&same, &foreign, None)), BrolgaCode::Argument, "an object of another heap");
     assert_eq!(code(call(&same, &[brolga_int64(1)], None)), BrolgaCode::Exception, "no method takes it");
 }
+
+/// A routine that would not end: a vector that contains itself is splatted. And one that is immediate: an insertion before 2^62 elements without bytes.
+const ENDLESS: &str = "
+function endless(n::Int64)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(:jl_alloc_array_1d), Vector{Any}, svec(Any, Int64), 0, :(:ccall), Vector{Any}, 3))::Vector{Any}
+│        Base.arrayset(true, %1, Base.iterate, 1)::Vector{Any}
+│        Base.arrayset(true, %1, Core._apply_iterate, 2)::Vector{Any}
+│        Base.arrayset(true, %1, %1, 3)::Vector{Any}
+│   %5 =   builtin Core._apply_iterate(Base.iterate, Core._apply_iterate, %1)::Any
+│        Core.donotdelete(%5)::Nothing
+└──      return n
+end
+function huge(n::Int64)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(:jl_alloc_array_1d), Vector{Nothing}, svec(Any, Int64), 0, :(:ccall), Vector{Nothing}, 4611686018427387904))::Vector{Nothing}
+│        $(Expr(:foreigncall, :(:jl_array_grow_at), Nothing, svec(Any, Int64, Int64), 0, :(:ccall), :(%1), 1, 1))::Nothing
+└──      return n
+end";
+
+#[test]
+fn a_routine_that_would_not_end_ends_at_the_deadline() {
+    let engine = owned(|place| brolga_engine_new(None, place));
+    // SAFETY: texts end in a zero byte, or their length is said.
+    let program = owned(|place| unsafe {
+        brolga_program_read(c"endless".as_ptr(), ENDLESS.as_ptr().cast(), ENDLESS.len(), place)
+    });
+    let unit = owned(|place| brolga_engine_compile(Some(&engine), Some(&program), place));
+    let call = |name: &std::ffi::CStr| {
+        // SAFETY: as above.
+        let function = owned(|place| unsafe { brolga_unit_function(Some(&unit), name.as_ptr(), place) });
+        let limits = brolga_limits_new();
+        assert!(brolga_limits_set_timeout(Some(&limits), 50_000_000).is_none());
+        let args = [brolga_int64(7)];
+        // SAFETY: the values have the members of their kinds.
+        code(unsafe {
+            brolga_function_call_limited(Some(&function), Some(&limits), args.as_ptr(), args.len(), None)
+        })
+    };
+    assert_eq!(call(c"endless"), BrolgaCode::Ended);
+    assert_eq!(call(c"huge"), BrolgaCode::Ok);
+}

@@ -6,13 +6,16 @@
 //!        │                 or a loop of dynamic operators, each operand of which has each type in turn
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
-//!        └─ checked ──────► program without doors, every other one damaged: its functions are called in this process
+//!        ├─ checked ──────► program without doors, every other one damaged: its functions are called in this process
+//!        └─ forged ───────► module in binary form, or package, with right checksums: refused, or used in this process
 //! ```
 //!
 //! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
 //! runs in its own process (`src/cli/fuzz.rs`).
 //!
 //! Names of types are kept as long as a run time: engines are recreated after `INPUTS` inputs.
+
+use std::sync::OnceLock;
 
 use brolga_engine::Error;
 use brolga_ir::text::show_module;
@@ -26,7 +29,8 @@ use crate::check::{
 };
 use crate::dynamic;
 use crate::generate::{Features, Options, generate};
-use crate::targets::{Fate, Guarded, checked, damaged, without_doors};
+use crate::targets::forged::{self, Packages};
+use crate::targets::{Fate, Fault, Guarded, checked, damaged, without_doors};
 
 /// How many inputs one run time serves.
 const INPUTS: usize = 2000;
@@ -48,12 +52,17 @@ pub enum Inputs {
     Damaged(Vec<String>),
     /// Generated programs without doors, every other one damaged, run by engines that refuse doors.
     Checked,
+    /// Modules in binary form with other fields and a right checksum.
+    ForgedModules,
+    /// Packages with other fields and right checksums.
+    ForgedPackages,
 }
 
 /// A run of inputs.
 pub struct Campaign {
     inputs: Inputs,
     engines: Option<Engines>,
+    packages: OnceLock<Packages>,
 }
 
 struct Engines {
@@ -75,18 +84,33 @@ impl Campaign {
     /// A campaign of these inputs.
     #[must_use]
     pub fn new(inputs: Inputs) -> Campaign {
-        Campaign { inputs, engines: None }
+        Campaign { inputs, engines: None, packages: OnceLock::new() }
     }
 
     /// The input of a seed.
     #[must_use]
-    pub fn input(&self, seed: u64) -> String {
+    pub fn input(&self, seed: u64) -> Vec<u8> {
         match &self.inputs {
-            Inputs::Generated if is_guarded(seed) => dynamic::guarded(seed).text,
-            Inputs::Generated => show_module(&generate(seed, &options(seed))).to_string(),
-            Inputs::Damaged(originals) => damaged(seed, originals),
-            Inputs::Checked => without_doors(seed),
+            Inputs::Generated if is_guarded(seed) => dynamic::guarded(seed).text.into(),
+            Inputs::Generated => show_module(&generate(seed, &options(seed))).to_string().into(),
+            Inputs::Damaged(originals) => damaged(seed, originals).into(),
+            Inputs::Checked => without_doors(seed).into(),
+            Inputs::ForgedModules => forged::forged_module(seed),
+            Inputs::ForgedPackages => self.packages().forged(seed).0,
         }
+    }
+
+    /// What the name of a file with an input ends in.
+    #[must_use]
+    pub fn extension(&self) -> &'static str {
+        match self.inputs {
+            Inputs::ForgedModules | Inputs::ForgedPackages => "bin",
+            Inputs::Generated | Inputs::Damaged(_) | Inputs::Checked => "jlir",
+        }
+    }
+
+    fn packages(&self) -> &Packages {
+        self.packages.get_or_init(Packages::new)
     }
 
     /// Tries the input of a seed.
@@ -104,6 +128,13 @@ impl Campaign {
             Inputs::Generated => generated(seed, &engines.jit),
             Inputs::Damaged(originals) => damage(seed, &damaged(seed, originals), &engines),
             Inputs::Checked => guarded(seed, &without_doors(seed), &engines),
+            Inputs::ForgedModules => {
+                forged(seed, forged::module(&engines.guarded, &forged::forged_module(seed), seed))
+            }
+            Inputs::ForgedPackages => {
+                let (bytes, is_code_kept) = self.packages().forged(seed);
+                forged(seed, forged::package(bytes, is_code_kept))
+            }
         };
         self.engines = Some(engines);
         Ok(tried)
@@ -179,6 +210,19 @@ fn guarded(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failur
     })
 }
 
+fn forged(seed: u64, fate: Result<Fate, Fault>) -> Result<Tried, Box<Failure>> {
+    match fate {
+        Ok(Fate::Broken) => Ok(Tried { outcome: "refused", calls: 0 }),
+        Ok(Fate::Doors) => Ok(Tried { outcome: "read, not run because of doors", calls: 0 }),
+        Ok(Fate::NotRun) => Ok(Tried { outcome: "read, nothing to run", calls: 0 }),
+        Ok(Fate::Ran(calls)) => Ok(Tried { outcome: "ran", calls }),
+        Err(fault) => {
+            let trouble = Trouble::Panic { stage: "using a forged file", message: fault.to_string() };
+            Err(Box::new(Failure { seed, text: String::new(), trouble }))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Campaign, Inputs, Tried};
@@ -206,7 +250,11 @@ mod tests {
             ran += usize::from(outcome == "ran");
             // Each call has a deadline, so on a slow machine none of a program's need end.
             let is_accepted = matches!(outcome, "ran" | "compiled, no test to run");
-            assert!(is_accepted || seed % 2 == 1, "seed {seed}: {outcome}\n{}", campaign.input(seed));
+            assert!(
+                is_accepted || seed % 2 == 1,
+                "seed {seed}: {outcome}\n{}",
+                String::from_utf8_lossy(&campaign.input(seed))
+            );
         }
         assert!(ran > 0);
     }

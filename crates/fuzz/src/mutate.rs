@@ -7,7 +7,10 @@
 //! | tokens | a word or sign vanishes, doubles, is exchanged with another, or replaced by one from a list of hard ones |
 //! | lines | a line vanishes, doubles, moves, or joins its neighbour |
 //!
-//! A mutated input may by chance still be valid. Nothing here depends on the grammar.
+//! | fields | a number of a module in binary form is exchanged for another of as many bytes; borders of sections and items move |
+//!
+//! A mutated input may by chance still be valid. Nothing here depends on the grammar of texts; fields are those that `ir::binary` and `aot::package`
+//! describe.
 
 use super::rng::Rng;
 
@@ -150,12 +153,175 @@ pub fn seal_image(bytes: &mut [u8]) {
     let Some(field) = bytes.get_mut(LENGTH) else { return };
     field.copy_from_slice(&length.to_le_bytes());
     bytes[CHECKSUM].fill(0);
-    // CRC-32, as of Ethernet, a bit at a time.
-    let checksum = !bytes.iter().fold(!0u32, |sum, &byte| {
-        let bit = |sum: u32, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 };
-        (0..8).fold(sum ^ u32::from(byte), bit)
-    });
+    let checksum = crc(bytes);
     bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// CRC-32, as of Ethernet.
+fn crc(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let (mut sum, mut bit) = (byte as u32, 0);
+            while bit < 8 {
+                sum = sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 };
+                bit += 1;
+            }
+            table[byte] = sum;
+            byte += 1;
+        }
+        table
+    };
+    !bytes.iter().fold(!0u32, |sum, &byte| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)])
+}
+
+/// The header of a module in binary form, and its sections: their lengths follow the header.
+const MODULE_HEADER: usize = 16;
+const MODULE_SECTIONS: usize = 7;
+const FUNCTIONS: usize = 5;
+
+fn word(bytes: &[u8], at: usize) -> Option<usize> {
+    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(|word| u32::from_le_bytes(word) as usize)
+}
+
+/// A module in binary form with one to a few other fields, and the checksum of what it is now. Its length stays.
+pub fn module(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for _ in 0..1 + usize::from(rng.chance(20)) {
+        match rng.below(20) {
+            0 => border(rng, &mut bytes, MODULE_HEADER, MODULE_SECTIONS),
+            1 => {
+                if let Some((list, count)) = functions(&bytes) {
+                    border(rng, &mut bytes, list, count);
+                }
+            }
+            _ => field(rng, &mut bytes),
+        }
+    }
+    seal(&mut bytes);
+    bytes
+}
+
+/// Where the list of ends of functions begins, and how many there are.
+fn functions(bytes: &[u8]) -> Option<(usize, usize)> {
+    let before: usize = (0..FUNCTIONS).map(|n| word(bytes, MODULE_HEADER + 4 * n)).sum::<Option<usize>>()?;
+    let start = MODULE_HEADER + 4 * MODULE_SECTIONS + before;
+    Some((start + 4, word(bytes, start)?))
+}
+
+/// Moves the border between two of `count` neighbours whose lengths or ends are listed: one gets what the other loses.
+fn border(rng: &mut Rng, bytes: &mut [u8], list: usize, count: usize) {
+    let at = list + 4 * rng.below(count.saturating_sub(1).max(1));
+    let by = rng.between(1, 9) as u32;
+    let mut add = |at: usize, by: u32| {
+        if let Some(place) = bytes.get_mut(at..at + 4) {
+            let old = u32::from_le_bytes([place[0], place[1], place[2], place[3]]);
+            place.copy_from_slice(&old.wrapping_add(by).to_le_bytes());
+        }
+    };
+    add(at, by);
+    if rng.chance(70) {
+        add(at + 4, by.wrapping_neg());
+    }
+}
+
+/// Exchanges a number, of seven bits a byte, for another of as many bytes.
+fn field(rng: &mut Rng, bytes: &mut [u8]) {
+    let first = MODULE_HEADER + 4 * MODULE_SECTIONS;
+    let Some(room) = bytes.len().checked_sub(first).filter(|&room| room > 0) else { return };
+    let start = match functions(bytes) {
+        // Most of a module is functions, and most of what is in them are numbers.
+        Some((list, count)) if rng.chance(70) && list + 4 * count < bytes.len() => {
+            let items = list + 4 * count;
+            items + rng.below(bytes.len() - items)
+        }
+        _ => first + rng.below(room),
+    };
+    let begin = (first..start).rev().take_while(|&at| bytes[at] & 0x80 != 0).last().unwrap_or(start);
+    let length = bytes[begin..].iter().take_while(|&&byte| byte & 0x80 != 0).count() + 1;
+    let Some(place) = bytes.get(begin..begin + length) else { return };
+    let old = place.iter().rev().fold(0u64, |number, &byte| number << 7 | u64::from(byte & 0x7f));
+    let new = match rng.below(8) {
+        0 => old.wrapping_add(1),
+        1 => old.wrapping_sub(1),
+        2 => old ^ 1 << rng.below(7),
+        3 => rng.below(4) as u64,
+        4 => rng.below(32) as u64,
+        5 => u64::MAX,
+        6 => old.wrapping_add(rng.below(16) as u64).wrapping_sub(8),
+        _ => u64::from(bytes[first + rng.below(room)]),
+    };
+    for (n, byte) in bytes[begin..begin + length].iter_mut().enumerate() {
+        let more = if n + 1 < length { 0x80 } else { 0 };
+        *byte = (new >> (7 * n).min(63)) as u8 & 0x7f | more;
+    }
+}
+
+/// The header of a package and its sections, whose places and lengths it holds.
+const PACKAGE_DIRECTORY: usize = 72;
+const PACKAGE_SECTIONS: usize = 7;
+const PROGRAMS: usize = 3;
+/// The index and the units: machine code is what they lead to.
+const CODE: std::ops::Range<usize> = 4..6;
+
+fn package_section(bytes: &[u8], section: usize) -> Option<std::ops::Range<usize>> {
+    let at = PACKAGE_DIRECTORY + 8 * section;
+    let (start, length) = (word(bytes, at)?, word(bytes, at + 4)?);
+    Some(start..start.checked_add(length).filter(|&end| end <= bytes.len())?)
+}
+
+/// The modules of a package in binary form, as far as its list can be read.
+pub fn modules_of(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let Some(section) = package_section(bytes, PROGRAMS) else { return Vec::new() };
+    let (mut at, mut found) = (section.start, Vec::new());
+    while at < section.end {
+        let module = (|| {
+            let start = at.checked_add(4)?.checked_add(word(bytes, at)?)?.checked_add(8)?;
+            let end = start.checked_add(word(bytes, start - 4)?)?;
+            (end <= section.end).then_some(start..end)
+        })();
+        let Some(module) = module else { break };
+        at = module.end;
+        found.push(module);
+    }
+    found
+}
+
+/// A package with other fields, and the checksum of what it is now. Whether its code is as it was, so that what is called runs code that was made for it, or
+/// is compiled.
+pub fn package(rng: &mut Rng, original: &[u8]) -> (Vec<u8>, bool) {
+    let mut bytes = original.to_vec();
+    let modules = modules_of(&bytes);
+    let kind = rng.below(10);
+    let mut is_code_kept = true;
+    match rng.pick(&modules).cloned() {
+        Some(range) if kind < 7 => {
+            let forged = module(rng, &bytes[range.clone()]);
+            bytes[range].copy_from_slice(&forged);
+        }
+        _ if kind < 9 => {
+            let section = rng.below(PACKAGE_SECTIONS);
+            is_code_kept = !CODE.contains(&section);
+            if let Some(range) = package_section(&bytes, section).filter(|range| !range.is_empty()) {
+                number(rng, &mut bytes[range]);
+            }
+        }
+        _ => {
+            is_code_kept = false;
+            border(rng, &mut bytes, PACKAGE_DIRECTORY, 2 * PACKAGE_SECTIONS);
+        }
+    }
+    seal_package(&mut bytes);
+    (bytes, is_code_kept)
+}
+
+/// Gives a damaged package the checksum of what it holds now.
+fn seal_package(bytes: &mut [u8]) {
+    let Some(place) = bytes.get_mut(12..16) else { return };
+    place.fill(0);
+    let checksum = crc(bytes);
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// A stretch of up to `most` places somewhere in `length`.

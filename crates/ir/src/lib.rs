@@ -17,6 +17,7 @@ pub mod doors;
 pub mod effects;
 pub mod entity;
 pub mod eq_table;
+pub mod equated;
 pub mod fuel;
 pub mod func;
 pub mod function_name;

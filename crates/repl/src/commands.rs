@@ -215,7 +215,7 @@ pub(crate) fn explore(
         "" => PathBuf::from(format!("brolga-explore-{}.html", std::process::id())),
         file => PathBuf::from(file),
     };
-    std::fs::write(&file, page)
+    brolga_files::write(&file, page.as_bytes())
         .map_err(|error| options.message(&format!("cannot write `{}`: {error}", file.display())))?;
     Ok(shown(format!("wrote {}", file.display())))
 }

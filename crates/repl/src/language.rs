@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use brolga_engine::Program;
 use brolga_engine::session::{Dylib, Session};
+use brolga_files::{Links, MOST_TEXT, read};
 
 use crate::commands::{self, Command, Wanted};
 use crate::input;
@@ -77,7 +78,8 @@ impl<'l> Foreign<'l> {
     }
 
     fn load(&mut self, file: &Path) -> Reply {
-        match std::fs::read_to_string(file) {
+        let read = read(file, Links::Followed, MOST_TEXT).map_err(std::io::Error::from);
+        match read.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)) {
             Ok(text) => self.evaluate(&text),
             Err(error) => self.failed(&format!("cannot read `{}`: {error}", file.display())),
         }

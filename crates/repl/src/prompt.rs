@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use brolga_engine::session::{Definitions as Defined, Dylib, Evaluator, Session, Workers};
 use brolga_engine::{Error, Failure, Options as EngineOptions};
+use brolga_files::{Links, MOST_TEXT, read};
 use brolga_ir::Module;
 use brolga_ir::diag::SourceFile;
 
@@ -94,7 +95,7 @@ impl Prompt<'_> {
 
     /// Loads a program.
     pub(crate) fn load(&mut self, file: &Path) -> Reply {
-        let bytes = match std::fs::read(file) {
+        let bytes = match read(file, Links::Followed, MOST_TEXT) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let text = format!("cannot read `{}`: {error}", file.display());

@@ -2,11 +2,11 @@
 //!
 //! The file is read as a whole, and only the checked bytes are used: a writer that changes it meanwhile has no effect here.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use brolga_files::{FileError, Links, open, read_at_most};
 use brolga_ir::Context;
 use brolga_ir::binary::Stored;
 use bytes::Bytes;
@@ -28,14 +28,11 @@ const LARGE_PAGE: usize = 1 << 21;
 /// The bytes of the file at a path, which is no larger than images are.
 ///
 /// # Errors
-/// The system refuses to read it, or it is too large.
+/// The system refuses to read it, it is not a regular file, or it is too large.
 pub fn read_file(path: &Path) -> Result<Bytes, ImageError> {
     let failed = |source| ImageError::File { what: "read", path: path.display().to_string(), source };
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = open(path, Links::Followed).map_err(|error| failed(error.into()))?;
     let known = file.metadata().map_err(failed)?;
-    if !known.is_file() {
-        return Err(failed(io::Error::other("it is no regular file")));
-    }
     let length = usize::try_from(known.len()).unwrap_or(usize::MAX);
     match length {
         _ if length > LIMIT => Err(ImageError::TooLarge { bytes: length, limit: LIMIT }),
@@ -49,9 +46,12 @@ pub fn read_file(path: &Path) -> Result<Bytes, ImageError> {
             Ok(Bytes::from_owner(pages).slice(start..start + length))
         }
         _ => {
-            let mut bytes = Vec::with_capacity(length + 1);
-            file.take(LIMIT as u64).read_to_end(&mut bytes).map_err(failed)?;
-            Ok(bytes.into())
+            let read = read_at_most(file, known.len(), LIMIT as u64);
+            let read = read.map_err(|error| match error {
+                FileError::TooLarge { .. } => ImageError::TooLarge { bytes: LIMIT + 1, limit: LIMIT },
+                error => failed(error.into()),
+            })?;
+            Ok(read.into())
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use brolga_files::fresh;
 use brolga_ir::{Arch, FuncId, binary};
 
 use super::place::{LIMIT, place};
@@ -114,7 +115,7 @@ pub fn write_file(path: &Path, image: &[u8]) -> Result<(), ImageError> {
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = fresh(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -28,9 +28,9 @@ use crate::rng::Rng;
 use crate::{mutate, values};
 
 /// The time of a call.
-const DEADLINE: Duration = Duration::from_millis(20);
+pub(super) const DEADLINE: Duration = Duration::from_millis(20);
 /// Bytes of objects.
-const HEAP: usize = 32 << 20;
+pub(super) const HEAP: usize = 32 << 20;
 /// Tests or functions of a program that are called.
 const CALLS: usize = 4;
 
@@ -69,6 +69,11 @@ impl Guarded {
 
     fn runtime(&self) -> &Arc<Runtime> {
         self.engines[0].runtime()
+    }
+
+    /// Calls functions of a program without doors, at a level that the seed chooses.
+    pub(super) fn run(&self, program: &Program, seed: u64) -> Fate {
+        run_program(self.runtime(), &self.engines[seed as usize % self.engines.len()], program, seed)
     }
 }
 
@@ -178,13 +183,20 @@ pub fn checked(guarded: &Guarded, bytes: &[u8]) -> Result<Fate, Fault> {
 }
 
 fn run(runtime: &Arc<Runtime>, engine: &Engine, bytes: &[u8], seed: u64) -> Fate {
-    let Ok(program) = Program::read("fuzz", bytes) else { return Fate::Broken };
+    match Program::read("fuzz", bytes) {
+        Ok(program) => run_program(runtime, engine, &program, seed),
+        Err(_) => Fate::Broken,
+    }
+}
+
+/// Calls tests or functions of a program, if it has no doors.
+fn run_program(runtime: &Arc<Runtime>, engine: &Engine, program: &Program, seed: u64) -> Fate {
     if program.check_doors().is_err() {
         return Fate::Doors;
     }
-    let mut evaluator = Evaluator::native(&program, engine).with_heap_limit(HEAP as u64);
+    let mut evaluator = Evaluator::native(program, engine).with_heap_limit(HEAP as u64);
     let mut calls = 0;
-    for call in calls_of(&program, seed) {
+    for call in calls_of(program, seed) {
         let limits = Limits::new().timeout(DEADLINE);
         let ended = runtime.limited(&limits, || evaluator.call(&call));
         calls += usize::from(ended.is_ok());

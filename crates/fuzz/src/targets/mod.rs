@@ -6,6 +6,7 @@
 //! | [`checked`] | a program | one without doors is compiled and run in the process without a crash |
 //! | [`object`], [`archive`] | a file of another compiler | it is linked or refused |
 //! | [`image`] | a program built ahead of time | it is opened or refused |
+//! | [`forged`] | a module in binary form, or a package, with right checksums | it is refused, or read, and what is checked in it is called without a crash |
 //! | [`sessions`] | steps of several threads on one session | only defined values or errors, consistent tables |
 //! | [`shapes`] | choices of a pattern | four times as much costs at most five times as much |
 //!
@@ -17,6 +18,7 @@
 mod checked;
 mod doors;
 mod files;
+pub mod forged;
 mod sessions;
 mod shapes;
 

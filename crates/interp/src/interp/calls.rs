@@ -38,6 +38,24 @@ fn refusal_as_value(op: Intrinsic) -> Option<String> {
 /// a runtime has this world.
 const FIRST_WORLD: u64 = 2;
 
+/// Whether all that a builtin does is to choose a call.
+pub(super) fn is_chained(builtin: Builtin) -> bool {
+    use Builtin::{Applicable, ApplyIterate, Invoke, InvokeInWorld, Invokelatest};
+    matches!(builtin, ApplyIterate | Invoke | Invokelatest | InvokeInWorld | Applicable)
+}
+
+/// What a builtin does that calls a function.
+enum Next {
+    /// It calls this value.
+    Call(Val, Vec<Val>),
+    /// It calls this value, of which no method is looked for.
+    Base(Val, Vec<Val>),
+    /// It calls this method.
+    Method(FuncId, Val, Vec<Val>),
+    /// It makes no call.
+    Value(Val),
+}
+
 impl<'m> Interp<'m> {
     /// `invoke`: `args` start with the function object.
     pub(super) fn invoke(&mut self, func: &'m Func, callee: Callee, mut args: Vec<Val>) -> Eval<Flow> {
@@ -61,38 +79,34 @@ impl<'m> Interp<'m> {
 
     /// Calls a value.
     pub(super) fn apply(&mut self, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        match self.method_of(&callee, &args)? {
+            Some(id) => self.push_method(id, callee, args, then),
+            None => self.apply_base(callee, args, then),
+        }
+    }
+
+    /// The method of the program that a call goes to, if it goes to one.
+    fn method_of(&mut self, callee: &Val, args: &[Val]) -> Eval<Option<FuncId>> {
         let types = self.types();
         let key = callee.ty(types);
         let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
-        if let Some(id) = self.visible_method(key, &given) {
-            let mut all = Vec::with_capacity(args.len() + 1);
-            all.push(callee);
-            all.extend(args);
-            return self.push_call(id, all, then);
+        let found = self.visible_method(key, &given);
+        if found.is_none() && !self.is_before_program && self.module.is_ambiguous(key, &given) {
+            return Err(self.ambiguous_call(callee, args.to_vec()));
         }
-        if !self.is_before_program && self.module.is_ambiguous(key, &given) {
-            return Err(self.ambiguous_call(&callee, args));
-        }
-        self.apply_base(callee, args, then)
+        Ok(found)
+    }
+
+    fn push_method(&mut self, id: FuncId, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        let mut all = Vec::with_capacity(args.len() + 1);
+        all.push(callee);
+        all.extend(args);
+        self.push_call(id, all, then)
     }
 
     /// The method that a call decided at run time goes to.
     fn visible_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
         if self.is_before_program { None } else { self.module.find_method(function, args) }
-    }
-
-    /// Makes a call in another world. A world before the program has none of its methods, so no frame runs in it: it ends with this look-up.
-    fn apply_in_world(
-        &mut self,
-        is_before_program: bool,
-        callee: Val,
-        args: Vec<Val>,
-        then: Then,
-    ) -> Eval<Flow> {
-        let outside = std::mem::replace(&mut self.is_before_program, is_before_program);
-        let flow = self.apply(callee, args, then);
-        self.is_before_program = outside;
-        flow
     }
 
     /// Does what a value does that has no method for its arguments.
@@ -172,11 +186,54 @@ impl<'m> Interp<'m> {
     }
 
     /// The builtins that call a function.
-    pub(super) fn calling_builtin(&mut self, builtin: Builtin, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
+    pub(super) fn calling_builtin(&mut self, builtin: Builtin, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        let outside = self.is_before_program;
+        let flow = self.chain(builtin, args, then);
+        self.is_before_program = outside;
+        flow
+    }
+
+    /// Makes the calls of a chain of such builtins, which use no stack. It need not end: an array may contain itself and be splatted.
+    ///
+    /// A world before the program has none of its methods, so no frame runs in it: it ends with the look-up of the last call.
+    fn chain(&mut self, mut builtin: Builtin, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
+        loop {
+            let (callee, rest, looks) = match self.next_call(builtin, args)? {
+                Next::Call(callee, rest) => (callee, rest, true),
+                Next::Base(callee, rest) => (callee, rest, false),
+                Next::Method(id, callee, rest) => return self.push_method(id, callee, rest, then),
+                Next::Value(val) => return self.returned(val, then),
+            };
+            if looks && let Some(id) = self.method_of(&callee, &rest)? {
+                return self.push_method(id, callee, rest, then);
+            }
+            match self.builtin_of(&callee) {
+                Some(next)
+                    if is_chained(next) && next.refusal().is_none() && next.arity().allows(rest.len()) =>
+                {
+                    self.spend()?;
+                    (builtin, args) = (next, rest);
+                }
+                _ => return self.apply_base(callee, rest, then),
+            }
+        }
+    }
+
+    /// The builtin that a function is the name of.
+    fn builtin_of(&self, callee: &Val) -> Option<Builtin> {
+        match *self.types().kind(callee.ty(self.types())) {
+            TypeKind::Function(name) => Builtin::from_name(bare_name(self.module.cx.names.text(name.name))),
+            _ => None,
+        }
+    }
+
+    /// The call that a builtin makes.
+    fn next_call(&mut self, builtin: Builtin, mut args: Vec<Val>) -> Eval<Next> {
         match builtin {
             Builtin::Invokelatest => {
+                self.is_before_program = false;
                 let callee = args.remove(0);
-                self.apply_in_world(false, callee, args, then)
+                Ok(Next::Call(callee, args))
             }
             Builtin::InvokeInWorld => {
                 // A world is a `UInt64`, or an `Int64` that is not negative.
@@ -187,42 +244,33 @@ impl<'m> Interp<'m> {
                 let Some(world) = world else {
                     return Err(self.type_error(builtin.name(), Type::UINT64, args[0].clone()));
                 };
+                self.is_before_program = world < FIRST_WORLD;
                 let callee = args.remove(1);
-                let rest = args.split_off(1);
-                self.apply_in_world(world < FIRST_WORLD, callee, rest, then)
+                Ok(Next::Call(callee, args.split_off(1)))
             }
             Builtin::Invoke => {
                 let rest = args.split_off(2);
                 let (callee, signature) = (args[0].clone(), args[1].clone());
                 let signature = self.type_operand("invoke", &signature)?;
-                let found = match self.types().tuple_elements(signature) {
-                    Some(types) => self.visible_method(callee.ty(self.types()), types),
-                    None => None,
-                };
-                match found {
-                    Some(id) => {
-                        let mut all = vec![callee];
-                        all.extend(rest);
-                        self.push_call(id, all, then)
-                    }
-                    // Base has methods that no text gives a body for.
-                    None => {
-                        let declared = self.types().tuple_elements(signature).unwrap_or_default();
-                        let fits = declared.len() == rest.len()
-                            && rest.iter().zip(declared).all(|(arg, &ty)| self.is_a(arg, ty));
-                        match fits {
-                            true => self.apply_base(callee, rest, then),
-                            false => Err(self.method_error(&callee, rest)),
-                        }
-                    }
+                let declared = self.types().tuple_elements(signature);
+                let found = declared.and_then(|types| self.visible_method(callee.ty(self.types()), types));
+                if let Some(id) = found {
+                    return Ok(Next::Method(id, callee, rest));
+                }
+                // Base has methods that no text gives a body for.
+                let declared = declared.unwrap_or_default();
+                let fits = declared.len() == rest.len()
+                    && rest.iter().zip(declared).all(|(arg, &ty)| self.is_a(arg, ty));
+                match fits {
+                    true => Ok(Next::Base(callee, rest)),
+                    false => Err(self.method_error(&callee, rest)),
                 }
             }
             Builtin::Applicable => {
                 let callee = args.remove(0);
                 let types = self.types();
                 let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
-                let found = self.visible_method(callee.ty(types), &given).is_some();
-                self.returned(Val::bool(found), then)
+                Ok(Next::Value(Val::bool(self.visible_method(callee.ty(types), &given).is_some())))
             }
             _ => {
                 // `_apply_iterate(iterate, f, containers...)`
@@ -232,7 +280,7 @@ impl<'m> Interp<'m> {
                 for container in containers {
                     self.collect(&container, &mut all)?;
                 }
-                self.apply(callee, all, then)
+                Ok(Next::Call(callee, all))
             }
         }
     }

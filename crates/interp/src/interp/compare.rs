@@ -12,7 +12,11 @@ use super::error::Eval;
 use super::heap::Object;
 use super::value::{ObjId, Val};
 use super::{Interp, Outcome};
+use brolga_ir::equated::Equated;
 use rustc_hash::FxHashSet;
+
+/// So many comparisons of parts count as a step.
+const STEP: usize = 64;
 
 impl Interp<'_> {
     /// Whether two values are equal in the sense of `# check:` lines: the same type, and `isequal` all the way down.
@@ -30,9 +34,14 @@ impl Interp<'_> {
         let mut work = vec![(Some(a.clone()), Some(b.clone()))];
         let mut seen: FxHashSet<(ObjId, ObjId)> = FxHashSet::default();
         // By the addresses of their fields, which what is in `kept` keeps.
-        let mut pairs: FxHashSet<(usize, usize)> = FxHashSet::default();
+        let mut equated = Equated::default();
         let mut kept = Vec::new();
+        let mut compared = 0usize;
         while let Some(pair) = work.pop() {
+            compared += 1;
+            if compared.is_multiple_of(STEP) {
+                self.spend()?;
+            }
             let (a, b) = match pair {
                 (Some(a), Some(b)) => (a, b),
                 (None, None) => continue,
@@ -43,8 +52,8 @@ impl Interp<'_> {
                     if x.ty() != y.ty() || x.fields().len() != y.fields().len() {
                         return Ok(false);
                     }
-                    let pair = (x.fields().as_ptr().addr(), y.fields().as_ptr().addr());
-                    if !x.is_same(y) && pairs.insert(pair) {
+                    let (own, other) = (x.fields().as_ptr().addr(), y.fields().as_ptr().addr());
+                    if !x.is_same(y) && equated.equate(own, other) {
                         work.extend(x.fields().iter().cloned().zip(y.fields().iter().cloned()));
                         kept.push((x.clone(), y.clone()));
                     }
@@ -113,7 +122,8 @@ impl Interp<'_> {
                 if x.dims != y.dims {
                     return Ok(false);
                 }
-                for n in 0..x.length() as i64 {
+                let length = if self.has_empty_elements(x.memory) { 0 } else { x.length() };
+                for n in 0..length as i64 {
                     let one = self.element(x.memory, x.offset.wrapping_add(n))?;
                     work.push((one, self.element(y.memory, y.offset.wrapping_add(n))?));
                 }
@@ -124,7 +134,8 @@ impl Interp<'_> {
                 if length != y.length {
                     return Ok(false);
                 }
-                for n in 0..length as i64 {
+                let compared = if x.has_empty_elements() { 0 } else { length };
+                for n in 0..compared as i64 {
                     let one = self.element(a, n)?;
                     work.push((one, self.element(b, n)?));
                 }

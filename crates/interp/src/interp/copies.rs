@@ -252,6 +252,10 @@ impl Interp<'_> {
 
     /// Copies elements, which may overlap; undefined ones stay undefined.
     fn copy_elements(&mut self, to: (ObjId, i64), from: (ObjId, i64), count: u64) -> Eval<()> {
+        let elem = |interp: &Self, id| interp.heap.memory(id).map(|memory| memory.elem);
+        if self.has_empty_elements(to.0) && elem(self, to.0) == elem(self, from.0) {
+            return Ok(());
+        }
         self.reserve(count)?;
         let count = count as i64;
         let held =

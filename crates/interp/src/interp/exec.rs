@@ -359,7 +359,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    fn spend(&mut self) -> Eval<()> {
+    pub(super) fn spend(&mut self) -> Eval<()> {
         if self.steps >= self.options.max_steps {
             return Err(Stop::OutOfFuel);
         }

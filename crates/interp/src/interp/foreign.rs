@@ -240,7 +240,8 @@ impl Interp<'_> {
         let new = if grow { old.checked_add(by) } else { Some(old - by) };
         let Some(new) = new else { return Err(self.out_of_memory()) };
         let fresh = self.new_memory(elem, new as u64)?;
-        for n in 0..old.min(new) {
+        let moved = if self.has_empty_elements(fresh) { 0 } else { old.min(new) };
+        for n in 0..moved {
             // Elements before the position keep it, those after it move.
             let (from, to) = match (n < at, grow) {
                 (true, _) => (n, n),

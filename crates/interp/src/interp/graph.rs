@@ -10,7 +10,7 @@ use brolga_ir::show::View;
 use brolga_ir::types::Type;
 
 impl<'m> Interp<'m> {
-    /// The parts of a value.
+    /// The parts of a value; of elements without bytes the first [`MAX_SHOWN`](brolga_ir::show::MAX_SHOWN).
     pub fn view(&mut self, val: &Val) -> Result<View<'m, Val>, Outcome> {
         self.take_apart(val).map_err(|stop| self.outcome_without_place(stop))
     }
@@ -22,6 +22,12 @@ impl<'m> Interp<'m> {
         let elem = self.heap.memory(*memory)?.elem;
         let ty = self.types().memory(elem).ok()?;
         Some((Val::Object { ty, id: *memory }, *offset, dims.clone()))
+    }
+
+    /// The number of elements of a `Memory`.
+    pub fn memory_length(&self, val: &Val) -> Option<u64> {
+        let Val::Object { id, .. } = *val else { return None };
+        self.heap.memory(id).map(|memory| memory.length)
     }
 
     /// An object of a mutable struct type, with nothing in its fields yet.

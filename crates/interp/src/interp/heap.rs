@@ -42,6 +42,13 @@ pub(super) struct Memory {
     pub(super) address: Option<u64>,
 }
 
+impl Memory {
+    /// Whether elements take no bytes, so that all are alike, and there may be more of them than any loop could visit.
+    pub(super) fn has_empty_elements(&self) -> bool {
+        matches!(self.data, Data::Raw { elem_size: 0, .. })
+    }
+}
+
 /// The elements of a `Memory`.
 #[derive(Debug)]
 pub(super) enum Data {

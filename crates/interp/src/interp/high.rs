@@ -1,5 +1,6 @@
 //! The statements of high IR, by family; and the builtins without a file of their own.
 
+use super::calls::is_chained;
 use super::error::{Eval, Fault, Stop};
 use super::exec::{Flow, Then};
 use super::generic::number;
@@ -198,11 +199,7 @@ impl<'m> Interp<'m> {
             return Err(Fault::OperandCount { op: builtin.to_string(), given: args.len() }.into());
         }
         match builtin {
-            Builtin::ApplyIterate
-            | Builtin::Invoke
-            | Builtin::Invokelatest
-            | Builtin::InvokeInWorld
-            | Builtin::Applicable => self.calling_builtin(builtin, args, then),
+            _ if is_chained(builtin) => self.calling_builtin(builtin, args, then),
             Builtin::Modifyfield | Builtin::Modifyglobal | Builtin::Memoryrefmodify => {
                 let Then::Assign = then else {
                     return Err(Fault::Unsupported(format!("`{builtin}` as the function of another")).into());

@@ -91,8 +91,7 @@ const TABLE: &[Row] = &[
     row("strrchr", &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().rposition(|&byte| byte == b))),
     row("strstr",  &[PTR, PTR],       Some(PTR), |m, a| {
         let (text, part) = (string(m, a[0] as u64)?, string(m, a[1] as u64)?);
-        let at = (0..=text.len()).find(|&at| text[at..].starts_with(part));
-        Ok(at.map_or(0, |at| a[0] + at as u128))
+        Ok(position(text, part).map_or(0, |at| a[0] + at as u128))
     }),
     row("strpbrk", &[PTR, PTR],       Some(PTR), |m, a| {
         let set = string(m, a[1] as u64)?;
@@ -256,6 +255,13 @@ fn call(memory: &mut SimMemory, call: &ForeignCall<'_>) -> Result<u128, MemoryEr
 fn fits(given: LowType, wanted: LowType) -> bool {
     let word = |t: LowType| matches!(t, LowType::Ptr(_) | LowType::I64);
     given == wanted || (word(given) && word(wanted))
+}
+
+/// Where a part of a text begins first. As texts of characters, for which the library's search takes linear time.
+fn position(text: &[u8], part: &[u8]) -> Option<usize> {
+    let characters = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
+    let text = characters(text);
+    text.find(&characters(part)).map(|at| text[..at].chars().count())
 }
 
 /// Like C's, gives null when there is no memory.
@@ -459,6 +465,19 @@ fn remainder(x: f64, y: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_texts_are_found_by_their_bytes() {
+        for (text, part, at) in [
+            (&b"abcabd"[..], &b"abd"[..], Some(3)),
+            (b"abc", b"", Some(0)),
+            (b"", b"a", None),
+            (b"\xc3\xa4\xff\xa4", b"\xff\xa4", Some(2)),
+            (b"\xe4", b"\xc3\xa4", None),
+        ] {
+            assert_eq!(position(text, part), at, "{text:?} {part:?}");
+        }
+    }
 
     #[test]
     fn remainders_are_those_of_the_nearest_multiple() {

@@ -246,6 +246,11 @@ impl Interp<'_> {
         Ok(self.memory.store(raw, 1, &bytes)?)
     }
 
+    /// Whether the elements of a memory take no bytes.
+    pub(super) fn has_empty_elements(&self, memory: ObjId) -> bool {
+        self.heap.memory(memory).is_some_and(Memory::has_empty_elements)
+    }
+
     /// The element type and number of elements of an array or memory.
     pub(super) fn extent(&self, id: ObjId) -> Option<(Type, u64)> {
         match self.heap.get(id)? {

@@ -4,7 +4,7 @@ use super::error::{Eval, Stop};
 use super::heap::Object;
 use super::value::{ObjId, Val};
 use super::{Interp, Outcome};
-use brolga_ir::show::{Graph, TypeIn, View, print, show, show_error};
+use brolga_ir::show::{Graph, MAX_SHOWN, TypeIn, View, print, show, show_error};
 use brolga_ir::types::Type;
 
 impl<'m> Interp<'m> {
@@ -45,6 +45,8 @@ impl<'m> Interp<'m> {
             _ => return Ok(View::Singleton),
         };
         let (elem, length) = self.extent(id).unwrap_or((Type::ANY, 0));
+        // All are alike, and nobody could list them.
+        let most = if self.has_empty_elements(memory) { most.min(MAX_SHOWN) } else { most };
         let elements =
             (0..length.min(most as u64) as i64).map(|n| self.element(memory, offset.wrapping_add(n)));
         let elements = elements.collect::<Eval<_>>()?;

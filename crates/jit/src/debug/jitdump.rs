@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga_files::fresh;
+
 use crate::debug::MACHINE;
 use crate::debug::code_map::{CodeFunction, CodeListener, CodeUnit};
 
@@ -59,7 +61,7 @@ impl JitDump {
     /// A new dump in a directory, named after this process. `source` is the name of the file that lines are counted in.
     pub fn create_in(directory: &Path, source: &str) -> io::Result<JitDump> {
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
-        let mut dump = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        let mut dump = fresh(&path)?;
         let mut header = Vec::new();
         for word in [MAGIC, VERSION, HEADER_BYTES, MACHINE.into(), 0, std::process::id()] {
             header.extend(word.to_ne_bytes());

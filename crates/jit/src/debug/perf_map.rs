@@ -15,6 +15,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga_files::fresh;
+
 use crate::debug::code_map::{CodeListener, CodeUnit};
 
 /// Writes a map of symbols for `perf`.
@@ -30,10 +32,10 @@ impl PerfMap {
         PerfMap::create_in(Path::new("/tmp"))
     }
 
-    /// A new map in a directory, named after this process.
+    /// A new map in a directory, named after this process, in place of whatever has the name: anybody may write to `/tmp`.
     pub fn create_in(directory: &Path) -> io::Result<PerfMap> {
         let path = directory.join(format!("perf-{}.map", std::process::id()));
-        let file = Mutex::new(Ok(File::create(&path)?));
+        let file = Mutex::new(Ok(fresh(&path)?));
         Ok(PerfMap { path, file })
     }
 

@@ -82,6 +82,14 @@ impl Elements<'_> {
     fn is_union(&self) -> bool {
         matches!(self.element.repr, FieldRepr::BitsUnion { .. })
     }
+
+    /// Clears bytes of the `Memory`.
+    fn zero(&self, first: usize, bytes: usize) {
+        let zeros = [0; 256];
+        for chunk in (0..bytes).step_by(zeros.len()) {
+            self.memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
+        }
+    }
 }
 
 /// The elements of an object, which stays where it is for as long as they are used.
@@ -269,8 +277,8 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(wrong_kind(ty, "elements"));
         }
         let bytes = ty.size_with_length(|| length as u64);
-        // Elements without a size take no bytes, and still have numbers.
-        if bytes > isize::MAX as usize || length > isize::MAX as usize {
+        // Elements without bytes have a length all the same, which programs read as an `Int64`.
+        if bytes.max(length) > isize::MAX as usize {
             return Err(OutOfMemory { requested: bytes.max(length) }.into());
         }
         let root = self.allocate(ty, bytes)?;
@@ -376,11 +384,10 @@ impl<'f, 'h> Scope<'f, 'h> {
         };
         let gone = if end == End::Front { 0..count } else { length..old.length };
         if !gone.is_empty() {
-            let (first, bytes) = (old.offset(gone.start)?, gone.len() * old.stride());
             old.offset(gone.end - 1)?;
-            let zeros = [0; 256];
-            for chunk in (0..bytes).step_by(zeros.len()) {
-                old.memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
+            old.zero(old.offset(gone.start)?, gone.len() * old.stride());
+            if old.is_union() {
+                old.zero(old.selector(gone.start)?, gone.len());
             }
         }
         if end == End::Front {

@@ -91,6 +91,13 @@ pub struct Element {
     pub pointers: Box<[u32]>,
 }
 
+impl Element {
+    /// Whether elements take no memory: they are all alike, and there may be any number of them. A union of such types has selectors, which take some.
+    pub fn is_empty(&self) -> bool {
+        self.stride == 0 && !matches!(self.repr, FieldRepr::BitsUnion { .. })
+    }
+}
+
 /// A run-time type.
 #[repr(C, align(16))]
 pub struct TypeDesc {

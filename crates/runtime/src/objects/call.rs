@@ -11,7 +11,7 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! Builtins that only call something else run in a loop here, so that a chain of them uses no stack. Builtins that
+//! Builtins that only call something else run in a loop here, so that a chain of them uses no stack; the loop polls. Builtins that
 //! change the world change it until the call returns.
 //!
 //! A function of the host leaves the stack of exceptions unchanged, or with the one that it throws; a panic in it is an
@@ -37,11 +37,11 @@ use super::dispatch::{Declared, InWorld};
 use super::entry::CodeEntry;
 use super::methods::{Ambiguous, HostFn, Method, MethodEntry};
 use super::names::function_name;
-use super::place::{Held, Row};
+use super::place::{Held, Row, STRETCH};
 use super::relations::as_type;
 use super::throw::Raised;
 
-/// No call has more arguments than this from one container.
+/// No call has more arguments than this.
 const MOST_ELEMENTS: usize = 1 << 20;
 
 /// The outcome of an operation.
@@ -55,6 +55,12 @@ enum World {
 
 /// The operands of a call, and its world.
 type Next<'f, 'h> = (Vec<Root<'f, 'h>>, Option<World>);
+
+/// A call, or the first of a chain of them.
+enum Applied<'f, 'h> {
+    Result(Root<'f, 'h>),
+    Next(Vec<Root<'f, 'h>>, Option<World>),
+}
 
 /// The context of operations on objects.
 pub(crate) struct Ops<'a, 'f, 'h> {
@@ -85,6 +91,29 @@ pub(crate) unsafe fn call_code(
 impl<'f, 'h> Ops<'_, 'f, 'h> {
     pub(crate) fn object(&self, root: Root<'f, 'h>) -> Object {
         root.get(self.scope).object
+    }
+
+    /// Serves the requests to the thread in a long operation: `Err` is the exception of an interrupt, or of a limited call that has ended. A safepoint.
+    pub(crate) fn poll(&mut self) -> Result<(), Raised> {
+        match self.thread.safepoint() {
+            true => Err(Raised::pending(self.scope)),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`Ops::poll`], where part of a change is made: an interrupt waits, so that a program which catches it finds the change complete.
+    pub(crate) fn poll_within(&mut self) -> Result<(), Raised> {
+        self.scope.safepoint();
+        match self.thread.is_ending() {
+            true => Err(self.scope.raise_kind(ExceptionKind::InterruptException)),
+            false => Ok(()),
+        }
+    }
+
+    /// Calls `body` with a frame for roots of its own.
+    pub(crate) fn in_frame<R>(&mut self, body: impl for<'b, 'g> FnOnce(&mut Ops<'b, 'g, 'h>) -> R) -> R {
+        let (thread, runtime) = (self.thread, self.runtime);
+        self.scope.frame(|scope| body(&mut Ops { scope, thread, runtime }))
     }
 
     pub(crate) fn objects(&self, roots: &[Root<'f, 'h>]) -> Vec<Object> {
@@ -189,30 +218,24 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// Calls the first object with the others. `looks`: whether a method is searched for in the first call; in calls that a builtin makes, it always is.
-    fn apply_looking(&mut self, mut all: Vec<Root<'f, 'h>>, mut looks: bool) -> Done<'f, 'h> {
+    fn apply_looking(&mut self, all: Vec<Root<'f, 'h>>, looks: bool) -> Done<'f, 'h> {
+        if !self.thread.has_stack() {
+            return Err(self.scope.raise_kind(ExceptionKind::StackOverflowError));
+        }
+        match self.apply_once(&all, looks)? {
+            Applied::Result(result) => Ok(result),
+            Applied::Next(next, world) => {
+                let next = self.objects(&next);
+                self.apply_chain(next, world)
+            }
+        }
+    }
+
+    /// Makes the calls of a chain of builtins that only call something else. It need not end: a vector may contain itself and be splatted.
+    fn apply_chain(&mut self, mut all: Vec<Object>, mut entered: Option<World>) -> Done<'f, 'h> {
         // The world of an `invokelatest` or `invoke_in_world` on the way.
         let mut world: Option<InWorld<'_>> = None;
         loop {
-            let objects = self.objects(&all);
-            let Some(&callee) = objects.first() else { return Err(self.unsupported("a call of nothing")) };
-            let found = if looks { self.find_method(&objects) } else { Ok(None) };
-            looks = true;
-            match found {
-                Ok(Some(method)) => return self.enter(method.entry(), &all),
-                Ok(None) => {}
-                Err(_) => return Err(self.scope.raise_ambiguous(all[0], &all[1..])),
-            }
-            if let Some(of) = as_type(callee) {
-                return match self.construct(of, &all[1..])? {
-                    Some(made) => Ok(made),
-                    None => Err(self.scope.raise_method_error(all[0], &all[1..])),
-                };
-            }
-            let Some(builtin) = callee.desc().builtin() else { return self.named(&all) };
-            let Some((next, entered)) = self.next_call(builtin, &all)? else {
-                return self.builtin(builtin, &all[1..]);
-            };
-            all = next;
             if let Some(entered) = entered {
                 // The earlier world is left first, so that leaving the new one restores the caller's.
                 drop(world.take());
@@ -222,6 +245,42 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     World::At(world) => dispatch.at(world),
                 });
             }
+            // The roots of a link go with it. What leaves the frame has a root again before the next safepoint.
+            let next = self.in_frame(|ops| {
+                let all: Vec<_> = all.iter().map(|&object| ops.scope.add_root(object)).collect();
+                ops.poll()?;
+                Ok(match ops.apply_once(&all, true)? {
+                    Applied::Result(result) => Err(ops.object(result)),
+                    Applied::Next(next, entered) => Ok((ops.objects(&next), entered)),
+                })
+            })?;
+            match next {
+                Ok(next) => (all, entered) = next,
+                Err(result) => return Ok(self.scope.add_root(result)),
+            }
+        }
+    }
+
+    /// Calls the first object with the others, up to the next call that a builtin makes.
+    fn apply_once(&mut self, all: &[Root<'f, 'h>], looks: bool) -> Result<Applied<'f, 'h>, Raised> {
+        let objects = self.objects(all);
+        let Some(&callee) = objects.first() else { return Err(self.unsupported("a call of nothing")) };
+        let found = if looks { self.find_method(&objects) } else { Ok(None) };
+        match found {
+            Ok(Some(method)) => return self.enter(method.entry(), all).map(Applied::Result),
+            Ok(None) => {}
+            Err(_) => return Err(self.scope.raise_ambiguous(all[0], &all[1..])),
+        }
+        if let Some(of) = as_type(callee) {
+            return match self.construct(of, &all[1..])? {
+                Some(made) => Ok(Applied::Result(made)),
+                None => Err(self.scope.raise_method_error(all[0], &all[1..])),
+            };
+        }
+        let Some(builtin) = callee.desc().builtin() else { return self.named(all).map(Applied::Result) };
+        match self.next_call(builtin, all)? {
+            Some((next, entered)) => Ok(Applied::Next(next, entered)),
+            None => self.builtin(builtin, &all[1..]).map(Applied::Result),
         }
     }
 
@@ -302,12 +361,15 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 format!("iterating over a `{}`: only tuples and arrays are known", self.type_text(container));
             return Err(self.unsupported(&text));
         };
-        if row.length > MOST_ELEMENTS {
+        if row.length > MOST_ELEMENTS.saturating_sub(into.len()) {
             return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
         }
         // The `Memory` has a root of its own: another thread may store a different `Memory` into the array.
         let memory = self.scope.add_root(row.memory);
         for index in 0..row.length {
+            if index % STRETCH == STRETCH - 1 {
+                self.poll()?;
+            }
             let row = Row { memory: self.object(memory), ..row };
             let held = row.place(index).map_or(Held::Undefined, |place| place.held());
             match self.scope.box_held(held)? {

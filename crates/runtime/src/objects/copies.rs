@@ -20,7 +20,7 @@ use crate::heap::{ARRAY_DIMS, End, LENGTH, ObjectError, ObjectKind, Root, positi
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
-use super::place::{Held, Row, copy_element, copy_plain};
+use super::place::{Place, Row, STRETCH, clear};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -228,37 +228,48 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let Some(from_start) = from_start.filter(|&at| fits(from_row, at)) else {
             return Err(self.out_of_bounds(from, position(from_row, from_address)));
         };
-        let forward = to_start <= from_start || to_row.memory != from_row.memory;
         let same = to_row.memory.desc().tag() == from_row.memory.desc().tag();
-        let firsts = (from_row.place(from_start), to_row.place(to_start));
-        if let (true, (Some(from), Some(to))) = (same, firsts)
-            && copy_plain(from, to, count)
-        {
-            return Ok(());
+        let (to, from) = (self.scope.add_root(to_row.memory), self.scope.add_root(from_row.memory));
+        match same {
+            true => self.move_elements((to, to_start), (from, from_start), count),
+            false => self.convert_elements(op, (to, to_start), (from, from_start), count),
         }
-        let (to_memory, from_memory) =
-            (self.scope.add_root(to_row.memory), self.scope.add_root(from_row.memory));
-        for n in 0..count {
-            let n = if forward { n } else { count - 1 - n };
-            let place =
-                |ops: &Self, memory, at: usize| Row::of(ops.object(memory)).and_then(|row| row.place(at + n));
-            let places = (place(self, to_memory, to_start), place(self, from_memory, from_start));
-            let (Some(to), Some(from)) = places else { return Ok(()) };
-            if same {
-                copy_element(self.scope, from, to);
-                continue;
-            }
-            let held = from.held();
-            match held {
-                // There is no other type of elements whose undefined ones could be told from zeros.
-                Held::Undefined => super::place::clear(to),
-                held => {
-                    if let Some(value) = self.scope.box_held(held)? {
-                        let Some(to) = place(self, to_memory, to_start) else { return Ok(()) };
-                        self.write(op, to, value)?;
-                    }
-                }
-            }
+    }
+
+    /// Stores elements of a `Memory` in one of another type, which is never the same `Memory`.
+    fn convert_elements(
+        &mut self,
+        op: &str,
+        (to, to_start): (Root<'f, 'h>, usize),
+        (from, from_start): (Root<'f, 'h>, usize),
+        count: usize,
+    ) -> Result<(), Raised> {
+        for start in (0..count).step_by(STRETCH) {
+            let (to, from) = (self.object(to), self.object(from));
+            // The roots of the boxes go with each stretch.
+            self.in_frame(|ops| {
+                let (to, from) = (ops.scope.add_root(to), ops.scope.add_root(from));
+                (start..count.min(start + STRETCH))
+                    .try_for_each(|n| ops.convert_element(op, (to, to_start + n), (from, from_start + n)))
+            })?;
+            self.poll_within()?;
+        }
+        Ok(())
+    }
+
+    fn convert_element(
+        &mut self,
+        op: &str,
+        (to, to_at): (Root<'f, 'h>, usize),
+        (from, from_at): (Root<'f, 'h>, usize),
+    ) -> Result<(), Raised> {
+        let Some(place) = Place::element(self.object(from), from_at) else { return Ok(()) };
+        let value = self.scope.box_held(place.held())?;
+        let Some(place) = Place::element(self.object(to), to_at) else { return Ok(()) };
+        match value {
+            Some(value) => self.write(op, place, value)?,
+            // There is no other type of elements whose undefined ones could be told from zeros.
+            None => clear(place),
         }
         Ok(())
     }

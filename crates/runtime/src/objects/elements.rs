@@ -15,7 +15,7 @@ use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::fields::memory_of_ref;
-use super::place::{Place, Row, clear, copy_element};
+use super::place::{Place, Row};
 use super::show::INVALID_LENGTH;
 use super::throw::Raised;
 
@@ -260,7 +260,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             self.scope.grow(array, end, count).map_err(|error| self.scope.raise(&error))?;
         }
         if end == End::Back {
-            self.shift(array, at as usize, old as usize, count, grow);
+            self.shift(array, at as usize, old as usize, count, grow)?;
         }
         if !grow {
             self.scope.delete(array, end, count).map_err(|error| self.scope.raise(&error))?;
@@ -269,19 +269,25 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// Moves the elements behind a position of a vector up or down, when there were `old`.
-    fn shift(&self, vector: Root<'f, 'h>, at: usize, old: usize, count: usize, up: bool) {
-        let Some(row) = Row::of(self.object(vector)) else { return };
-        let move_one = |from: usize, to: usize| {
-            if let (Some(from), Some(to)) = (row.place(from), row.place(to)) {
-                copy_element(self.scope, from, to);
-            }
-        };
+    fn shift(
+        &mut self,
+        vector: Root<'f, 'h>,
+        at: usize,
+        old: usize,
+        count: usize,
+        up: bool,
+    ) -> Result<(), Raised> {
+        let Some(row) = Row::of(self.object(vector)) else { return Ok(()) };
+        let memory = self.scope.add_root(row.memory);
+        let (from, to, moved) =
+            if up { (at, at + count, old - at) } else { (at + count, at, old - count - at) };
+        // Another thread may have made the vector shorter.
+        let moved = moved.min(row.length.saturating_sub(from.max(to)));
+        self.move_elements((memory, row.start + to), (memory, row.start + from), moved)?;
         if up {
-            (at..old).rev().for_each(|n| move_one(n, n + count));
-            (at..old.min(at + count)).filter_map(|n| row.place(n)).for_each(clear);
-        } else {
-            (at..old - count).for_each(|n| move_one(n + count, n));
+            self.clear_elements((memory, row.start + at), count.min(old - at))?;
         }
+        Ok(())
     }
 }
 

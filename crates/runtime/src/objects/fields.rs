@@ -296,6 +296,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             if is_over {
                 return Ok((old, new));
             }
+            // What makes the next value may itself change the place each time.
+            self.poll()?;
         }
     }
 

@@ -9,8 +9,6 @@
 //!
 //! In a moving heap, the hash of an object with an identity is that of its type, so tables are slow there.
 
-use std::convert::Infallible;
-
 use brolga_ir::eq_table::{self, Pair, Pairs, Room};
 use brolga_ir::hashing::{self, ObjectHash};
 use brolga_ir::types::Type;
@@ -23,31 +21,43 @@ use super::place::{At, Held, Row, clear};
 use super::relations::{as_type, egal};
 use super::throw::Raised;
 
-/// The pairs of a table, with the key that is looked for. Looking is no safepoint.
-struct Table {
+/// The pairs of a table, with the key that is looked for. A safepoint from time to time: a program decides how many keys have the same hash, and how
+/// long it takes to compare two of them.
+struct Table<'o, 'a, 'f, 'h> {
+    ops: &'o mut Ops<'a, 'f, 'h>,
+    /// The `Memory`, and the position and number of its elements that are the table.
+    memory: Root<'f, 'h>,
     row: Row,
-    key: Object,
+    key: Root<'f, 'h>,
+    looks: usize,
 }
 
-impl Table {
-    fn held(&self, at: usize) -> Option<Object> {
-        match self.row.place(at)?.held() {
-            Held::Object(object) => Some(object),
-            _ => None,
+/// After so many looks the thread polls.
+const LOOKS: usize = 64;
+
+impl Pairs for Table<'_, '_, '_, '_> {
+    type Error = Raised;
+
+    fn look(&mut self, pair: usize) -> Result<Pair, Raised> {
+        self.looks += 1;
+        if self.looks.is_multiple_of(LOOKS) {
+            self.ops.poll()?;
         }
+        let row = Row { memory: self.ops.object(self.memory), ..self.row };
+        Ok(match (object_at(row, 2 * pair), object_at(row, 2 * pair + 1)) {
+            (None, _) => Pair::Free,
+            (Some(_), None) => Pair::Deleted,
+            (Some(key), Some(_)) if egal(key, self.ops.object(self.key)) => Pair::Same,
+            _ => Pair::Other,
+        })
     }
 }
 
-impl Pairs for Table {
-    type Error = Infallible;
-
-    fn look(&mut self, pair: usize) -> Result<Pair, Infallible> {
-        Ok(match (self.held(2 * pair), self.held(2 * pair + 1)) {
-            (None, _) => Pair::Free,
-            (Some(_), None) => Pair::Deleted,
-            (Some(key), Some(_)) if egal(key, self.key) => Pair::Same,
-            _ => Pair::Other,
-        })
+/// An element that is a reference.
+fn object_at(row: Row, at: usize) -> Option<Object> {
+    match row.place(at)?.held() {
+        Held::Object(object) => Some(object),
+        _ => None,
     }
 }
 
@@ -61,7 +71,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.box_bits(&base, Type::UINT64, id.into())
             }
             ("jl_eqtable_get", &[table, key, default]) => {
-                let (row, at) = self.find_pair(name, table, key)?;
+                let at = self.find_pair(name, table, key)?;
+                let row = self.table_operand(name, table)?;
                 match at.and_then(|at| row.place(at + 1)) {
                     Some(place) => self.read(place),
                     None => Ok(default),
@@ -73,9 +84,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Ok(table)
             }
             ("jl_eqtable_pop", &[table, key, default, found]) => {
-                let (row, at) = self.find_pair(name, table, key)?;
+                let at = self.find_pair(name, table, key)?;
                 self.store_flag(name, found, at.is_some())?;
                 let Some(at) = at else { return Ok(default) };
+                let row = self.table_operand(name, table)?;
                 let memory = self.scope.add_root(row.memory);
                 let place = |ops: &Self, n: usize| Row { memory: ops.object(memory), ..row }.place(at + n);
                 let value = match place(self, 1) {
@@ -209,17 +221,17 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The elements of a table, and the position of the key of the pair that has a key.
+    /// The position of the key of the pair that a table has for a key.
     fn find_pair(
         &mut self,
         op: &str,
         table: Root<'f, 'h>,
         key: Root<'f, 'h>,
-    ) -> Result<(Row, Option<usize>), Raised> {
-        let row = self.table_operand(op, table)?;
-        let key = self.object(key);
-        let Ok(pair) = eq_table::find(&mut Table { row, key }, row.length / 2, self.object_id(key));
-        Ok((row, pair.map(|pair| 2 * pair)))
+    ) -> Result<Option<usize>, Raised> {
+        let mut pairs = self.pairs(op, table, key)?;
+        let hash = pairs.ops.object_id(pairs.ops.object(key));
+        let count = pairs.row.length / 2;
+        Ok(eq_table::find(&mut pairs, count, hash)?.map(|pair| 2 * pair))
     }
 
     /// Puts a pair into a table, or into a larger one; that table, and whether the key is new.
@@ -231,15 +243,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         value: Root<'f, 'h>,
     ) -> Result<(Root<'f, 'h>, bool), Raised> {
         loop {
-            let row = self.table_operand(op, table)?;
-            let object = self.object(key);
-            let mut pairs = Table { row, key: object };
-            let Ok(room) = eq_table::room(&mut pairs, row.length / 2, self.object_id(object));
-            let (pair, is_new) = match room {
+            let mut pairs = self.pairs(op, table, key)?;
+            let hash = pairs.ops.object_id(pairs.ops.object(key));
+            let length = pairs.row.length;
+            let (pair, is_new) = match eq_table::room(&mut pairs, length / 2, hash)? {
                 Room::At(pair) => (pair, false),
                 Room::New(pair) => (pair, true),
                 Room::Full => {
-                    let Some(larger) = eq_table::larger(row.length) else {
+                    let Some(larger) = eq_table::larger(length) else {
                         return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
                     };
                     table = self.rehashed(op, table, larger)?;
@@ -269,12 +280,33 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let mut new = self.alright(new)?;
         for pair in 0..count {
             let row = self.table_operand(op, table)?;
-            let table = Table { row, key: row.memory };
-            if let (Some(key), Some(value)) = (table.held(2 * pair), table.held(2 * pair + 1)) {
-                let (key, value) = (self.scope.add_root(key), self.scope.add_root(value));
-                new = self.put_pair(op, new, key, value)?.0;
+            let held = (object_at(row, 2 * pair), object_at(row, 2 * pair + 1));
+            let (Some(key), Some(value)) = held else { continue };
+            let into = self.object(new);
+            // The roots of a pair go with it; the table has a root again before the next safepoint.
+            let grown = self.in_frame(|ops| {
+                let [key, value, into] = [key, value, into].map(|object| ops.scope.add_root(object));
+                let (grown, _) = ops.put_pair(op, into, key, value)?;
+                Ok(ops.object(grown))
+            })?;
+            if grown != self.object(new) {
+                new = self.scope.add_root(grown);
             }
         }
         Ok(new)
+    }
+}
+
+impl<'a, 'f, 'h> Ops<'a, 'f, 'h> {
+    /// A table, for a search for a key.
+    fn pairs<'o>(
+        &'o mut self,
+        op: &str,
+        table: Root<'f, 'h>,
+        key: Root<'f, 'h>,
+    ) -> Result<Table<'o, 'a, 'f, 'h>, Raised> {
+        let row = self.table_operand(op, table)?;
+        let memory = self.scope.add_root(row.memory);
+        Ok(Table { ops: self, memory, row, key, looks: 0 })
     }
 }

@@ -17,6 +17,7 @@
 //! | `change.rs` | reading and changing places, in one step where threads share them |
 //! | `quick.rs` | operators on the usual numbers |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | calls without a method, by family |
+//! | `moves.rs` | elements moved and cleared, with polls |
 //! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those for identity |
 //! | `values.rs` | values of the interpreter as objects, and back |
 
@@ -33,6 +34,7 @@ pub(crate) mod entry;
 pub(crate) mod fields;
 mod identity;
 pub(crate) mod methods;
+mod moves;
 mod names;
 mod numbers;
 mod parameters;

@@ -213,6 +213,9 @@ fn copy_bits(to: (Object, usize), from: (Object, usize), start: usize, end: usiz
     }
 }
 
+/// How many elements a routine handles between two polls.
+pub(crate) const STRETCH: usize = 4096;
+
 /// The bytes that are copied at once.
 const CHUNK: usize = 64;
 

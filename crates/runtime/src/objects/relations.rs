@@ -8,16 +8,16 @@
 //! | I1 | sweeps: load | Relaxed | – | nothing: a thread with a type at a reused address has it from the thread that made it, after the sweep |
 //!
 //! **===.** The same exact type, and then: mutable objects by identity, strings by bytes, immutable values by their
-//! fields recursively, floats by bits. A list of pairs replaces recursion; when it gets long, pairs that were compared before
-//! are skipped, so that comparing values with shared parts takes time linear in their size.
+//! fields recursively, floats by bits. A list of pairs replaces recursion; when it gets long, values that were compared are equal from then on
+//! ([`Equated`]), so comparing values with shared parts takes time linear in their size.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brolga_ir::Context;
+use brolga_ir::equated::Equated;
 use brolga_ir::types::Type;
-use rustc_hash::FxHashSet;
 
 use crate::heap::{Heap, Obj, Object, ObjectKind, Scope, TypeDesc, TypeRef};
 
@@ -25,7 +25,7 @@ use super::place::{At, Held};
 
 /// How many answers a thread remembers.
 const CACHE: usize = 256;
-/// From how many pairs on `===` remembers them.
+/// From how many pairs on `===` remembers what it has compared.
 const MANY_PAIRS: usize = 64;
 
 /// Answers of `isa` for pairs of types; the answer is in the lowest bit of the second word.
@@ -136,14 +136,14 @@ impl<'h> Obj<'_, 'h> {
 /// `===`
 pub(crate) fn egal(a: Object, b: Object) -> bool {
     let mut work = vec![];
-    let mut seen = FxHashSet::default();
+    let mut equated = Equated::default();
     let mut visited = 0;
     if !same(a, b, &mut work) {
         return false;
     }
     while let Some((a, b)) = work.pop() {
         visited += 1;
-        if visited > MANY_PAIRS && !seen.insert((a.object, a.offset, b.object, b.offset)) {
+        if visited > MANY_PAIRS && !equated.equate((a.object, a.offset, a.ty), (b.object, b.offset, b.ty)) {
             continue;
         }
         if let (Some(a), Some(b)) = (a.bits(), b.bits()) {

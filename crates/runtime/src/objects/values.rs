@@ -229,10 +229,10 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
         let desc = self.desc(ty)?;
         let root = match desc.kind() {
             ObjectKind::Memory(_) => {
-                let View::Elements { elements, .. } = self.interp.view(val)? else {
+                let Some(length) = self.interp.memory_length(val) else {
                     return Err(CopyError::NoCounterpart("a broken array".into()));
                 };
-                self.scope.memory(&desc, elements.len())?
+                self.scope.memory(&desc, length as usize)?
             }
             // Its `Memory` comes when it is filled.
             ObjectKind::Array { .. } => self.scope.bare_array(&desc)?,
@@ -254,6 +254,9 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
                 return Err(CopyError::NoCounterpart("an array of no elements of its memory".into()));
             };
             self.scope.set_memory(array, memory, start);
+            return Ok(());
+        }
+        if matches!(root.get(self.scope).desc().kind(), ObjectKind::Memory(element) if element.is_empty()) {
             return Ok(());
         }
         let (parts, is_memory) = match self.interp.view(val)? {
@@ -428,7 +431,7 @@ impl ToValues<'_, '_, '_, '_> {
     fn fill(&mut self, object: Object, val: &Val) -> Result<(), CopyError> {
         let (count, is_memory) = match object.desc().kind() {
             // Elements without bytes are there from the start, however many.
-            ObjectKind::Memory(element) if element.stride == 0 => (0, true),
+            ObjectKind::Memory(element) if element.is_empty() => (0, true),
             ObjectKind::Memory(_) => (object.word_at(LENGTH) as usize, true),
             _ => (At::boxed(object).map_or(0, |at| at.fields().len()), false),
         };

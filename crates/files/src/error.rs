@@ -1,0 +1,82 @@
+//! What is found at a path, and why it is not read.
+
+use std::fmt;
+use std::io;
+
+/// What is at a path that is not a regular file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A symbolic link, where none is followed.
+    Link,
+    /// A FIFO.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+    /// A regular file, where a directory is needed.
+    File,
+}
+
+impl Kind {
+    /// An error if it is something else than what is needed.
+    pub(crate) fn need(self, needed: Kind) -> Result<(), FileError> {
+        match self == needed {
+            true => Ok(()),
+            false => Err(FileError::Unusual { found: self, needed }),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Directory => "a directory",
+            Kind::Link => "a symbolic link",
+            Kind::Fifo => "a FIFO",
+            Kind::Socket => "a socket",
+            Kind::Device => "a device",
+            Kind::File => "a regular file",
+        })
+    }
+}
+
+/// Why a file is not read.
+#[derive(thiserror::Error, Debug)]
+pub enum FileError {
+    /// The system refuses.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// It is something else than what is needed.
+    #[error("it is {found}, not {needed}")]
+    Unusual {
+        /// What it is.
+        found: Kind,
+        /// What is needed.
+        needed: Kind,
+    },
+    /// It is larger than such files are.
+    #[error("it has more than {limit} bytes")]
+    TooLarge {
+        /// The most that is read.
+        limit: u64,
+    },
+}
+
+impl FileError {
+    /// Whether nothing has this name.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, FileError::System(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> io::Error {
+        match error {
+            FileError::System(error) => error,
+            other => io::Error::new(io::ErrorKind::InvalidInput, other),
+        }
+    }
+}
