@@ -13,7 +13,8 @@
 //!
 //! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by them.
 
-use crate::views::{Store, View};
+use crate::meter::Meter;
+use crate::views::{Store, View, Weighed};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -36,16 +37,23 @@ pub struct Names {
     texts: View<str>,
 }
 
+impl Weighed for str {
+    fn bytes(&self) -> usize {
+        // With the counts of its holders, rounded by the allocator.
+        self.len() + 32
+    }
+}
+
 impl Names {
-    /// A table that has these names.
-    pub(crate) fn with_fixed(fixed: Arc<FixedNames>) -> Names {
+    /// A table that has these names, and charges others to a meter.
+    pub(crate) fn with_fixed(fixed: Arc<FixedNames>, meter: &Arc<Meter>) -> Names {
         let first = fixed.texts.len() as u32;
-        Names { fixed, texts: View::of(Arc::new(Store::beginning_at(first))) }
+        Names { fixed, texts: View::of(Arc::new(Store::beginning_at(first)), meter) }
     }
 
-    /// Another view of the same names, which holds none yet.
-    pub(crate) fn another(&self) -> Names {
-        Names { fixed: self.fixed.clone(), texts: self.texts.another() }
+    /// Another view of the same names, which holds none yet, and charges them to a meter.
+    pub(crate) fn another(&self, meter: &Arc<Meter>) -> Names {
+        Names { fixed: self.fixed.clone(), texts: self.texts.another(meter) }
     }
 
     /// The names of a table without fixed ones, as the fixed ones of others.
@@ -53,6 +61,11 @@ impl Names {
         let texts: Vec<Arc<str>> = (0..).map_while(|at| self.texts.hold(at).cloned()).collect();
         let ids = texts.iter().zip(0..).map(|(text, at)| (text.clone(), Name(at))).collect();
         FixedNames { texts, ids }
+    }
+
+    /// The bytes of the names that the view holds, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.texts.bytes()
     }
 
     /// The name of `text`, made if it does not exist.

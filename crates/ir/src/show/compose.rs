@@ -83,17 +83,27 @@ pub fn show<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G
     Ok(out)
 }
 
+/// Writes a string in quotes, as far as a text may be long: escapes take up to four times as many bytes.
+pub(super) fn write_text(out: &mut String, bytes: &[u8]) {
+    let kept = &bytes[..bytes.len().min(MAX_TEXT)];
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{}", Shown::Str(kept));
+    if kept.len() < bytes.len() {
+        out.push_str(CUT);
+    }
+}
+
 /// The bytes that Julia's `print` writes: text without quotes, numbers without marks.
 pub fn print<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Vec<u8>, G::Error> {
     match graph.view(node, MAX_SHOWN)? {
-        View::Str(bytes) => Ok(bytes),
+        View::Str(bytes) => Ok(bytes.into_owned()),
         View::Symbol(name) => Ok(name.into_bytes()),
         View::Bits(bits) => Ok(match shown(graph.ty(node), bits) {
             Some(shown) => printed(shown),
             None => show(graph, node)?.into_bytes(),
         }),
         View::Fields(fields) => match sub_string(graph, graph.ty(node), &fields)? {
-            Some(bytes) => Ok(bytes),
+            Some(bytes) => Ok(bytes.into_owned()),
             None => Ok(show(graph, node)?.into_bytes()),
         },
         _ => Ok(show(graph, node)?.into_bytes()),
@@ -130,7 +140,7 @@ fn parts<'t, G: Graph<'t>>(
             Vec::new()
         }
         View::Str(bytes) => {
-            let _ = write!(out, "{}", Shown::Str(&bytes));
+            write_text(out, &bytes);
             Vec::new()
         }
         View::Symbol(name) => {

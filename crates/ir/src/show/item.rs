@@ -3,6 +3,7 @@
 use crate::types::{PrimitiveRepr, Type, Types};
 
 use super::Shown;
+use std::borrow::Cow;
 
 /// The length in bytes at which the text of a value is cut.
 pub const MAX_TEXT: usize = 1 << 24;
@@ -46,7 +47,7 @@ pub enum View<'t, N> {
     /// The only value of its type.
     Singleton,
     /// The bytes of a string.
-    Str(Vec<u8>),
+    Str(Cow<'t, [u8]>),
     /// A symbol.
     Symbol(String),
     /// A type as a value.

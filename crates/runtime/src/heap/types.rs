@@ -21,6 +21,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use brolga_ir::meter::Meter;
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 use brolga_ir::types::{Layout, LayoutError, Type, TypeError, TypeKind, Types};
 use brolga_ir::{Context, FunctionName};
@@ -130,13 +131,14 @@ struct ByType {
 
 impl RuntimeTypes {
     pub(crate) fn new() -> RuntimeTypes {
-        let maker = Maker { owner: Arc::new(()) };
-        let base = Context::new();
+        let meter = Arc::default();
+        let base = Context::metered(&meter);
+        let maker = Maker { owner: Arc::new(()), meter };
         let fixed = |ty, kind| maker.fixed(&base, ty, kind);
         let datatype = TypeRef::new(fixed(Type::DATATYPE, ObjectKind::DataType), None);
         let make = |desc| TypeRef::new(desc, Some(datatype.tag()));
         let bits = |bytes| {
-            let layout = Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Box::new([]) };
+            let layout = Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Arc::default() };
             ObjectKind::Struct(layout)
         };
         let int64 = make(fixed(Type::INT64, bits(8)));
@@ -250,6 +252,11 @@ impl RuntimeTypes {
         }
     }
 
+    /// What names, types and permanent objects of the heap take.
+    pub(crate) fn meter(&self) -> &Arc<Meter> {
+        &self.maker.meter
+    }
+
     pub(crate) fn owner(&self) -> &Arc<()> {
         &self.maker.owner
     }
@@ -323,7 +330,7 @@ impl RuntimeTypes {
         // Descriptions hold the heap's view, not that of the program that first needed them.
         let own = match context {
             0 => self.base.clone(),
-            _ => known.contexts.entry(context).or_insert_with(|| cx.view()).clone(),
+            _ => known.contexts.entry(context).or_insert_with(|| cx.metered_view(self.meter())).clone(),
         };
         drop(known);
         let made = match context {

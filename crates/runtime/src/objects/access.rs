@@ -11,6 +11,11 @@ use crate::heap::{CommonTypes, Obj, ObjectError, ObjectKind, Root, Scope, TypeRe
 use super::place::{At, Held, Place, Row, copy, store};
 use super::throw::Raised;
 
+/// Smaller copies of the content of objects are not counted.
+const SMALL_COPY: usize = 1 << 20;
+/// A text grows by no more than this beyond what is asked for.
+const MOST_GROWTH: usize = 16 << 20;
+
 impl<'f, 'h> Scope<'f, 'h> {
     /// A value of a primitive type as an object; small ones are permanent. A safepoint.
     pub(crate) fn box_bits(
@@ -75,6 +80,36 @@ impl<'f, 'h> Scope<'f, 'h> {
         types.common().map_err(|error| self.raise_type(&error.display(&types.base().types)))
     }
 
+    /// To be called before the program makes names or types that there may not be yet, which take `more` bytes beyond those of a usual one: `OutOfMemoryError` if there are
+    /// too many. A safepoint.
+    pub(crate) fn count_tables(&mut self, more: usize) -> Result<(), Raised> {
+        self.heap().count_tables(self.mutator()).map_err(|error| self.raise(&error.into()))?;
+        self.count_copy(more)
+    }
+
+    /// Whether the heap's limit has room for a copy of an object's content that this many bytes hold. A safepoint.
+    fn count_copy(&mut self, bytes: usize) -> Result<(), Raised> {
+        if bytes < SMALL_COPY {
+            return Ok(());
+        }
+        let heap = self.heap();
+        heap.add_external(self.mutator(), bytes).map_err(|error| self.raise(&error.into()))?;
+        heap.release_external(bytes);
+        Ok(())
+    }
+
+    /// Makes room for `more` bytes at the end of a text that the program makes as long as it likes. A safepoint, unless there is room.
+    pub(crate) fn make_room(&mut self, text: &mut Vec<u8>, more: usize) -> Result<(), Raised> {
+        if more <= text.capacity() - text.len() {
+            return Ok(());
+        }
+        let doubled = text.len().saturating_add(text.len().min(MOST_GROWTH));
+        let wanted = text.len().saturating_add(more).max(doubled);
+        self.count_copy(wanted)?;
+        let reserved = text.try_reserve_exact(wanted - text.len());
+        reserved.map_err(|_| self.raise_kind(crate::ExceptionKind::OutOfMemoryError))
+    }
+
     /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
     pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, Raised> {
         self.heap().type_object(cx, ty).map_err(|error| self.raise_type(&error.display(&cx.types)))
@@ -110,6 +145,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     /// A tuple of the objects, of exactly their types.
     pub fn tuple(&mut self, elements: &[Root<'_, 'h>]) -> Result<Root<'f, 'h>, Raised> {
+        self.count_tables(0)?;
         let heap = self.heap();
         // The context of the tuple is that of the first element that a program declares.
         let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();

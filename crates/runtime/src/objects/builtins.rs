@@ -154,6 +154,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn apply_type(&mut self, generic: Root<'f, 'h>, params: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        self.scope.count_tables(0)?;
         let generic = self.type_operand("apply_type", generic)?;
         let objects = self.objects(params);
         let cx = self.context_of(objects.iter().filter_map(|&object| as_type(object)).chain([generic]));
@@ -194,7 +195,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let (cx, of) = (desc.context().clone(), desc.ty().unwrap_or(Type::ANY));
         let name = self.symbol_text(field);
         let index = match &name {
-            Some(name) => cx.types.field_index(of, cx.names.intern(name)),
+            // A name that nothing has is that of no field.
+            Some(name) => cx.names.find(name).and_then(|name| cx.types.field_index(of, name)),
             None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
         };
         match (index.and_then(|n| cx.types.field_type(of, n)), name) {

@@ -15,7 +15,7 @@ use super::error::ResolveError;
 use super::types::TypeVar;
 use super::{Resolver, last_name};
 use crate::names::Name;
-use crate::types::{Decl, DeclKind, FieldDecl, PrimitiveRepr, Type, TypeError};
+use crate::types::{Decl, DeclKind, FieldDecl, LayoutError, PrimitiveRepr, Type, TypeError};
 
 impl<'a> Resolver<'a> {
     /// Declares all types, then defines them, supertypes first.
@@ -66,7 +66,28 @@ impl<'a> Resolver<'a> {
                 self.define_type(id, decl);
             }
         }
+        for (id, decl) in &declared {
+            self.check_size(*id, decl);
+        }
         declared.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// A type whose values are too large is an error where it is declared: of the first such type, not of those that contain it. Instances of parametric
+    /// types are looked at where they are made.
+    fn check_size(&mut self, id: Decl, decl: &TypeDecl<'a>) {
+        let types = &self.cx.types;
+        if id.is_builtin() || !decl.params.is_empty() {
+            return;
+        }
+        let Ok(ty) = types.nominal(id, &[]) else { return };
+        if let Err(
+            error @ (LayoutError::TooLarge(of) | LayoutError::TooNested(of) | LayoutError::TooManyPointers(of)),
+        ) = types.layout(ty)
+            && of == ty
+        {
+            let why = error.display(types).to_string();
+            let _: Option<()> = self.fail(ResolveError::BadType { why }, decl.name.1);
+        }
     }
 
     /// Whether a declaration says of a builtin what the builtin is: printed programs may declare `Pair` as they declare their own types. With another body

@@ -19,6 +19,9 @@ use crate::function_name::FunctionName;
 use crate::op::Level;
 use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
 
+/// The most bytes that the names and types of a program may take, about.
+const MOST_TYPES: usize = 256 << 20;
+
 /// Other names that Julia gives to types.
 const ALIASES: [(&str, Type); 23] = [
     ("Int", Type::INT64),
@@ -169,6 +172,11 @@ impl<'a> Resolver<'a> {
 
     pub(super) fn made(&mut self, made: Result<Type, TypeError>, at: Span) -> Option<Type> {
         match made {
+            // `NTuple{4096, T}` is a short text of a large type.
+            Ok(_) if self.cx.bytes() > MOST_TYPES => {
+                let why = format!("the types of the program take more than {} MiB", MOST_TYPES >> 20);
+                self.fail(ResolveError::BadType { why }, at)
+            }
             Ok(ty) => Some(ty),
             Err(error) => {
                 let why = error.display(&self.cx.types).to_string();
