@@ -128,10 +128,11 @@ impl Default for Limits {
     }
 }
 
-/// What Cranelift takes to compile a function, about: its own IR, the machine instructions, and the live ranges of register allocation. Measured at the peak,
-/// with functions of ten thousand to two million instructions.
+/// What Cranelift takes to compile a function at most, about: its own IR, the machine instructions, and the live ranges of register allocation. At the peak of the
+/// process, functions of 100,000 instructions took 2.0 KiB for each where all are calls, 1.6 where each uses the one before, and less than 0.4 where
+/// registers are allocated in one pass.
 pub fn memory_of(func: &Function) -> usize {
-    const INST: usize = 1024;
+    const INST: usize = 2048;
     const BLOCK: usize = 512;
     INST * func.dfg.num_insts() + BLOCK * func.dfg.num_blocks()
 }

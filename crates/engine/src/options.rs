@@ -266,7 +266,7 @@ impl Options {
         self
     }
 
-    /// How many bytes objects may take; `None`: three quarters of the memory that the machine or the container has
+    /// How many bytes objects may take, and names and types that the program makes while it runs; `None`: three quarters of the memory that the machine or the container has
     /// ([`HeapOptions::limit`]).
     #[must_use]
     pub fn heap_limit(mut self, bytes: Option<usize>) -> Options {

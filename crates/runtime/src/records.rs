@@ -190,6 +190,12 @@ impl Records {
         StringRef(self.intern(content))
     }
 
+    /// The symbol of a name, if there is one.
+    pub(crate) fn known_symbol(&self, name: &str) -> Option<SymbolRef> {
+        let set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        set.get(name.as_bytes()).map(|owned| SymbolRef(owned.0))
+    }
+
     /// The content of the record at an address; `None` if there is no record.
     pub(crate) fn content(&self, address: usize) -> Option<Vec<u8>> {
         let set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);

@@ -72,7 +72,7 @@ use brolga_ir::entity::{Block, Callee, FuncId};
 use brolga_ir::func::Func;
 use brolga_ir::module::{Literal, Module};
 use brolga_ir::op::Level;
-use brolga_ir::types::{Type, Types};
+use brolga_ir::types::{LayoutError, Type, Types};
 use cranelift_entity::EntityRef;
 use error::{Eval, Stop};
 use exec::{Frame, Handler, Then};
@@ -434,13 +434,21 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, elements.into_iter().map(Some).collect()))
     }
 
-    /// A type that running code makes. Throws `ErrorException` if it exceeds the limits of types.
+    /// A type that running code makes. Throws `ErrorException` if it exceeds the limits of types or of their values.
     fn made(&mut self, ty: Result<Type, brolga_ir::types::TypeError>) -> Eval<Type> {
         self.count_tables()?;
-        ty.map_err(|error| {
-            let text = error.display(self.types()).to_string();
-            self.message("ErrorException", &text)
-        })
+        let types = self.types();
+        let text = match ty {
+            Err(error) => error.display(types).to_string(),
+            Ok(ty) => match types.layout(ty) {
+                // Values of a concrete type have a layout, or the run time lays them out.
+                Err(error) if types.is_concrete(ty) && !matches!(error, LayoutError::Opaque(_)) => {
+                    error.display(types).to_string()
+                }
+                Ok(_) | Err(_) => return Ok(ty),
+            },
+        };
+        Err(self.message("ErrorException", &text))
     }
 
     fn literal(&mut self, literal: &Literal) -> Eval<Val> {

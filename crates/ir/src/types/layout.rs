@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 /// The largest union that is stored without a box.
 pub(super) const MAX_UNION: usize = 127;
-/// The largest value that has a layout, in bytes.
-pub(super) const MAX_SIZE: u32 = 1 << 30;
+/// The largest value that has a layout, in bytes: half of the largest stack slot, so that a selector and padding have room there.
+pub(super) const MAX_SIZE: u32 = 1 << 19;
 /// The largest number of different types that a value may contain inline. Printed programs stay below 20; the bound
 /// limits recursion over fields and the search for cycles.
 pub(super) const MAX_INLINE: usize = 256;
@@ -59,7 +59,7 @@ impl LayoutError {
             LayoutError::NotConcrete(ty) => (ty, "is not a concrete type, so it has no layout"),
             LayoutError::Undefined(ty) => (ty, "is declared but not defined"),
             LayoutError::Opaque(ty) => (ty, "is laid out by the run time"),
-            LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 1 GiB"),
+            LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 512 KiB"),
             LayoutError::Unbounded(ty) => (ty, "contains ever larger instances of itself"),
             LayoutError::TooNested(ty) => (ty, "contains more than 256 types without a pointer"),
             LayoutError::TooManyPointers(ty) => (ty, "contains more than 16384 pointers"),
@@ -469,6 +469,42 @@ mod tests {
         let ty = t.nominal(grow, &[Type::INT64]).unwrap();
         assert!(matches!(t.layout(ty), Err(LayoutError::Unbounded(_))));
         assert_eq!(t.repr(ty), Repr::Boxed);
+    }
+
+    /// Each struct of the tower has two of the one before, so its list of pointers is twice as long.
+    #[test]
+    fn pointers_inside_are_bounded() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let mut tower = vec![declare(&cx, "T0", false, &[("a", Type::ANY), ("b", Type::ANY)])];
+        for n in 1..40 {
+            let last = tower[n - 1];
+            tower.push(declare(&cx, &format!("T{n}"), false, &[("a", last), ("b", last)]));
+        }
+        assert_eq!(t.layout(tower[13]).map(|layout| layout.pointers.len()), Ok(MAX_POINTERS));
+        assert_eq!(t.repr(tower[13]), Repr::Aggregate);
+        for &ty in &tower[14..] {
+            assert_eq!(t.layout(ty), Err(LayoutError::TooManyPointers(tower[14])));
+            assert_eq!(t.repr(ty), Repr::Boxed);
+        }
+        let wide = t.tuple(&vec![tower[10]; 8]).unwrap();
+        assert_eq!(t.layout(wide).map(|layout| layout.pointers.len()), Ok(MAX_POINTERS));
+        let wider = t.tuple(&vec![tower[10]; 9]).unwrap();
+        assert_eq!(t.layout(wider), Err(LayoutError::TooManyPointers(wider)));
+        assert!(t.layout(t.tuple(&[t.vector(wider).unwrap(); 2]).unwrap()).is_ok(), "an array is one pointer");
+        assert!(!t.always_refers_to_memory(tower[13]));
+    }
+
+    /// Its leaves are more than could be walked, and its bytes are none.
+    #[test]
+    fn towers_without_size_are_walked_by_their_types() {
+        let cx = Context::new();
+        let mut ty = declare(&cx, "T0", false, &[]);
+        for n in 1..200 {
+            ty = declare(&cx, &format!("T{n}"), false, &[("a", ty), ("b", ty)]);
+        }
+        assert_eq!(cx.types.layout(ty).map(|layout| layout.size), Ok(0));
+        assert!(cx.types.holds(ty, &[]) && !cx.types.always_refers_to_memory(ty));
     }
 
     #[test]

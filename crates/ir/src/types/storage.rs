@@ -80,7 +80,7 @@ pub enum LayoutError {
     Undefined(Type),
     /// The contents are laid out by the run time.
     Opaque(Type),
-    /// The value would be larger than 1 GiB.
+    /// The value would be larger than 512 KiB.
     TooLarge(Type),
     /// The type contains ever larger instances of itself.
     Unbounded(Type),

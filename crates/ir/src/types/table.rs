@@ -809,6 +809,25 @@ impl Types {
         })
     }
 
+    /// The type of this kind, if some view has it.
+    pub fn known(&self, kind: &TypeKind) -> Option<Type> {
+        let fixed = self.fixed.index.types.get(kind).copied();
+        let of_views = || self.entries.find(FxBuildHasher.hash_one(kind), |entry| entry.kind == *kind).map(Type);
+        fixed.or_else(of_views)
+    }
+
+    /// The type of a kind that running code may state: a nominal type, a tuple, a union in any form, an integer or a symbol. Others are [`TypeError::Foreign`].
+    pub fn of_kind(&self, kind: TypeKind) -> Result<Type, TypeError> {
+        match kind {
+            TypeKind::Nominal { decl, params } => self.nominal(decl, &params),
+            TypeKind::Tuple { elems, vararg: None } => self.tuple(&elems),
+            TypeKind::Union(members) => self.union(&members),
+            TypeKind::Int(value) => Ok(self.int(value)),
+            TypeKind::Sym(name) => Ok(self.sym(name)),
+            _ => Err(TypeError::Foreign),
+        }
+    }
+
     pub(super) fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
         let all_bounds: Vec<Type>;
         let parts: &[Type] = match &kind {

@@ -8,7 +8,8 @@
 //! two types are equal exactly if they have the same description. Relations between two types are decided in the context
 //! of the one that is not of the base.
 //!
-//! Types of contexts without users are freed (`census.rs`); those of the base never are.
+//! Types of contexts without users are freed (`census.rs`); those of the base never are. A meter has what they all take, with the names, and the heap counts it to
+//! its limit before a program makes more (`Heap::count_tables`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use brolga_ir::Context;
-use brolga_ir::types::{FieldRepr, Type};
+use brolga_ir::types::{FieldRepr, Type, TypeKind};
 
 use crate::heap::{CommonTypes, Obj, ObjectError, ObjectKind, Root, Scope, TypeRef};
 
@@ -80,15 +80,30 @@ impl<'f, 'h> Scope<'f, 'h> {
         types.common().map_err(|error| self.raise_type(&error.display(&types.base().types)))
     }
 
-    /// To be called before the program makes names or types that there may not be yet, which take `more` bytes beyond those of a usual one: `OutOfMemoryError` if there are
-    /// too many. A safepoint.
-    pub(crate) fn count_tables(&mut self, more: usize) -> Result<(), Raised> {
-        self.heap().count_tables(self.mutator()).map_err(|error| self.raise(&error.into()))?;
-        self.count_copy(more)
+    /// To be called before the program makes a name or a type: `OutOfMemoryError` if there are too many. A safepoint.
+    fn count_tables(&mut self) -> Result<(), Raised> {
+        self.heap().count_tables(self.mutator()).map_err(|error| self.raise(&error.into()))
     }
 
-    /// Whether the heap's limit has room for a copy of an object's content that this many bytes hold. A safepoint.
-    fn count_copy(&mut self, bytes: usize) -> Result<(), Raised> {
+    /// The type of a kind, which is made if the heap's limit has room for it. A safepoint.
+    pub(crate) fn counted_type(&mut self, cx: &Context, kind: TypeKind) -> Result<Type, Raised> {
+        if let Some(known) = cx.types.known(&kind) {
+            return Ok(known);
+        }
+        self.count_tables()?;
+        cx.types.of_kind(kind).map_err(|error| self.raise_type(&error.display(&cx.types)))
+    }
+
+    /// The symbol of a name that the program makes, if the heap's limit has room for it. A safepoint.
+    pub(crate) fn counted_symbol(&mut self, name: &str) -> Result<Root<'f, 'h>, Raised> {
+        if self.heap().symbols().known_symbol(name).is_none() {
+            self.count_tables()?;
+        }
+        Ok(self.symbol(name))
+    }
+
+    /// Whether the heap's limit has room for a copy of an object's content that takes this many bytes. A safepoint.
+    pub(crate) fn count_copy(&mut self, bytes: usize) -> Result<(), Raised> {
         if bytes < SMALL_COPY {
             return Ok(());
         }
@@ -145,7 +160,6 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     /// A tuple of the objects, of exactly their types.
     pub fn tuple(&mut self, elements: &[Root<'_, 'h>]) -> Result<Root<'f, 'h>, Raised> {
-        self.count_tables(0)?;
         let heap = self.heap();
         // The context of the tuple is that of the first element that a program declares.
         let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
@@ -153,8 +167,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         let cx = descs.iter().map(|desc| desc.context()).find(|cx| !cx.is_same(&base)).cloned();
         let cx = cx.unwrap_or(base);
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
-        let ty = cx.types.tuple(&parts.collect::<Vec<_>>());
-        let ty = ty.map_err(|error| self.raise_type(&error.display(&cx.types)))?;
+        let kind = TypeKind::Tuple { elems: parts.collect(), vararg: None };
+        let ty = self.counted_type(&cx, kind)?;
         let fields: Vec<_> = elements.iter().copied().map(Some).collect();
         self.new_struct(&cx, ty, &fields)
     }

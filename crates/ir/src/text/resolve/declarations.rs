@@ -72,18 +72,22 @@ impl<'a> Resolver<'a> {
         declared.into_iter().map(|(id, _)| id).collect()
     }
 
-    /// A type whose values are too large is an error where it is declared: of the first such type, not of those that contain it. Instances of parametric
-    /// types are looked at where they are made.
+    /// A type whose values are too large is an error where it is declared: of the first such type, and not of declared ones that contain it. Instances of
+    /// parametric types are looked at where they are made.
     fn check_size(&mut self, id: Decl, decl: &TypeDecl<'a>) {
-        let types = &self.cx.types;
-        if id.is_builtin() || !decl.params.is_empty() {
+        if id.is_builtin() || !decl.params.is_empty() || self.has_too_many_types(decl.name.1) {
             return;
         }
+        let types = &self.cx.types;
         let Ok(ty) = types.nominal(id, &[]) else { return };
+        let is_declared = |ty| {
+            let parts = types.nominal_parts(ty);
+            parts.is_some_and(|(decl, params)| !decl.is_builtin() && params.is_empty())
+        };
         if let Err(
             error @ (LayoutError::TooLarge(of) | LayoutError::TooNested(of) | LayoutError::TooManyPointers(of)),
         ) = types.layout(ty)
-            && of == ty
+            && (of == ty || !is_declared(of))
         {
             let why = error.display(types).to_string();
             let _: Option<()> = self.fail(ResolveError::BadType { why }, decl.name.1);
