@@ -237,12 +237,36 @@ mod tests {
     }
 
     fn sink(act: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static) -> Sink {
-        Sink::new(Output::Writer(Box::new(Acting(Box::new(act)))))
+        Sink::new(Output::Writer(Box::new(Acting(Box::new(act)))), OUTPUT_LIMIT)
+    }
+
+    /// Captured text, and text for a writer that is in use: here another thread prints meanwhile.
+    #[test]
+    fn text_that_waits_in_memory_is_bounded() {
+        let sink = Sink::new(Output::Capture, 5);
+        sink.write(b"123");
+        sink.write(b"456");
+        assert_eq!(sink.take_error().map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
+        sink.write(b"45");
+        assert_eq!(sink.take_captured(), b"12345");
+        let shared: Arc<OnceLock<Sink>> = Arc::default();
+        let other = shared.clone();
+        let act = move |bytes: &[u8]| {
+            let written = other.clone();
+            let print = move || written.get().map(|sink| (sink.write(b"1234"), sink.write(b"5678")));
+            std::thread::spawn(print).join().expect("no panic");
+            Ok(bytes.len())
+        };
+        let writer = Output::Writer(Box::new(Acting(Box::new(act))));
+        assert!(shared.set(Sink::new(writer, 5)).is_ok());
+        let sink = shared.get().expect("it was set");
+        sink.write(b"ab");
+        assert_eq!(sink.take_error().map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
     }
 
     #[test]
     fn writers_that_panic_or_claim_too_much_are_errors() {
-        let panics = sink(|_| std::panic::resume_unwind(Box::new("no")), OUTPUT_LIMIT);
+        let panics = sink(|_| std::panic::resume_unwind(Box::new("no")));
         panics.write(b"x");
         let error = panics.take_error().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("the writer of the output panicked: no"));

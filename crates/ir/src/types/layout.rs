@@ -491,7 +491,10 @@ mod tests {
         assert_eq!(t.layout(wide).map(|layout| layout.pointers.len()), Ok(MAX_POINTERS));
         let wider = t.tuple(&vec![tower[10]; 9]).unwrap();
         assert_eq!(t.layout(wider), Err(LayoutError::TooManyPointers(wider)));
-        assert!(t.layout(t.tuple(&[t.vector(wider).unwrap(); 2]).unwrap()).is_ok(), "an array is one pointer");
+        assert!(
+            t.layout(t.tuple(&[t.vector(wider).unwrap(); 2]).unwrap()).is_ok(),
+            "an array is one pointer"
+        );
         assert!(!t.always_refers_to_memory(tower[13]));
     }
 

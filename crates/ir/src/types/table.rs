@@ -812,7 +812,8 @@ impl Types {
     /// The type of this kind, if some view has it.
     pub fn known(&self, kind: &TypeKind) -> Option<Type> {
         let fixed = self.fixed.index.types.get(kind).copied();
-        let of_views = || self.entries.find(FxBuildHasher.hash_one(kind), |entry| entry.kind == *kind).map(Type);
+        let of_views =
+            || self.entries.find(FxBuildHasher.hash_one(kind), |entry| entry.kind == *kind).map(Type);
         fixed.or_else(of_views)
     }
 

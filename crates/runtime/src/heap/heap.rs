@@ -435,11 +435,15 @@ impl Heap {
         self.backend.release_external(bytes);
     }
 
-    /// Makes names, types and permanent objects count to the limit, as external bytes. To be called before a program makes more of them; as the bytes
-    /// are announced afterwards, by [`GRANULE`]s, the limit is exceeded by one at most. A safepoint.
+    /// Makes names, types and permanent objects count to the limit, as external bytes. They may take half of it: most stay as long as the heap, which has to be
+    /// of use without more of them. To be called before a program makes more; as the bytes are announced afterwards, by [`GRANULE`]s, the limit is
+    /// exceeded by one at most. A safepoint.
     pub(crate) fn count_tables(&self, mutator: &Mutator) -> Result<(), OutOfMemory> {
         let charged = self.charged.load(Ordering::Relaxed); // A2
         let bytes = self.types.meter().bytes();
+        if self.options.limit.is_some_and(|limit| bytes > limit / 2) {
+            return Err(OutOfMemory { requested: GRANULE });
+        }
         if bytes.abs_diff(charged) < GRANULE {
             return Ok(());
         }

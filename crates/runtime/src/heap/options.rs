@@ -36,7 +36,8 @@ pub enum Stress {
 pub struct HeapOptions {
     /// Bytes beyond which allocation fails; `None`: three quarters of the memory that the machine or the container has, where the system
     /// tells that, and `usize::MAX` what the system gives. Counted in blocks of 32 KiB, which hold objects of one size,
-    /// and units of 2 KiB for objects of more than 16 KiB. Names and types that programs make while they run count as external bytes, by an estimate.
+    /// and units of 2 KiB for objects of more than 16 KiB. Names and types that programs make while they run count as external bytes, by an estimate,
+    /// and take half at most.
     pub limit: Option<usize>,
     /// Bytes to which the heap grows before the first collection, and in spite of having less live.
     pub initial: usize,

@@ -22,8 +22,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use brolga_ir::meter::Meter;
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
+use brolga_ir::meter::Meter;
 use brolga_ir::types::{Layout, LayoutError, Type, TypeError, TypeKind, Types};
 use brolga_ir::{Context, FunctionName};
 

@@ -85,7 +85,9 @@ impl<'a> Resolver<'a> {
             parts.is_some_and(|(decl, params)| !decl.is_builtin() && params.is_empty())
         };
         if let Err(
-            error @ (LayoutError::TooLarge(of) | LayoutError::TooNested(of) | LayoutError::TooManyPointers(of)),
+            error @ (LayoutError::TooLarge(of)
+            | LayoutError::TooNested(of)
+            | LayoutError::TooManyPointers(of)),
         ) = types.layout(ty)
             && (of == ty || !is_declared(of))
         {
