@@ -19,7 +19,7 @@
 //! The pieces of values with parts come from `forms.rs`.
 
 use super::forms::{element_parts, field_parts, form_parts, singleton, sub_string};
-use super::item::{CUT, Graph, Item, MAX_SHOWN, MAX_TEXT, TypeIn, View, shown};
+use super::item::{CUT, Graph, Item, MAX_SHOWN, MAX_TEXT, TypeIn, View, shown, write_text};
 use super::{Element, Shown, printed};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
@@ -81,16 +81,6 @@ pub fn show<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G
         }
     }
     Ok(out)
-}
-
-/// Writes a string in quotes, as far as a text may be long: escapes take up to four times as many bytes.
-pub(super) fn write_text(out: &mut String, bytes: &[u8]) {
-    let kept = &bytes[..bytes.len().min(MAX_TEXT)];
-    // Writing to a string cannot fail.
-    let _ = write!(out, "{}", Shown::Str(kept));
-    if kept.len() < bytes.len() {
-        out.push_str(CUT);
-    }
 }
 
 /// The bytes that Julia's `print` writes: text without quotes, numbers without marks.

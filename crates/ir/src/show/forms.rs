@@ -14,8 +14,7 @@
 //! Not done: ranges of floats (`StepRangeLen`), which compute their ends.
 
 use super::Shown;
-use super::compose::write_text;
-use super::item::{Graph, Item, MAX_SHOWN, Row, TypeIn, View, shown};
+use super::item::{Graph, Item, MAX_SHOWN, Row, TypeIn, View, shown, write_text};
 use crate::types::{TextForm, Type, TypeKind};
 use std::borrow::Cow;
 

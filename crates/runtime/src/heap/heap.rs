@@ -447,9 +447,10 @@ impl Heap {
         if bytes.abs_diff(charged) < GRANULE {
             return Ok(());
         }
-        // Another thread that is faster announces it.
-        if self.charged.compare_exchange(charged, bytes, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return Ok(()); // A2
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed); // A2
+        if self.charged.compare_exchange(charged, bytes, success, failure).is_err() {
+            // Another thread was faster, and announces it.
+            return Ok(());
         }
         if bytes <= charged {
             self.release_external(charged - bytes);
