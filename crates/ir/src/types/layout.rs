@@ -487,9 +487,9 @@ mod tests {
             assert_eq!(t.layout(ty), Err(LayoutError::TooManyPointers(tower[14])));
             assert_eq!(t.repr(ty), Repr::Boxed);
         }
-        let wide = t.tuple(&vec![tower[10]; 8]).unwrap();
+        let wide = t.tuple(&[tower[10]; 8]).unwrap();
         assert_eq!(t.layout(wide).map(|layout| layout.pointers.len()), Ok(MAX_POINTERS));
-        let wider = t.tuple(&vec![tower[10]; 9]).unwrap();
+        let wider = t.tuple(&[tower[10]; 9]).unwrap();
         assert_eq!(t.layout(wider), Err(LayoutError::TooManyPointers(wider)));
         assert!(
             t.layout(t.tuple(&[t.vector(wider).unwrap(); 2]).unwrap()).is_ok(),
