@@ -146,6 +146,9 @@ struct How {
     /// How much memory objects may take: bytes, or with `K`, `M`, `G` or `T` behind [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
+    /// How much memory compiling one function may take, as estimated from its size: bytes, or with `K`, `M`, `G` or `T` behind [default: 2G]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "interp")]
+    compile_memory: Option<usize>,
     /// Refuse programs with doors: pointers, C functions, low IR, images. Without this they run, with all rights of the process
     #[arg(long)]
     checked: bool,
@@ -195,7 +198,7 @@ impl How {
     fn options(self) -> brolga::Options {
         let options = doors::options(self.checked).opt_level(self.level.level).gc_stress(self.gc_stress);
         let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
-        options.linker(self.linker.unwrap_or_default())
+        options.linker(self.linker.unwrap_or_default()).compile_memory(self.compile_memory)
     }
 }
 

@@ -720,6 +720,13 @@ BrolgaError *brolga_options_set_code_limit(BrolgaOptions *options,
                                            size_t bytes);
 
 /*
+ How many bytes compiling one function may take, as estimated from its size; a larger function is an error. 0 is the default: 2 GiB.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_options_set_compile_memory(BrolgaOptions *options,
+                                               size_t bytes);
+
+/*
  Whether programs take fuel in calls under limits: `brolga_limits_set_fuel`. How much a call takes depends on the program and its arguments alone.
  */
 BROLGA_CHECKED

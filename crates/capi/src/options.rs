@@ -11,6 +11,7 @@ pub struct BrolgaOptions {
     level: OptLevel,
     heap_limit: Option<usize>,
     code_limit: Option<usize>,
+    compile_memory: Option<usize>,
     fuel: bool,
     capture: bool,
     doors: Option<Doors>,
@@ -19,9 +20,10 @@ pub struct BrolgaOptions {
 impl BrolgaOptions {
     /// The options; the defaults for a null pointer.
     pub(crate) fn made(options: Option<&BrolgaOptions>) -> Options {
-        let BrolgaOptions { level, heap_limit, code_limit, fuel, capture, doors } =
+        let BrolgaOptions { level, heap_limit, code_limit, compile_memory, fuel, capture, doors } =
             options.cloned().unwrap_or_default();
         let mut made = Options::new().opt_level(level).heap_limit(heap_limit).fuel(fuel);
+        made = made.compile_memory(compile_memory);
         if let Some(bytes) = code_limit {
             made = made.code_limit(bytes);
         }
@@ -86,6 +88,19 @@ pub extern "C" fn brolga_options_set_code_limit(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         given(options, "options")?.code_limit = (bytes > 0).then_some(bytes);
+        Ok(())
+    })
+}
+
+/// How many bytes compiling one function may take, as estimated from its size; a larger function is an error. 0 is the default: 2 GiB.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_options_set_compile_memory(
+    options: Option<&mut BrolgaOptions>,
+    bytes: usize,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        given(options, "options")?.compile_memory = (bytes > 0).then_some(bytes);
         Ok(())
     })
 }

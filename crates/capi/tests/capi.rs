@@ -187,6 +187,7 @@ fn null_pointers_are_errors_or_nothing() {
     is_null(brolga_options_set_level(None, 1));
     is_null(brolga_options_set_heap_limit(None, 1));
     is_null(brolga_options_set_code_limit(None, 1));
+    is_null(brolga_options_set_compile_memory(None, 1));
     is_null(brolga_options_set_capture(None, true));
     is_null(brolga_engine_new(None, None));
     is_null(brolga_engine_runtime(None, None));

@@ -140,13 +140,18 @@ pub enum Fault {
     Brolga,
 }
 
-/// Code generation that ran out of time is the same error as passes that did.
+/// Code generation that ran out of time or memory is the same error as passes that did.
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Error {
         match error {
             BuildError::Generate(GenerateError::Compile(CompileError::Stopped { .. })) => {
                 OptError::Stopped.into()
             }
+            BuildError::Generate(GenerateError::Compile(CompileError::TooMuchMemory {
+                name,
+                bytes,
+                limit,
+            })) => OptError::TooMuchMemory { symbol: name, bytes, limit }.into(),
             error => Error::Build(error),
         }
     }
@@ -168,7 +173,7 @@ impl Error {
             | Error::Export { .. }
             | Error::NoEntry { .. }
             | Error::Target(_) => Fault::Caller,
-            Error::Optimise(OptError::TooLarge { .. }) => Fault::Program,
+            Error::Optimise(OptError::TooLarge { .. } | OptError::TooMuchMemory { .. }) => Fault::Program,
             Error::Optimise(
                 OptError::UnknownPass { .. } | OptError::WrongLevel { .. } | OptError::Stopped,
             ) => Fault::Caller,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brolga_cache::Cache;
+use brolga_codegen::compile::Limits;
 use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_codegen::target::{self, Target};
 use brolga_gcroots::Lowering as Roots;
@@ -232,6 +233,17 @@ impl Options {
         self
     }
 
+    /// The most memory that compiling a function may take, in bytes; `None`: [2 GiB](brolga_opt::COMPILE_MEMORY). What takes more is an error
+    /// ([`OptError::TooMuchMemory`](brolga_opt::OptError::TooMuchMemory)), before it takes it. The memory is not measured but estimated from the size of the function's IR: before
+    /// the first pass, after each one, after lowering, and before Cranelift. It counts one function; threads that compile others at the same time, the program and
+    /// its types, and the finished code ([`Options::code_limit`]) are counted elsewhere or not.
+    #[must_use]
+    pub fn compile_memory(mut self, bytes: Option<usize>) -> Options {
+        self.opt.compile_memory = bytes;
+        self.jit.limits.memory = bytes.unwrap_or(Limits::default().memory);
+        self
+    }
+
     /// Whether every function is verified after every pass: slow, for finding bugs.
     #[must_use]
     pub fn verify_each(mut self, verify: bool) -> Options {
@@ -254,7 +266,7 @@ impl Options {
         self
     }
 
-    /// How many bytes objects may take; `None`: three quarters of the memory that the machine or the container has
+    /// How many bytes objects may take, and names and types that the program makes while it runs; `None`: three quarters of the memory that the machine or the container has
     /// ([`HeapOptions::limit`]).
     #[must_use]
     pub fn heap_limit(mut self, bytes: Option<usize>) -> Options {
@@ -340,6 +352,14 @@ impl Options {
     #[must_use]
     pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Options {
         self.progress = Some(Box::new(told));
+        self
+    }
+
+    /// How many bytes of the program's output may wait in memory, 256 MiB unless it is said: captured output that is not taken, or output for a writer that another thread
+    /// is using. More is dropped, and an error of the output ([`Sink::take_error`](brolga_runtime::Sink::take_error)).
+    #[must_use]
+    pub fn output_limit(mut self, bytes: Option<usize>) -> Options {
+        self.runtime.output_limit = bytes;
         self
     }
 

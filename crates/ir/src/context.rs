@@ -14,6 +14,7 @@
 //!
 //! Cost: 2 KiB and less than a microsecond. The tables allocate when the first name or type is added.
 
+use crate::meter::Meter;
 use crate::names::{FixedNames, FunctionScope, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
@@ -50,31 +51,47 @@ static FIXED: LazyLock<(Arc<FixedNames>, Arc<FixedTypes>)> = LazyLock::new(|| {
 impl Context {
     /// A context with the builtin types.
     pub fn new() -> Arc<Context> {
+        Context::metered(&Arc::default())
+    }
+
+    /// The same. What the context takes beyond the builtin types is charged to a meter, until it is dropped.
+    pub fn metered(meter: &Arc<Meter>) -> Arc<Context> {
         let (names, types) = &*FIXED;
-        let names = Arc::new(Names::with_fixed(names.clone()));
-        Arc::new(Context { types: Types::with_fixed(names.clone(), types.clone()), names })
+        let names = Arc::new(Names::with_fixed(names.clone(), meter));
+        Arc::new(Context { types: Types::with_fixed(names.clone(), types.clone(), meter), names })
     }
 
     /// Another view of the same names and types, which holds none yet. Its programs are in the same scope.
     #[must_use]
     pub fn view(&self) -> Arc<Context> {
-        self.view_with(self.names.scope().cloned())
+        self.view_with(self.names.scope().cloned(), &Arc::default())
     }
 
     /// As [`Context::view`], for programs in another scope: names of functions that are interned through it mean those of that scope.
     #[must_use]
     pub fn view_in(&self, scope: Arc<dyn FunctionScope>) -> Arc<Context> {
-        self.view_with(Some(scope))
+        self.view_with(Some(scope), &Arc::default())
     }
 
-    fn view_with(&self, scope: Option<Arc<dyn FunctionScope>>) -> Arc<Context> {
-        let names = Arc::new(self.names.another(scope));
-        Arc::new(Context { types: self.types.another(names.clone()), names })
+    /// As [`Context::view`]. What the view holds is charged to a meter, until it is dropped.
+    #[must_use]
+    pub fn metered_view(&self, meter: &Arc<Meter>) -> Arc<Context> {
+        self.view_with(self.names.scope().cloned(), meter)
+    }
+
+    fn view_with(&self, scope: Option<Arc<dyn FunctionScope>>, meter: &Arc<Meter>) -> Arc<Context> {
+        let names = Arc::new(self.names.another(scope, meter));
+        Arc::new(Context { types: self.types.another(names.clone(), meter), names })
     }
 
     /// Whether both are views of the same names and types: whether a number means the same in both.
     pub fn is_same(&self, other: &Context) -> bool {
         self.types.is_same(&other.types)
+    }
+
+    /// The bytes of the names and types that the view holds, about.
+    pub fn bytes(&self) -> usize {
+        self.names.bytes() + self.types.bytes()
     }
 
     /// The number of views of the same names and types.
@@ -129,6 +146,29 @@ mod tests {
         assert_eq!(c.types.display(tuple).to_string(), "Tuple{typeof(g), :of_b}");
         assert_ne!(c.types.function_of("lost"), lost);
         assert_eq!(a.types.display(f).to_string(), "typeof(A.f)");
+    }
+
+    /// What a view holds is on its meter, each entry once, until the view is dropped.
+    #[test]
+    fn a_view_charges_what_it_holds() {
+        let (meter, cx) = (Arc::default(), Context::new());
+        let view = cx.metered_view(&meter);
+        let made = |n: i64| view.types.tuple(&[view.types.int(n)]).unwrap();
+        let empty = meter.bytes();
+        let first = made(0);
+        let one = meter.bytes();
+        assert!(one > empty && first == made(0) && meter.bytes() == one, "{empty} {one}");
+        for n in 1..100 {
+            let ty = made(n);
+            assert!(view.types.layout(ty).is_err());
+        }
+        let hundred = meter.bytes() - empty;
+        assert_eq!(meter.bytes(), view.bytes());
+        assert!((50 * (one - empty)..200 * (one - empty)).contains(&hundred), "{one} {hundred}");
+        view.names.intern(&"long".repeat(1000));
+        assert!(meter.bytes() > hundred + 4000);
+        drop(view);
+        assert_eq!(meter.bytes(), 0);
     }
 
     /// A declaration stays with its body, although no view has looked at what that names; cycles are freed with the context.

@@ -27,6 +27,7 @@ pub mod hints;
 pub mod ident;
 pub mod intrinsic;
 pub mod lanes;
+pub mod meter;
 pub mod module;
 mod names;
 pub mod op;

@@ -20,7 +20,8 @@
 //!   0 … 2³¹-1     texts                                2³¹ …     homonyms: a text and a count
 //! ```
 
-use crate::views::{Store, View};
+use crate::meter::Meter;
+use crate::views::{Store, View, Weighed};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -62,26 +63,40 @@ pub struct Names {
     scope: Option<Arc<dyn FunctionScope>>,
 }
 
-fn view<E: ?Sized>(numbers: Range<u32>) -> View<E> {
-    View::of(Arc::new(Store::with_numbers(numbers)))
+fn view<E: ?Sized + Weighed>(numbers: Range<u32>, meter: &Arc<Meter>) -> View<E> {
+    View::of(Arc::new(Store::with_numbers(numbers)), meter)
 }
 
 impl Default for Names {
     fn default() -> Names {
-        Names::with_fixed(Arc::default())
+        Names::with_fixed(Arc::default(), &Arc::default())
+    }
+}
+
+impl Weighed for Homonym {
+    fn bytes(&self) -> usize {
+        Weighed::bytes(&*self.text) + size_of::<Homonym>()
+    }
+}
+
+impl Weighed for str {
+    fn bytes(&self) -> usize {
+        // With the counts of its holders, rounded by the allocator.
+        self.len() + 32
     }
 }
 
 impl Names {
-    /// A table that has these names.
-    pub(crate) fn with_fixed(fixed: Arc<FixedNames>) -> Names {
+    /// A table that has these names, and charges others to a meter.
+    pub(crate) fn with_fixed(fixed: Arc<FixedNames>, meter: &Arc<Meter>) -> Names {
         let first = fixed.texts.len() as u32;
-        Names { fixed, texts: view(first..HOMONYMS), homonyms: view(HOMONYMS..u32::MAX), scope: None }
+        let (texts, homonyms) = (view(first..HOMONYMS, meter), view(HOMONYMS..u32::MAX, meter));
+        Names { fixed, texts, homonyms, scope: None }
     }
 
-    /// Another view of the same names, which holds none yet, for programs in `scope`.
-    pub(crate) fn another(&self, scope: Option<Arc<dyn FunctionScope>>) -> Names {
-        let (texts, homonyms) = (self.texts.another(), self.homonyms.another());
+    /// Another view of the same names, which holds none yet, for programs in `scope`. It charges names to a meter.
+    pub(crate) fn another(&self, scope: Option<Arc<dyn FunctionScope>>, meter: &Arc<Meter>) -> Names {
+        let (texts, homonyms) = (self.texts.another(meter), self.homonyms.another(meter));
         Names { fixed: self.fixed.clone(), texts, homonyms, scope }
     }
 
@@ -95,6 +110,11 @@ impl Names {
         let texts: Vec<Arc<str>> = (0..).map_while(|at| self.texts.hold(at).cloned()).collect();
         let ids = texts.iter().zip(0..).map(|(text, at)| (text.clone(), Name(at))).collect();
         FixedNames { texts, ids }
+    }
+
+    /// The bytes of the names that the view holds, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.texts.bytes()
     }
 
     /// The name of `text`, made if it does not exist.
@@ -203,7 +223,7 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!((names.homonym("kind", 0), names.homonym("kind", 1)), (first, second));
         assert_eq!((names.text(second), names.count(second), names.count(first)), ("kind", 1, 0));
-        let view = names.another(Some(Arc::new(Second)));
+        let view = names.another(Some(Arc::new(Second)), &Arc::default());
         assert_eq!((view.of_function("Main", "kind"), view.of_function("A", "kind")), (second, first));
         let other = Names::default();
         let taken = other.take_over(&names, second);

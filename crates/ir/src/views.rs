@@ -30,6 +30,7 @@
 //! does not allocate. The store drops the numbers of freed entries when it has twice as many as were left by the last sweep, so a fresh entry costs
 //! constant time.
 
+use crate::meter::{Charge, Meter};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::fmt;
@@ -45,6 +46,15 @@ const FIRST: u32 = 3;
 const GROWTH: u32 = 2;
 /// Enough tables for more entries than fit into memory.
 const TABLES: usize = 14;
+/// What a view and the store take for an entry beside the entry itself, about: two rows of hash tables, a slot and the slots that are empty or
+/// of former tables.
+const PLACE: usize = 160;
+
+/// An entry of a store, or facts about one.
+pub(crate) trait Weighed {
+    /// The bytes that it takes, about, with all that it alone holds.
+    fn bytes(&self) -> usize;
+}
 
 /// The numbers of all entries; see the file's header.
 pub(crate) struct Store<E: ?Sized> {
@@ -121,25 +131,31 @@ impl<E: ?Sized> Store<E> {
 }
 
 /// A view of a store: what it has looked at, which it holds.
-pub(crate) struct View<E: ?Sized> {
+pub(crate) struct View<E: ?Sized + Weighed> {
     store: Arc<Store<E>>,
     held: Held<E>,
 }
 
-impl<E: ?Sized> Default for View<E> {
+impl<E: ?Sized + Weighed> Default for View<E> {
     fn default() -> Self {
-        View::of(Arc::new(Store::with_numbers(0..u32::MAX)))
+        View::of(Arc::new(Store::with_numbers(0..u32::MAX)), &Arc::default())
     }
 }
 
-impl<E: ?Sized> View<E> {
-    pub(crate) fn of(store: Arc<Store<E>>) -> View<E> {
-        View { store, held: Held::default() }
+impl<E: ?Sized + Weighed> View<E> {
+    /// A view that charges what it holds to a meter.
+    pub(crate) fn of(store: Arc<Store<E>>, meter: &Arc<Meter>) -> View<E> {
+        View { store, held: Held::new(meter) }
+    }
+
+    /// The bytes of what the view holds, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.held.charge.bytes()
     }
 
     /// Another view of the same store, which holds nothing yet.
-    pub(crate) fn another(&self) -> View<E> {
-        View::of(self.store.clone())
+    pub(crate) fn another(&self, meter: &Arc<Meter>) -> View<E> {
+        View::of(self.store.clone(), meter)
     }
 
     #[cfg(test)]
@@ -193,18 +209,25 @@ pub(crate) struct Held<E: ?Sized> {
     newest: AtomicUsize,
     /// How many entries there are.
     count: Mutex<usize>,
+    charge: Charge,
 }
 
 type Table<E> = Box<[OnceLock<(u32, Arc<E>)>]>;
 
-impl<E: ?Sized> Default for Held<E> {
-    fn default() -> Self {
+impl<E: ?Sized> Held<E> {
+    /// An empty map that charges its entries to a meter.
+    pub(crate) fn new(meter: &Arc<Meter>) -> Held<E> {
         let tables = [const { OnceLock::new() }; TABLES];
-        Held { tables, newest: AtomicUsize::new(0), count: Mutex::new(0) }
+        Held { tables, newest: AtomicUsize::new(0), count: Mutex::new(0), charge: Charge::new(meter, 0) }
+    }
+
+    /// The charge of the entries, for what they take beside themselves.
+    pub(crate) fn charge(&self) -> &Charge {
+        &self.charge
     }
 }
 
-impl<E: ?Sized> Held<E> {
+impl<E: ?Sized + Weighed> Held<E> {
     /// The entry of a number.
     pub(crate) fn get(&self, number: u32) -> Option<&Arc<E>> {
         let table = self.tables.get(self.newest.load(Ordering::Relaxed))?.get()?; // V1
@@ -242,6 +265,7 @@ impl<E: ?Sized> Held<E> {
         // Another thread may have been faster before the lock.
         if slot.get().is_none() {
             *count += 1;
+            self.charge.grow(PLACE + entry.bytes());
         }
         Some(&slot.get_or_init(|| (number, entry)).1)
     }
@@ -260,7 +284,7 @@ fn slot<E: ?Sized>(table: &[OnceLock<(u32, Arc<E>)>], number: u32) -> Option<&On
     (0..table.len()).map(|step| &table[(start + step) & mask]).find(is_free)
 }
 
-impl<E: ?Sized> fmt::Debug for View<E> {
+impl<E: ?Sized + Weighed> fmt::Debug for View<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.held.fmt(f)
     }
@@ -286,7 +310,7 @@ mod tests {
     fn views_agree_and_hold_what_they_have_seen() {
         let a = View::<str>::default();
         let one = intern(&a, "one");
-        let b = a.another();
+        let b = a.another(&Arc::default());
         assert_eq!(intern(&b, "one"), one);
         let two = intern(&b, "two");
         assert_ne!(one, two);
@@ -298,7 +322,7 @@ mod tests {
     #[test]
     fn an_entry_goes_with_the_last_view_and_its_number_is_not_used_again() {
         let a = View::<str>::default();
-        let b = a.another();
+        let b = a.another(&Arc::default());
         let number = intern(&b, "one");
         drop(b);
         assert_eq!(a.get(number), None);
@@ -312,7 +336,7 @@ mod tests {
         let a = View::<str>::default();
         let kept = intern(&a, "kept");
         for round in 0..20_000 {
-            intern(&a.another(), &format!("round {round}"));
+            intern(&a.another(&Arc::default()), &format!("round {round}"));
         }
         assert!(a.store().len() <= SWEPT, "{}", a.store().len());
         assert_eq!(a.get(kept), Some("kept"));
@@ -332,7 +356,7 @@ mod tests {
     /// When the numbers are exhausted, those of live entries are passed over.
     #[test]
     fn numbers_come_round() {
-        let a = View::<str>::of(Arc::new(Store::with_numbers(3..u32::MAX)));
+        let a = View::<str>::of(Arc::new(Store::with_numbers(3..u32::MAX)), &Arc::default());
         assert_eq!(intern(&a, "three"), 3);
         a.store.state.write().unwrap().next = u32::MAX - 1;
         assert_eq!(intern(&a, "last"), u32::MAX - 1);

@@ -33,6 +33,18 @@ pub enum OptError {
         /// The limit.
         limit: usize,
     },
+    /// Compiling the function takes more memory than [`Options::compile_memory`](crate::Options::compile_memory), by an estimate from its size.
+    #[error(
+        "`{symbol}` is too large: compiling it takes about {bytes} bytes, and the limit is {limit} (`Options::compile_memory`)"
+    )]
+    TooMuchMemory {
+        /// The function's symbol.
+        symbol: String,
+        /// The estimate.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The time for it is over.
     #[error("the compilation was ended: its time is over")]
     Stopped,

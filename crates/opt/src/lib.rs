@@ -63,7 +63,9 @@ mod undefined;
 pub use error::{CrashNote, OptError};
 pub use facts::{Fact, Facts};
 pub use fuel::Fuel;
-pub use options::{CheckBounds, CpuFeatures, InlineLimits, OptLevel, Options, PassFilter};
+pub use options::{
+    COMPILE_MEMORY, CheckBounds, CpuFeatures, InlineLimits, OptLevel, Options, PassFilter, memory_of,
+};
 pub use pass::{Changed, Pass, PassCx, PassLevel};
 pub use pipeline::{PASSES, parse_passes, pass_named, stage};
 pub use report::{Report, StepReport};

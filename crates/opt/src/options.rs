@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brolga_ir::Arch;
+use brolga_ir::{Arch, Func};
 
 /// How much is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
@@ -157,6 +157,20 @@ pub struct Options {
     pub skip: Vec<&'static str>,
     /// The most statements that a function may have before, between and behind passes.
     pub max_statements: Option<usize>,
+    /// The most bytes that compiling a function may take, by the [estimate](memory_of); `None` is [`COMPILE_MEMORY`].
+    pub compile_memory: Option<usize>,
+}
+
+/// The most bytes that compiling a function may take, unless the options say otherwise.
+pub const COMPILE_MEMORY: usize = 2 << 30;
+
+/// What passes take for a function, about: the function itself, a copy of it, and what analyses find out about its values, instructions and blocks. Removed ones count
+/// as well, because the tables still have them.
+pub fn memory_of(func: &Func) -> usize {
+    const VALUE: usize = 96;
+    const INST: usize = 224;
+    const BLOCK: usize = 416;
+    VALUE * func.value_count() + INST * func.inst_count() + BLOCK * func.block_count()
 }
 
 impl Options {
@@ -166,7 +180,7 @@ impl Options {
     }
 
     /// All choices that a compiled function depends on, as one line. Caches compare these lines, so they say nothing about how the
-    /// choices are held. Verifying and printing change no function.
+    /// choices are held. Verifying, printing and the limit of memory change no function.
     pub fn key(&self) -> String {
         let Options {
             check_bounds,
@@ -179,6 +193,7 @@ impl Options {
             print_after: _,
             skip,
             max_statements,
+            compile_memory: _,
         } = self;
         let InlineLimits {
             threshold,
@@ -222,6 +237,6 @@ mod tests {
             Options { max_statements: Some(9), ..base.clone() },
         ];
         assert!(changed.iter().all(|options| options.key() != base.key()));
-        assert_eq!(Options { verify_each: true, ..base.clone() }.key(), base.key());
+        assert_eq!(Options { verify_each: true, compile_memory: Some(9), ..base.clone() }.key(), base.key());
     }
 }

@@ -18,7 +18,7 @@
 use crate::error::{CrashNote, OptError};
 use crate::facts::{Fact, Facts};
 use crate::fuel::Fuel;
-use crate::options::Options;
+use crate::options::{COMPILE_MEMORY, Options, memory_of};
 use crate::pass::{Changed, Pass, PassClock, PassCx};
 use crate::report::{Report, StepReport};
 use brolga_ir::verify::{source_span, verify_func_in};
@@ -307,8 +307,12 @@ impl<'s, 'c> PassScope<'s, 'c> {
         Ok(())
     }
 
-    /// A function may not become larger than the options say.
+    /// A function may not become larger than the options say, in memory or in statements.
     fn check_size(&self, func: &Func) -> Result<(), OptError> {
+        let (bytes, limit) = (memory_of(func), self.options.compile_memory.unwrap_or(COMPILE_MEMORY));
+        if bytes > limit {
+            return Err(OptError::TooMuchMemory { symbol: self.symbol(func).to_owned(), bytes, limit });
+        }
         let Some(limit) = self.options.max_statements else { return Ok(()) };
         let count = func.blocks().map(|block| func.block_insts(block).count()).sum();
         if count <= limit {

@@ -16,7 +16,7 @@ use crate::heap::{Heap, HeapOptions, Obj, Object};
 use crate::objects::{
     Ambiguous, IsaCache, LaterMethods, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds,
 };
-use crate::output::{Output, Sink};
+use crate::output::{OUTPUT_LIMIT, Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::{Reporter, RetireList};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
@@ -27,6 +27,9 @@ use crate::watch::Watch;
 pub struct RuntimeOptions {
     /// Where `print` writes.
     pub output: Output,
+    /// How many bytes of text may wait in memory: captured text, or text for a writer that another thread uses. `None`: 256 MiB. More is an error of the
+    /// output ([`Sink::take_error`]), and dropped.
+    pub output_limit: Option<usize>,
     /// The heap.
     pub heap: HeapOptions,
     /// Which exceptions have a stack trace.
@@ -99,7 +102,7 @@ impl Runtime {
         Arc::new(Runtime {
             routines: host.routines,
             foreign: Foreign::default(),
-            sink: Sink::new(options.output),
+            sink: Sink::new(options.output, options.output_limit.unwrap_or(OUTPUT_LIMIT)),
             methods: MethodTable::new(Table::new(&worlds, None)),
             worlds,
             retire_list,

@@ -1,11 +1,12 @@
 //! Where `print` writes.
 //!
-//! Writing never fails for the program: an error is kept for the embedder to query, and the output after it is dropped.
+//! Writing never fails for the program: an error is kept for the embedder to query, and the output after it is dropped. So it is when more text waits in
+//! memory than [`RuntimeOptions::output_limit`](crate::RuntimeOptions::output_limit): captured text that nobody takes, or text for a writer that another thread is using.
 //!
 //! The embedder's writer is called behind a fence and without a lock: a panic is an error as any other, and so is output of the writer
 //! to its own runtime. The thread that has the writer also writes the output of other threads meanwhile, in order.
 //!
-//! Not done: back pressure on threads that print faster than the writer writes.
+//! Not done: back pressure on threads that print faster than the writer writes. At the limit their output is an error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -27,9 +28,13 @@ pub enum Output {
     Writer(Box<dyn Write + Send>),
 }
 
+/// How many bytes of text may wait in memory, unless the options say otherwise.
+pub(crate) const OUTPUT_LIMIT: usize = 256 << 20;
+
 /// The open output of a runtime.
 pub struct Sink {
     state: Mutex<State>,
+    limit: usize,
 }
 
 struct State {
@@ -50,6 +55,8 @@ struct Writer {
     user: Option<ThreadId>,
     /// The queued jobs.
     jobs: VecDeque<Job>,
+    /// The bytes of their texts.
+    waiting: usize,
 }
 
 enum Job {
@@ -58,15 +65,15 @@ enum Job {
 }
 
 impl Sink {
-    pub(crate) fn new(output: Output) -> Sink {
+    pub(crate) fn new(output: Output, limit: usize) -> Sink {
         let target = match output {
             Output::Stdout => Target::Stdout,
             Output::Capture => Target::Capture(Vec::new()),
             Output::Writer(writer) => {
-                Target::Writer(Writer { idle: Some(writer), user: None, jobs: VecDeque::new() })
+                Target::Writer(Writer { idle: Some(writer), user: None, jobs: VecDeque::new(), waiting: 0 })
             }
         };
-        Sink { state: Mutex::new(State { target, error: None }) }
+        Sink { state: Mutex::new(State { target, error: None }), limit }
     }
 
     /// Writes all bytes, or keeps the error. Where another thread uses the embedder's writer, that thread writes them.
@@ -77,12 +84,30 @@ impl Sink {
         }
         match &mut state.target {
             Target::Stdout => state.error = io::stdout().write_all(bytes).err(),
-            Target::Capture(text) => text.extend_from_slice(bytes),
-            Target::Writer(_) => {
-                drop(state);
-                self.work(Job::Write(bytes.to_vec()));
+            Target::Capture(text) => state.error = self.append(text, text.len(), bytes).err(),
+            Target::Writer(writer) => {
+                let mut job = Vec::new();
+                match self.append(&mut job, writer.waiting, bytes) {
+                    Ok(()) => {
+                        drop(state);
+                        self.work(Job::Write(job));
+                    }
+                    Err(error) => state.error = Some(error),
+                }
             }
         }
+    }
+
+    /// Appends to a text, if `waiting` bytes and these stay below the limit.
+    fn append(&self, text: &mut Vec<u8>, waiting: usize, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > self.limit.saturating_sub(waiting) {
+            let limit = self.limit;
+            let text = format!("more than {limit} bytes of output wait in memory (`Options::output_limit`)");
+            return Err(io::Error::new(io::ErrorKind::StorageFull, text));
+        }
+        text.try_reserve(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        text.extend_from_slice(bytes);
+        Ok(())
     }
 
     /// Makes sure that everything has left the process, the text of C functions included, or will when the thread that uses the embedder's writer has done its part.
@@ -126,6 +151,9 @@ impl Sink {
             state.error = Some(io::Error::other("a writer prints to the runtime that prints to it"));
             return;
         }
+        if let Job::Write(bytes) = &job {
+            writer.waiting += bytes.len();
+        }
         writer.jobs.push_back(job);
         let Some(mut out) = writer.idle.take() else { return };
         writer.user = Some(here);
@@ -160,8 +188,13 @@ impl State {
         let Target::Writer(writer) = &mut self.target else { return None };
         if self.error.is_some() {
             writer.jobs.clear();
+            writer.waiting = 0;
         }
-        writer.jobs.pop_front()
+        let job = writer.jobs.pop_front();
+        if let Some(Job::Write(bytes)) = &job {
+            writer.waiting -= bytes.len();
+        }
+        job
     }
 }
 
@@ -183,7 +216,7 @@ mod tests {
                 Ok(())
             }
         }
-        let sink = Sink::new(Output::Writer(Box::new(Full)));
+        let sink = Sink::new(Output::Writer(Box::new(Full)), OUTPUT_LIMIT);
         sink.write(b"x");
         sink.flush();
         assert_eq!(sink.take_error().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
@@ -204,7 +237,31 @@ mod tests {
     }
 
     fn sink(act: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static) -> Sink {
-        Sink::new(Output::Writer(Box::new(Acting(Box::new(act)))))
+        Sink::new(Output::Writer(Box::new(Acting(Box::new(act)))), OUTPUT_LIMIT)
+    }
+
+    /// Captured text, and text for a writer that is in use: here another thread prints meanwhile.
+    #[test]
+    fn text_that_waits_in_memory_is_bounded() {
+        let sink = Sink::new(Output::Capture, 5);
+        sink.write(b"123");
+        sink.write(b"456");
+        assert_eq!(sink.take_error().map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
+        sink.write(b"45");
+        assert_eq!(sink.take_captured(), b"12345");
+        let shared: Arc<OnceLock<Sink>> = Arc::default();
+        let other = shared.clone();
+        let act = move |bytes: &[u8]| {
+            let written = other.clone();
+            let print = move || written.get().map(|sink| (sink.write(b"1234"), sink.write(b"5678")));
+            std::thread::spawn(print).join().expect("no panic");
+            Ok(bytes.len())
+        };
+        let writer = Output::Writer(Box::new(Acting(Box::new(act))));
+        assert!(shared.set(Sink::new(writer, 5)).is_ok());
+        let sink = shared.get().expect("it was set");
+        sink.write(b"ab");
+        assert_eq!(sink.take_error().map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
     }
 
     #[test]

@@ -22,7 +22,9 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brolga_ir::meter::{Charge, Meter};
 
 use crate::heap::{Object, ObjectKind, TAG_PERMANENT};
 
@@ -168,12 +170,16 @@ impl Eq for Owned {}
 pub(crate) struct Records {
     tag: u64,
     by_content: Mutex<BTreeSet<Owned>>,
+    charge: Charge,
 }
 
+/// What a record takes beside its content, about: its head and its place in the set.
+const RECORD: usize = 64;
+
 impl Records {
-    /// A table whose records have this tag.
-    pub(crate) fn new(tag: u64) -> Records {
-        Records { tag, by_content: Mutex::default() }
+    /// A table whose records have this tag, and are charged to a meter.
+    pub(crate) fn new(tag: u64, meter: &Arc<Meter>) -> Records {
+        Records { tag, by_content: Mutex::default(), charge: Charge::new(meter, 0) }
     }
 
     pub(crate) fn symbol(&self, name: &str) -> SymbolRef {
@@ -182,6 +188,12 @@ impl Records {
 
     pub(crate) fn string(&self, content: &[u8]) -> StringRef {
         StringRef(self.intern(content))
+    }
+
+    /// The symbol of a name, if there is one.
+    pub(crate) fn known_symbol(&self, name: &str) -> Option<SymbolRef> {
+        let set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        set.get(name.as_bytes()).map(|owned| SymbolRef(owned.0))
     }
 
     /// The content of the record at an address; `None` if there is no record.
@@ -201,6 +213,7 @@ impl Records {
         let owned = Owned::new(self.tag, content).unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>()));
         let record = owned.0;
         set.insert(owned);
+        self.charge.grow(RECORD + content.len());
         record
     }
 }
@@ -211,7 +224,7 @@ mod tests {
 
     #[test]
     fn equal_contents_have_one_address_and_keep_it() {
-        let records = Records::new(0);
+        let records = Records::new(0, &Arc::default());
         let a = records.symbol("alpha").address();
         for i in 0..100 {
             records.symbol(&format!("s{i}"));
@@ -224,7 +237,7 @@ mod tests {
 
     #[test]
     fn content_is_counted_and_ends_in_a_nul() {
-        let records = Records::new(0);
+        let records = Records::new(0, &Arc::default());
         let text = records.string("a\0θ".as_bytes());
         assert_eq!(text.bytes(), "a\0θ".as_bytes());
         // SAFETY: the record has a NUL behind its content.

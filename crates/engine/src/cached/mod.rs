@@ -83,7 +83,7 @@ impl CodeCache {
             env!("CARGO_PKG_VERSION"),
             env!("BROLGA_SOURCES")
         );
-        let Limits { instructions, blocks, frame_bytes } = options.limits;
+        let Limits { instructions, blocks, frame_bytes, memory: _ } = options.limits;
         let mut settings = vec![
             ("the compiler", version),
             ("the ABI", format!("{:016x}", abi_of(jit.runtime().heap().abi()))),

@@ -120,6 +120,7 @@ impl Interp<'_> {
                 self.make(ty, Object::Array(Array { dims, ..data }))?
             }
             ("jl_symbol_n", [address, length]) => {
+                self.count_tables()?;
                 let length = u64::try_from(self.word(name, length)?).unwrap_or(u64::MAX);
                 let bytes = self.bytes_at(name, address, length)?;
                 match std::str::from_utf8(&bytes) {

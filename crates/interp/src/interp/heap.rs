@@ -79,7 +79,7 @@ pub(super) struct Heap {
 }
 
 /// The weight of an object and of each of its values.
-const UNIT: u64 = size_of::<Option<Val>>() as u64;
+pub(super) const UNIT: u64 = size_of::<Option<Val>>() as u64;
 
 /// The heap's budget is spent.
 pub(super) struct Full;

@@ -409,6 +409,7 @@ impl<'m> Interp<'m> {
 
     fn apply_type(&mut self, generic: &Val, params: &[Val]) -> Eval<Val> {
         let types = self.types();
+        self.count_tables()?;
         let generic = self.type_operand("apply_type", generic)?;
         let mut given = Vec::with_capacity(params.len());
         for param in params {

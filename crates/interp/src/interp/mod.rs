@@ -72,7 +72,7 @@ use brolga_ir::entity::{Block, Callee, FuncId};
 use brolga_ir::func::Func;
 use brolga_ir::module::{Literal, Module};
 use brolga_ir::op::Level;
-use brolga_ir::types::{Type, Types};
+use brolga_ir::types::{LayoutError, Type, Types};
 use cranelift_entity::EntityRef;
 use error::{Eval, Stop};
 use exec::{Frame, Handler, Then};
@@ -133,6 +133,8 @@ pub struct Interp<'m> {
     frames: Vec<Frame<'m>>,
     /// The size of the values of all frames.
     stack_bytes: u64,
+    /// The size of the names and types of the module, as it was taken from the budget of the heap.
+    table_bytes: usize,
     /// The frames that C functions wait for, by their positions, innermost last.
     c_frames: Vec<usize>,
     handlers: Vec<Handler>,
@@ -182,6 +184,7 @@ impl<'m> Interp<'m> {
             heap: Heap::new(options.max_heap_bytes),
             frames: Vec::new(),
             stack_bytes: 0,
+            table_bytes: module.cx.bytes(),
             c_frames: Vec::new(),
             handlers: Vec::new(),
             exceptions: Vec::new(),
@@ -353,6 +356,17 @@ impl<'m> Interp<'m> {
         self.module.cx.names.intern(text)
     }
 
+    /// Takes room for the names and types that running code has made. To be called before it makes more.
+    fn count_tables(&mut self) -> Eval<()> {
+        let bytes = self.module.cx.bytes();
+        let grown = bytes.saturating_sub(self.table_bytes);
+        if grown > 0 {
+            self.reserve((grown as u64).div_ceil(heap::UNIT))?;
+            self.table_bytes = bytes;
+        }
+        Ok(())
+    }
+
     fn type_text(&self, ty: Type) -> String {
         self.types().display(ty).to_string()
     }
@@ -418,17 +432,27 @@ impl<'m> Interp<'m> {
     }
 
     fn new_tuple(&mut self, elements: Vec<Val>) -> Eval<Val> {
+        self.count_tables()?;
         let types: Vec<Type> = elements.iter().map(|v| v.type_of(self.types())).collect();
         let ty = self.made(self.types().tuple(&types))?;
         Ok(Val::aggregate(ty, elements.into_iter().map(Some).collect()))
     }
 
-    /// A type that running code makes. Throws `ErrorException` if it exceeds the limits of types.
+    /// A type that running code makes. Throws `ErrorException` if it exceeds the limits of types or of their values.
     fn made(&mut self, ty: Result<Type, brolga_ir::types::TypeError>) -> Eval<Type> {
-        ty.map_err(|error| {
-            let text = error.display(self.types()).to_string();
-            self.message("ErrorException", &text)
-        })
+        self.count_tables()?;
+        let types = self.types();
+        let text = match ty {
+            Err(error) => error.display(types).to_string(),
+            Ok(ty) => match types.layout(ty) {
+                // Values of a concrete type have a layout, or the run time lays them out.
+                Err(error) if types.is_concrete(ty) && !matches!(error, LayoutError::Opaque(_)) => {
+                    error.display(types).to_string()
+                }
+                Ok(_) | Err(_) => return Ok(ty),
+            },
+        };
+        Err(self.message("ErrorException", &text))
     }
 
     fn literal(&mut self, literal: &Literal) -> Eval<Val> {

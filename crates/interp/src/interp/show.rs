@@ -35,7 +35,7 @@ impl<'m> Interp<'m> {
     /// The parts of an object; of an array the first `most` elements.
     fn object_view(&mut self, ty: Type, id: ObjId, most: usize) -> Eval<View<'m, Val>> {
         if let Some(bytes) = self.text(id)? {
-            return Ok(View::Str(bytes));
+            return Ok(View::Str(bytes.into()));
         }
         self.read_back(id)?;
         let (memory, offset, dims) = match self.heap.get(id) {

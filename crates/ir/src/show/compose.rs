@@ -19,7 +19,7 @@
 //! The pieces of values with parts come from `forms.rs`.
 
 use super::forms::{element_parts, field_parts, form_parts, singleton, sub_string};
-use super::item::{CUT, Graph, Item, MAX_SHOWN, MAX_TEXT, TypeIn, View, shown};
+use super::item::{CUT, Graph, Item, MAX_SHOWN, MAX_TEXT, TypeIn, View, shown, write_text};
 use super::{Element, Shown, printed};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
@@ -86,14 +86,14 @@ pub fn show<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G
 /// The bytes that Julia's `print` writes: text without quotes, numbers without marks.
 pub fn print<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Vec<u8>, G::Error> {
     match graph.view(node, MAX_SHOWN)? {
-        View::Str(bytes) => Ok(bytes),
+        View::Str(bytes) => Ok(bytes.into_owned()),
         View::Symbol(name) => Ok(name.into_bytes()),
         View::Bits(bits) => Ok(match shown(graph.ty(node), bits) {
             Some(shown) => printed(shown),
             None => show(graph, node)?.into_bytes(),
         }),
         View::Fields(fields) => match sub_string(graph, graph.ty(node), &fields)? {
-            Some(bytes) => Ok(bytes),
+            Some(bytes) => Ok(bytes.into_owned()),
             None => Ok(show(graph, node)?.into_bytes()),
         },
         _ => Ok(show(graph, node)?.into_bytes()),
@@ -130,7 +130,7 @@ fn parts<'t, G: Graph<'t>>(
             Vec::new()
         }
         View::Str(bytes) => {
-            let _ = write!(out, "{}", Shown::Str(&bytes));
+            write_text(out, &bytes);
             Vec::new()
         }
         View::Symbol(name) => {

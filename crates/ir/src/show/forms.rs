@@ -14,8 +14,9 @@
 //! Not done: ranges of floats (`StepRangeLen`), which compute their ends.
 
 use super::Shown;
-use super::item::{Graph, Item, MAX_SHOWN, Row, TypeIn, View, shown};
+use super::item::{Graph, Item, MAX_SHOWN, Row, TypeIn, View, shown, write_text};
 use crate::types::{TextForm, Type, TypeKind};
+use std::borrow::Cow;
 
 /// The pieces of the text of a value.
 pub(super) type Pieces<'t, N> = Vec<Item<'t, N>>;
@@ -73,7 +74,11 @@ pub(super) fn form_parts<'t, G: Graph<'t>>(
         },
         (TextForm::SubString, fields) => {
             let text = sub_string(graph, ty, fields)?;
-            text.map(|bytes| vec![Item::Owned(Shown::Str(&bytes).to_string())])
+            text.map(|bytes| {
+                let mut text = String::new();
+                write_text(&mut text, &bytes);
+                vec![Item::Owned(text)]
+            })
         }
         (TextForm::Dict, fields) => dict(graph, ty, fields)?,
         (TextForm::Set, [Some(table)]) => set(graph, ty, table)?,
@@ -189,7 +194,7 @@ pub(super) fn sub_string<'t, G: Graph<'t>>(
     graph: &mut G,
     ty: TypeIn<'t>,
     fields: &[Option<G::Node>],
-) -> Result<Option<Vec<u8>>, G::Error> {
+) -> Result<Option<Cow<'t, [u8]>>, G::Error> {
     if ty.types.text_form(ty.ty) != Some(TextForm::SubString) {
         return Ok(None);
     }
@@ -200,7 +205,10 @@ pub(super) fn sub_string<'t, G: Graph<'t>>(
     };
     let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
     let range = range.and_then(|(from, length)| Some(from..from.checked_add(length)?));
-    Ok(range.and_then(|range| bytes.get(range)).map(<[u8]>::to_vec))
+    Ok(range.and_then(|range| match bytes {
+        Cow::Borrowed(bytes) => bytes.get(range).map(Cow::Borrowed),
+        Cow::Owned(bytes) => bytes.get(range).map(|part| part.to_vec().into()),
+    }))
 }
 
 /// The keys and values of a table, in the order of their places.

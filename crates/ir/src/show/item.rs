@@ -3,6 +3,8 @@
 use crate::types::{PrimitiveRepr, Type, Types};
 
 use super::Shown;
+use std::borrow::Cow;
+use std::fmt::Write;
 
 /// The length in bytes at which the text of a value is cut.
 pub const MAX_TEXT: usize = 1 << 24;
@@ -46,7 +48,7 @@ pub enum View<'t, N> {
     /// The only value of its type.
     Singleton,
     /// The bytes of a string.
-    Str(Vec<u8>),
+    Str(Cow<'t, [u8]>),
     /// A symbol.
     Symbol(String),
     /// A type as a value.
@@ -133,4 +135,14 @@ pub(super) fn shown(ty: TypeIn<'_>, bits: u128) -> Option<Shown<'static>> {
         (PrimitiveRepr::Float, 64) => Shown::F64(f64::from_bits(bits as u64)),
         (PrimitiveRepr::Float | PrimitiveRepr::Bits, _) => return None,
     })
+}
+
+/// Writes a string in quotes, as far as a text may be long: escapes take up to four times as many bytes.
+pub(super) fn write_text(out: &mut String, bytes: &[u8]) {
+    let kept = &bytes[..bytes.len().min(MAX_TEXT)];
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{}", Shown::Str(kept));
+    if kept.len() < bytes.len() {
+        out.push_str(CUT);
+    }
 }

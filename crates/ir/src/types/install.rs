@@ -10,7 +10,7 @@ use std::sync::Arc;
 impl Types {
     /// The builtin types in their own table.
     pub(crate) fn builtin() -> Self {
-        let types = Types::with_fixed(Arc::default(), Arc::default());
+        let types = Types::with_fixed(Arc::default(), Arc::default(), &Arc::default());
         install(&types);
         types.settle();
         types

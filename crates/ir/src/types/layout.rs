@@ -29,14 +29,18 @@ use super::kind::{Type, TypeKind};
 use super::storage::{Field, FieldRepr, Layout, LayoutError, Repr};
 use super::table::Types;
 use std::fmt;
+use std::sync::Arc;
 
 /// The largest union that is stored without a box.
 pub(super) const MAX_UNION: usize = 127;
-/// The largest value that has a layout, in bytes.
-pub(super) const MAX_SIZE: u32 = 1 << 30;
+/// The largest value that has a layout, in bytes: half of the largest stack slot, so that a selector and padding have room there.
+pub(super) const MAX_SIZE: u32 = 1 << 19;
 /// The largest number of different types that a value may contain inline. Printed programs stay below 20; the bound
 /// limits recursion over fields and the search for cycles.
 pub(super) const MAX_INLINE: usize = 256;
+/// The largest number of pointers that a value may contain. Lists of pointers are flat, and a tower of structs with two fields each doubles them with
+/// each line of text; the bound keeps the lists of such a tower below 128 KiB. The widest tuple has a quarter of it.
+pub(super) const MAX_POINTERS: usize = 1 << 14;
 /// The size and alignment of a pointer.
 const POINTER: u32 = 8;
 
@@ -55,9 +59,10 @@ impl LayoutError {
             LayoutError::NotConcrete(ty) => (ty, "is not a concrete type, so it has no layout"),
             LayoutError::Undefined(ty) => (ty, "is declared but not defined"),
             LayoutError::Opaque(ty) => (ty, "is laid out by the run time"),
-            LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 1 GiB"),
+            LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 512 KiB"),
             LayoutError::Unbounded(ty) => (ty, "contains ever larger instances of itself"),
             LayoutError::TooNested(ty) => (ty, "contains more than 256 types without a pointer"),
+            LayoutError::TooManyPointers(ty) => (ty, "contains more than 16384 pointers"),
         }
     }
 }
@@ -76,10 +81,14 @@ impl Types {
     /// Whether `bytes` are a valid value of a type in memory: each `Bool` is 0 or 1, and each selector of a union names a
     /// member. References are not checked, and for a type without a layout all bytes are valid.
     ///
-    /// Cost: linear in the fields. Recursion follows the nesting of types, which the type table bounds.
+    /// Cost: linear in the bytes and in the fields without size beside them. Recursion follows the nesting of types, which the type table bounds.
     pub fn holds(&self, ty: Type, bytes: &[u8]) -> bool {
+        // A tower of structs without size has few bytes and 2ⁿ fields.
+        if bytes.is_empty() {
+            return true;
+        }
         if ty == Type::BOOL {
-            return bytes.first().is_none_or(|&byte| byte <= 1);
+            return bytes[0] <= 1;
         }
         if let TypeKind::Union(_) = self.kind(ty) {
             // Stored as in a field: the payload, then the selector.
@@ -114,7 +123,15 @@ impl Types {
         match self.compute_layout(ty) {
             // Not cached: the type may be defined later.
             Err(error @ LayoutError::Undefined(_)) => Err(error),
-            answer => cell.get_or_init(|| answer).as_ref().map_err(|&e| e),
+            answer => {
+                let computed = cell.get_or_init(|| {
+                    if let Ok(layout) = &answer {
+                        self.charge_facts(ty, size_of_val(&*layout.fields) + size_of_val(&*layout.pointers));
+                    }
+                    answer
+                });
+                computed.as_ref().map_err(|&e| e)
+            }
         }
     }
 
@@ -158,11 +175,13 @@ impl Types {
     /// immutable values are valid when zero: numbers, or references that read as undefined.
     pub fn always_refers_to_memory(&self, ty: Type) -> bool {
         let mut work = vec![ty];
+        let mut seen = rustc_hash::FxHashSet::default();
         while let Some(ty) = work.pop() {
             if self.memory_ref_element(ty).is_some() {
                 return true;
             }
-            if self.repr(ty) == Repr::Aggregate
+            if seen.insert(ty)
+                && self.repr(ty) == Repr::Aggregate
                 && let Ok(layout) = self.layout(ty)
             {
                 let inline = layout.fields.iter().filter(|field| field.repr == FieldRepr::Inline);
@@ -247,7 +266,7 @@ impl Types {
         if self.search_inline(ty, |_| false).is_none() {
             return Err(LayoutError::TooNested(ty));
         }
-        let mut layout = Layout { size: 0, align: 1, fields: Box::new([]), pointers: Box::new([]) };
+        let mut layout = Layout { size: 0, align: 1, fields: Box::new([]), pointers: Arc::default() };
         let mut fields = Vec::with_capacity(elements.len());
         let mut pointers = Vec::new();
         // A tuple may have many elements of few types, and `field_extent` searches inside each type.
@@ -262,13 +281,16 @@ impl Types {
                 }
             };
             let offset = layout.size.next_multiple_of(align);
+            layout.size =
+                offset.checked_add(size).filter(|&s| s <= MAX_SIZE).ok_or(LayoutError::TooLarge(ty))?;
             match repr {
                 FieldRepr::Pointer => pointers.push(offset),
                 FieldRepr::Inline => pointers.extend(self.layout(elem)?.pointers.iter().map(|p| p + offset)),
                 FieldRepr::BitsUnion { .. } => {}
             }
-            layout.size =
-                offset.checked_add(size).filter(|&s| s <= MAX_SIZE).ok_or(LayoutError::TooLarge(ty))?;
+            if pointers.len() > MAX_POINTERS {
+                return Err(LayoutError::TooManyPointers(ty));
+            }
             layout.align = layout.align.max(align);
             fields.push(Field { ty: elem, offset, size, repr });
         }
@@ -344,7 +366,7 @@ impl Types {
 }
 
 fn plain(bytes: u32) -> Layout {
-    Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Box::new([]) }
+    Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Arc::default() }
 }
 
 #[cfg(test)]
@@ -447,6 +469,45 @@ mod tests {
         let ty = t.nominal(grow, &[Type::INT64]).unwrap();
         assert!(matches!(t.layout(ty), Err(LayoutError::Unbounded(_))));
         assert_eq!(t.repr(ty), Repr::Boxed);
+    }
+
+    /// Each struct of the tower has two of the one before, so its list of pointers is twice as long.
+    #[test]
+    fn pointers_inside_are_bounded() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let mut tower = vec![declare(&cx, "T0", false, &[("a", Type::ANY), ("b", Type::ANY)])];
+        for n in 1..40 {
+            let last = tower[n - 1];
+            tower.push(declare(&cx, &format!("T{n}"), false, &[("a", last), ("b", last)]));
+        }
+        assert_eq!(t.layout(tower[13]).map(|layout| layout.pointers.len()), Ok(MAX_POINTERS));
+        assert_eq!(t.repr(tower[13]), Repr::Aggregate);
+        for &ty in &tower[14..] {
+            assert_eq!(t.layout(ty), Err(LayoutError::TooManyPointers(tower[14])));
+            assert_eq!(t.repr(ty), Repr::Boxed);
+        }
+        let wide = t.tuple(&[tower[10]; 8]).unwrap();
+        assert_eq!(t.layout(wide).map(|layout| layout.pointers.len()), Ok(MAX_POINTERS));
+        let wider = t.tuple(&[tower[10]; 9]).unwrap();
+        assert_eq!(t.layout(wider), Err(LayoutError::TooManyPointers(wider)));
+        assert!(
+            t.layout(t.tuple(&[t.vector(wider).unwrap(); 2]).unwrap()).is_ok(),
+            "an array is one pointer"
+        );
+        assert!(!t.always_refers_to_memory(tower[13]));
+    }
+
+    /// Its leaves are more than could be walked, and its bytes are none.
+    #[test]
+    fn towers_without_size_are_walked_by_their_types() {
+        let cx = Context::new();
+        let mut ty = declare(&cx, "T0", false, &[]);
+        for n in 1..200 {
+            ty = declare(&cx, &format!("T{n}"), false, &[("a", ty), ("b", ty)]);
+        }
+        assert_eq!(cx.types.layout(ty).map(|layout| layout.size), Ok(0));
+        assert!(cx.types.holds(ty, &[]) && !cx.types.always_refers_to_memory(ty));
     }
 
     #[test]

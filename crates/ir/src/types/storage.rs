@@ -1,6 +1,7 @@
 //! How values are stored and passed: the facts about a type that `layout` computes and the table keeps.
 
 use super::kind::{LowType, Type};
+use std::sync::Arc;
 
 /// The memory layout of an instance: of an inline value, or of an object's fields after its tag.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,8 +12,8 @@ pub struct Layout {
     pub align: u32,
     /// The fields in declaration order; empty for primitive types.
     pub fields: Box<[Field]>,
-    /// The offsets of all pointers inside, ascending.
-    pub pointers: Box<[u32]>,
+    /// The offsets of all pointers inside, ascending. Everything that describes the type at run time shares the list.
+    pub pointers: Arc<[u32]>,
 }
 
 impl Layout {
@@ -79,10 +80,12 @@ pub enum LayoutError {
     Undefined(Type),
     /// The contents are laid out by the run time.
     Opaque(Type),
-    /// The value would be larger than 1 GiB.
+    /// The value would be larger than 512 KiB.
     TooLarge(Type),
     /// The type contains ever larger instances of itself.
     Unbounded(Type),
     /// The value would contain more than 256 different types inline.
     TooNested(Type),
+    /// The value would contain more than 16,384 pointers inline.
+    TooManyPointers(Type),
 }

@@ -18,8 +18,9 @@ use super::storage::{Layout, LayoutError};
 use crate::append::AppendVec;
 use crate::constant::Const;
 use crate::function_name::{BASE, FunctionName, MAIN};
+use crate::meter::Meter;
 use crate::names::{Name, Names};
-use crate::views::{Held, Store, View};
+use crate::views::{Held, Store, View, Weighed};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -67,7 +68,7 @@ struct Entry {
     kind: TypeKind,
     extent: Extent,
     /// The types and names of the kind, so that they live as long.
-    _parts: Box<[Part]>,
+    parts: Box<[Part]>,
 }
 
 /// A type or name that something else names.
@@ -82,6 +83,29 @@ enum Part {
 struct Facts {
     fields: OnceLock<Option<Box<[FieldDecl]>>>,
     layout: OnceLock<Result<Layout, LayoutError>>,
+}
+
+impl Weighed for Entry {
+    fn bytes(&self) -> usize {
+        let listed = match &self.kind {
+            TypeKind::Nominal { params: list, .. }
+            | TypeKind::Union(list)
+            | TypeKind::Values(list)
+            | TypeKind::Tuple { elems: list, .. } => size_of_val(&**list),
+            TypeKind::NamedTuple { names, .. } => size_of_val(&**names),
+            TypeKind::UnionAll { bounds, .. } => size_of_val(&**bounds),
+            _ => 0,
+        };
+        // With what the allocator adds to each piece.
+        size_of::<Entry>() + listed + size_of_val(&*self.parts) + 64
+    }
+}
+
+impl Weighed for Facts {
+    /// Without the lists, which are charged when they are computed.
+    fn bytes(&self) -> usize {
+        size_of::<Facts>() + 32
+    }
 }
 
 /// How large a type is when it is written out.
@@ -117,29 +141,43 @@ pub(super) struct Above {
 
 impl Types {
     /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
-    pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>) -> Self {
-        let entries = View::of(Arc::new(Store::with_numbers(fixed.entries.len() as u32..u32::MAX)));
-        Types::with(names, fixed, entries, Arc::default())
+    pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>, meter: &Arc<Meter>) -> Self {
+        let numbers = fixed.entries.len() as u32..u32::MAX;
+        let entries = View::of(Arc::new(Store::with_numbers(numbers)), meter);
+        Types::with(names, fixed, (entries, Held::new(meter)), Arc::default())
     }
 
-    /// Another view of the same types, which holds none yet.
-    pub(crate) fn another(&self, names: Arc<Names>) -> Self {
-        Types::with(names, self.fixed.clone(), self.entries.another(), self.declared.clone())
+    /// Another view of the same types, which holds none yet, and charges them to a meter.
+    pub(crate) fn another(&self, names: Arc<Names>, meter: &Arc<Meter>) -> Self {
+        let held = (self.entries.another(meter), Held::new(meter));
+        Types::with(names, self.fixed.clone(), held, self.declared.clone())
     }
 
     fn with(
         names: Arc<Names>,
         fixed: Arc<FixedTypes>,
-        entries: View<Entry>,
+        (entries, facts): (View<Entry>, Held<Facts>),
         declared: Arc<Declared>,
     ) -> Self {
         let (main, base) = (names.intern(MAIN), names.intern(BASE));
-        Self { names, fixed, entries, facts: Held::default(), declared, main, base }
+        Self { names, fixed, entries, facts, declared, main, base }
+    }
+
+    /// The lists of facts about a type were computed and take this many bytes.
+    pub(super) fn charge_facts(&self, ty: Type, bytes: usize) {
+        if ty.index() >= self.fixed.facts.len() {
+            self.facts.charge().grow(bytes);
+        }
     }
 
     /// Whether both are views of the same types.
     pub(crate) fn is_same(&self, other: &Types) -> bool {
         Arc::ptr_eq(&self.declared, &other.declared)
+    }
+
+    /// The bytes of the types that the view holds, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.bytes() + self.facts.charge().bytes()
     }
 
     /// The number of views of the same types.
@@ -203,13 +241,15 @@ impl Types {
         }
     }
 
-    /// Types and names that something is about to name. The fixed ones need no holder.
+    /// Types and names that something is about to name. The fixed ones need no holder, and a run of one type needs one: long tuples have them.
     fn parts(
         &self,
         types: impl IntoIterator<Item = Type>,
         names: impl IntoIterator<Item = Name>,
     ) -> Box<[Part]> {
-        let types = types.into_iter().filter_map(|ty| Some(Part::Type(self.entries.hold(ty.0)?.clone())));
+        let mut last = None;
+        let types = types.into_iter().filter(|&ty| last.replace(ty) != Some(ty));
+        let types = types.filter_map(|ty| Some(Part::Type(self.entries.hold(ty.0)?.clone())));
         types.chain(names.into_iter().filter_map(|name| Some(Part::Name(self.names.hold(name)?)))).collect()
     }
 
@@ -414,6 +454,7 @@ impl Types {
         self.facts(ty)?
             .fields
             .get_or_init(|| {
+                self.charge_facts(ty, size_of_val(&**fields));
                 fields
                     .iter()
                     .map(|f| Some(FieldDecl { ty: self.substitute(f.ty, params).ok()?, ..f.clone() }))
@@ -769,6 +810,26 @@ impl Types {
         })
     }
 
+    /// The type of this kind, if some view has it.
+    pub fn known(&self, kind: &TypeKind) -> Option<Type> {
+        let fixed = self.fixed.index.types.get(kind).copied();
+        let of_views =
+            || self.entries.find(FxBuildHasher.hash_one(kind), |entry| entry.kind == *kind).map(Type);
+        fixed.or_else(of_views)
+    }
+
+    /// The type of a kind that running code may state: a nominal type, a tuple, a union in any form, an integer or a symbol. Others are [`TypeError::Foreign`].
+    pub fn of_kind(&self, kind: TypeKind) -> Result<Type, TypeError> {
+        match kind {
+            TypeKind::Nominal { decl, params } => self.nominal(decl, &params),
+            TypeKind::Tuple { elems, vararg: None } => self.tuple(&elems),
+            TypeKind::Union(members) => self.union(&members),
+            TypeKind::Int(value) => Ok(self.int(value)),
+            TypeKind::Sym(name) => Ok(self.sym(name)),
+            _ => Err(TypeError::Foreign),
+        }
+    }
+
     pub(super) fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
         let all_bounds: Vec<Type>;
         let parts: &[Type] = match &kind {
@@ -827,7 +888,7 @@ impl Types {
         if let Some(&ty) = self.fixed.index.types.get(&kind) {
             return ty;
         }
-        let make = || Arc::new(Entry { kind: kind.clone(), extent, _parts: self.parts_of(&kind) });
+        let make = || Arc::new(Entry { kind: kind.clone(), extent, parts: self.parts_of(&kind) });
         Type(self.entries.intern(FxBuildHasher.hash_one(&kind), |entry| entry.kind == kind, make))
     }
 

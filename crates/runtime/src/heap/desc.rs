@@ -30,7 +30,8 @@ use std::sync::{Arc, OnceLock};
 
 use brolga_ir::Context;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, TypeKind};
+use brolga_ir::meter::{Charge, Meter};
+use brolga_ir::types::{Field, FieldRepr, Layout, LayoutError, Type, TypeKind};
 
 use super::field_table::FieldTable;
 use super::layout::{ARRAY_DIMS, ARRAY_MEMORY, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS, TAG_PERMANENT};
@@ -43,9 +44,9 @@ pub(crate) enum Scan {
     /// Word `i` is a pointer when bit `i` is set.
     Words(u64),
     /// Pointers are at these offsets.
-    Offsets(Box<[u32]>),
+    Offsets(Arc<[u32]>),
     /// A `Memory`: as many elements as its length says, `stride` bytes apart, with pointers at these offsets in each.
-    Elements { stride: u32, offsets: Box<[u32]> },
+    Elements { stride: u32, offsets: Arc<[u32]> },
 }
 
 /// The kind of an object.
@@ -88,7 +89,7 @@ pub struct Element {
     /// Alignment.
     pub align: u32,
     /// Offsets of the pointers inside.
-    pub pointers: Box<[u32]>,
+    pub pointers: Arc<[u32]>,
 }
 
 impl Element {
@@ -112,7 +113,11 @@ pub struct TypeDesc {
     fields: OnceLock<FieldTable>,
     builtin: OnceLock<Option<Builtin>>,
     owner: Arc<()>,
+    charge: Charge,
 }
+
+/// What the maps of the heap take for a description, about: two rows, for the context that it was asked for in and for that which it belongs to.
+const MAP_ROWS: usize = 96;
 
 impl std::fmt::Debug for TypeDesc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -238,7 +243,11 @@ impl TypeDesc {
     /// The fields of a struct, tuple or named tuple; none for other types.
     pub(crate) fn field_table(&self) -> &FieldTable {
         self.fields.get_or_init(|| match (&self.kind, self.ty) {
-            (ObjectKind::Struct(layout), Some(ty)) => FieldTable::new(&self.cx, ty, layout),
+            (ObjectKind::Struct(layout), Some(ty)) => {
+                let table = FieldTable::new(&self.cx, ty, layout);
+                self.charge.grow(table.bytes());
+                table
+            }
             _ => FieldTable::default(),
         })
     }
@@ -281,6 +290,8 @@ impl TypeDesc {
 #[derive(Debug)]
 pub(crate) struct Maker {
     pub(crate) owner: Arc<()>,
+    /// What descriptions take is charged here.
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl Maker {
@@ -298,7 +309,12 @@ impl Maker {
             _ => 8,
         };
         let align = if align > 8 { 16 } else { 8 };
-        let name = ty.map_or("WeakRef".into(), |ty| cx.types.display(ty).to_string().into());
+        let name: Box<str> = ty.map_or("WeakRef".into(), |ty| cx.types.display(ty).to_string().into());
+        let fields = match &kind {
+            ObjectKind::Struct(layout) => layout.fields.len(),
+            _ => 0,
+        };
+        let bytes = size_of::<Record>() + MAP_ROWS + name.len() + fields * size_of::<Field>();
         let mutable = match kind {
             ObjectKind::Struct(_) => ty.is_some_and(|ty| cx.types.is_mutable(ty)),
             _ => true,
@@ -315,6 +331,7 @@ impl Maker {
             fields: OnceLock::new(),
             builtin: OnceLock::new(),
             owner: self.owner.clone(),
+            charge: Charge::new(&self.meter, bytes),
         }
     }
 
@@ -351,7 +368,7 @@ impl Maker {
             let element = describe_element(cx, element)?;
             let scan = match &*element.pointers {
                 [] => Scan::Nothing,
-                offsets => Scan::Elements { stride: element.stride, offsets: offsets.into() },
+                _ => Scan::Elements { stride: element.stride, offsets: element.pointers.clone() },
             };
             return make(ObjectKind::Memory(element), MEMORY_ELEMENTS, scan);
         }
@@ -375,7 +392,7 @@ impl Maker {
 fn describe_element(cx: &Context, ty: Type) -> Result<Element, LayoutError> {
     let types = &cx.types;
     let repr = types.field_repr(ty);
-    let (stride, align, pointers): (u32, u32, Box<[u32]>) = match repr {
+    let (stride, align, pointers): (u32, u32, Arc<[u32]>) = match repr {
         FieldRepr::Pointer => (8, 8, [0].into()),
         FieldRepr::Inline => {
             let layout = types.layout(ty)?;
@@ -393,6 +410,6 @@ fn scan_of(layout: &Layout) -> Scan {
     match &*layout.pointers {
         [] => Scan::Nothing,
         pointers if layout.size <= 512 => Scan::Words(pointers.iter().fold(0, |mask, p| mask | 1 << (p / 8))),
-        pointers => Scan::Offsets(pointers.into()),
+        _ => Scan::Offsets(layout.pointers.clone()),
     }
 }

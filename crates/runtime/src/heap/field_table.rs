@@ -58,6 +58,12 @@ impl FieldTable {
         FieldTable(rows.collect())
     }
 
+    /// The bytes that the table takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let names = self.0.iter().filter_map(|row| row.name()).map(|name| name.len() + 16);
+        size_of_val(&*self.0) + names.sum::<usize>()
+    }
+
     /// The fields in order.
     pub(crate) fn rows(&self) -> &[FieldRow] {
         &self.0

@@ -30,8 +30,9 @@
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
 //! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: they only determine how often to collect |
+//! | A2  | charged: load, compare and exchange | Relaxed | – | nothing: the exchange decides which thread announces the difference |
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use brolga_instances::Fences;
@@ -65,6 +66,9 @@ pub struct OutOfMemory {
     /// The size of the request, in bytes.
     pub requested: usize,
 }
+
+/// By how many bytes names and types grow or shrink before the heap's limit takes notice.
+const GRANULE: usize = 64 << 10;
 
 /// The maximum number of kinds of exceptions that the run time throws.
 pub(crate) const EXCEPTION_KINDS: usize = 32;
@@ -131,6 +135,8 @@ pub struct Heap {
     modules: Records,
     strings: Records,
     permanent: Permanent,
+    /// The bytes of the [meter](RuntimeTypes::meter) that count to the limit.
+    charged: AtomicUsize,
     /// The types of the exceptions that the run time throws, by kind.
     exception_types: [OnceLock<Type>; EXCEPTION_KINDS],
     /// 0: off; n: a collection after every n slow allocations.
@@ -144,10 +150,11 @@ impl Heap {
     pub(super) fn with(options: HeapOptions, backend: Box<dyn Backend>) -> Heap {
         let types = RuntimeTypes::new();
         let heap = Heap {
-            symbols: Records::new(types.symbol().tag() | TAG_PERMANENT),
-            modules: Records::new(types.module().tag() | TAG_PERMANENT),
-            strings: Records::new(types.string().tag() | TAG_PERMANENT),
-            permanent: Permanent::default(),
+            symbols: Records::new(types.symbol().tag() | TAG_PERMANENT, types.meter()),
+            modules: Records::new(types.module().tag() | TAG_PERMANENT, types.meter()),
+            strings: Records::new(types.string().tag() | TAG_PERMANENT, types.meter()),
+            permanent: Permanent::new(types.meter()),
+            charged: AtomicUsize::new(0),
             world: World::new(system_fences()),
             backend,
             handles: Handles::default(),
@@ -426,6 +433,32 @@ impl Heap {
     /// Subtracts bytes that were counted as external.
     pub fn release_external(&self, bytes: usize) {
         self.backend.release_external(bytes);
+    }
+
+    /// Makes names, types and permanent objects count to the limit, as external bytes. They may take half of it: most stay as long as the heap, which has to be
+    /// of use without more of them. To be called before a program makes more; as the bytes are announced afterwards, by [`GRANULE`]s, the limit is
+    /// exceeded by one at most. A safepoint.
+    pub(crate) fn count_tables(&self, mutator: &Mutator) -> Result<(), OutOfMemory> {
+        let charged = self.charged.load(Ordering::Relaxed); // A2
+        let bytes = self.types.meter().bytes();
+        if self.options.limit.is_some_and(|limit| bytes > limit / 2) {
+            return Err(OutOfMemory { requested: GRANULE });
+        }
+        if bytes.abs_diff(charged) < GRANULE {
+            return Ok(());
+        }
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed); // A2
+        if self.charged.compare_exchange(charged, bytes, success, failure).is_err() {
+            // Another thread was faster, and announces it.
+            return Ok(());
+        }
+        if bytes <= charged {
+            self.release_external(charged - bytes);
+            return Ok(());
+        }
+        self.add_external(mutator, bytes - charged).inspect_err(|_| {
+            self.charged.fetch_sub(bytes - charged, Ordering::Relaxed); // A2
+        })
     }
 
     /// Collects and runs finalizers; `false` if another thread collected meanwhile. With `None` the policy chooses the kind.

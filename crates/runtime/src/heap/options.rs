@@ -36,7 +36,8 @@ pub enum Stress {
 pub struct HeapOptions {
     /// Bytes beyond which allocation fails; `None`: three quarters of the memory that the machine or the container has, where the system
     /// tells that, and `usize::MAX` what the system gives. Counted in blocks of 32 KiB, which hold objects of one size,
-    /// and units of 2 KiB for objects of more than 16 KiB.
+    /// and units of 2 KiB for objects of more than 16 KiB. Names and types that programs make while they run count as external bytes, by an estimate,
+    /// and take half at most.
     pub limit: Option<usize>,
     /// Bytes to which the heap grows before the first collection, and in spite of having less live.
     pub initial: usize,
@@ -93,7 +94,7 @@ pub struct HeapStats {
     pub used_bytes: usize,
     /// Bytes mapped now.
     pub mapped_bytes: usize,
-    /// External bytes that were announced and not taken back.
+    /// External bytes that were announced and not taken back, those of names and types included.
     pub external_bytes: usize,
     /// Finalizers that wait to run.
     pub finalizers_ready: usize,

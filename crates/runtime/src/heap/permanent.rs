@@ -13,20 +13,31 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga_ir::meter::{Charge, Meter};
+
 use super::desc::TypeDesc;
 use super::layout::{TAG_BITS, TAG_PERMANENT};
 use super::object::Object;
 
 /// All permanent boxes of a heap, by tag and bytes.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Permanent {
     boxes: Mutex<BTreeMap<(u64, u128), Words>>,
+    meter: Arc<Meter>,
 }
 
-/// A head and a value.
-pub(crate) type Words = Arc<[u128; 2]>;
+/// A head and a value, and what they take.
+pub(crate) type Words = Arc<([u128; 2], Charge)>;
+
+/// What a box takes, about, with its row of the map.
+const BOX: usize = 128;
 
 impl Permanent {
+    /// No boxes yet; what they take is charged to a meter.
+    pub(crate) fn new(meter: &Arc<Meter>) -> Permanent {
+        Permanent { boxes: Mutex::default(), meter: meter.clone() }
+    }
+
     /// Takes out the boxes of types.
     pub(crate) fn take(&self, is_taken: impl Fn(u64) -> bool) -> Vec<Words> {
         let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,9 +53,9 @@ impl Permanent {
         let words = boxes.entry((tag, bits)).or_insert_with(|| {
             let mut head = [0; 16];
             head[8..].copy_from_slice(&tag.to_ne_bytes());
-            Arc::new([u128::from_ne_bytes(head), bits.to_le()])
+            Arc::new(([u128::from_ne_bytes(head), bits.to_le()], Charge::new(&self.meter, BOX)))
         });
-        let value = Arc::as_ptr(words).cast::<u8>().cast_mut().wrapping_add(16);
+        let value = (&raw const words.0[1]).cast::<u8>().cast_mut();
         // SAFETY: the second word of the allocation, which stays as long as its type (`census.rs`), with the tag of it in front of
         // it. It lies in an allocation, so it is not null.
         unsafe { Object::from_pointer(NonNull::new_unchecked(value)) }
@@ -63,7 +74,7 @@ mod tests {
         let heap = Heap::new(HeapOptions::default());
         let desc = |ty| heap.describe(&Context::new(), ty).unwrap();
         let (wide, float) = (desc(Type::INT128), desc(Type::FLOAT64));
-        let permanent = Permanent::default();
+        let permanent = Permanent::new(&Arc::default());
         let one = permanent.boxed(&wide, 1 << 100);
         assert_eq!(one, permanent.boxed(&wide, 1 << 100));
         assert_ne!(one, permanent.boxed(&wide, 1));

@@ -8,7 +8,8 @@
 //! two types are equal exactly if they have the same description. Relations between two types are decided in the context
 //! of the one that is not of the base.
 //!
-//! Types of contexts without users are freed (`census.rs`); those of the base never are.
+//! Types of contexts without users are freed (`census.rs`); those of the base never are. A meter has what they all take, with the names, and the heap counts it to
+//! its limit before a program makes more (`Heap::count_tables`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brolga_ir::Context;
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
+use brolga_ir::meter::Meter;
 use brolga_ir::types::{Layout, LayoutError, Type, TypeError, TypeKind, Types};
 
 use super::census::Census;
@@ -130,13 +132,14 @@ struct ByType {
 
 impl RuntimeTypes {
     pub(crate) fn new() -> RuntimeTypes {
-        let maker = Maker { owner: Arc::new(()) };
-        let base = Context::new();
+        let meter = Arc::default();
+        let base = Context::metered(&meter);
+        let maker = Maker { owner: Arc::new(()), meter };
         let fixed = |ty, kind| maker.fixed(&base, ty, kind);
         let datatype = TypeRef::new(fixed(Type::DATATYPE, ObjectKind::DataType), None);
         let make = |desc| TypeRef::new(desc, Some(datatype.tag()));
         let bits = |bytes| {
-            let layout = Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Box::new([]) };
+            let layout = Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Arc::default() };
             ObjectKind::Struct(layout)
         };
         let int64 = make(fixed(Type::INT64, bits(8)));
@@ -250,6 +253,11 @@ impl RuntimeTypes {
         }
     }
 
+    /// What names, types and permanent objects of the heap take.
+    pub(crate) fn meter(&self) -> &Arc<Meter> {
+        &self.maker.meter
+    }
+
     pub(crate) fn owner(&self) -> &Arc<()> {
         &self.maker.owner
     }
@@ -323,7 +331,7 @@ impl RuntimeTypes {
         // Descriptions hold the heap's view, not that of the program that first needed them.
         let own = match context {
             0 => self.base.clone(),
-            _ => known.contexts.entry(context).or_insert_with(|| cx.view()).clone(),
+            _ => known.contexts.entry(context).or_insert_with(|| cx.metered_view(self.meter())).clone(),
         };
         drop(known);
         let made = match context {

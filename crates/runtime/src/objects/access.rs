@@ -4,12 +4,17 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use brolga_ir::Context;
-use brolga_ir::types::{FieldRepr, Type};
+use brolga_ir::types::{FieldRepr, Type, TypeKind};
 
 use crate::heap::{CommonTypes, Obj, ObjectError, ObjectKind, Root, Scope, TypeRef};
 
 use super::place::{At, Held, Place, Row, copy, store};
 use super::throw::Raised;
+
+/// Smaller copies of the content of objects are not counted.
+const SMALL_COPY: usize = 1 << 20;
+/// A text grows by no more than this beyond what is asked for.
+const MOST_GROWTH: usize = 16 << 20;
 
 impl<'f, 'h> Scope<'f, 'h> {
     /// A value of a primitive type as an object; small ones are permanent. A safepoint.
@@ -75,6 +80,51 @@ impl<'f, 'h> Scope<'f, 'h> {
         types.common().map_err(|error| self.raise_type(&error.display(&types.base().types)))
     }
 
+    /// To be called before the program makes a name or a type: `OutOfMemoryError` if there are too many. A safepoint.
+    fn count_tables(&mut self) -> Result<(), Raised> {
+        self.heap().count_tables(self.mutator()).map_err(|error| self.raise(&error.into()))
+    }
+
+    /// The type of a kind, which is made if the heap's limit has room for it. A safepoint.
+    pub(crate) fn counted_type(&mut self, cx: &Context, kind: TypeKind) -> Result<Type, Raised> {
+        if let Some(known) = cx.types.known(&kind) {
+            return Ok(known);
+        }
+        self.count_tables()?;
+        cx.types.of_kind(kind).map_err(|error| self.raise_type(&error.display(&cx.types)))
+    }
+
+    /// The symbol of a name that the program makes, if the heap's limit has room for it. A safepoint.
+    pub(crate) fn counted_symbol(&mut self, name: &str) -> Result<Root<'f, 'h>, Raised> {
+        if self.heap().symbols().known_symbol(name).is_none() {
+            self.count_tables()?;
+        }
+        Ok(self.symbol(name))
+    }
+
+    /// Whether the heap's limit has room for a copy of an object's content that takes this many bytes. A safepoint.
+    pub(crate) fn count_copy(&mut self, bytes: usize) -> Result<(), Raised> {
+        if bytes < SMALL_COPY {
+            return Ok(());
+        }
+        let heap = self.heap();
+        heap.add_external(self.mutator(), bytes).map_err(|error| self.raise(&error.into()))?;
+        heap.release_external(bytes);
+        Ok(())
+    }
+
+    /// Makes room for `more` bytes at the end of a text that the program makes as long as it likes. A safepoint, unless there is room.
+    pub(crate) fn make_room(&mut self, text: &mut Vec<u8>, more: usize) -> Result<(), Raised> {
+        if more <= text.capacity() - text.len() {
+            return Ok(());
+        }
+        let doubled = text.len().saturating_add(text.len().min(MOST_GROWTH));
+        let wanted = text.len().saturating_add(more).max(doubled);
+        self.count_copy(wanted)?;
+        let reserved = text.try_reserve_exact(wanted - text.len());
+        reserved.map_err(|_| self.raise_kind(crate::ExceptionKind::OutOfMemoryError))
+    }
+
     /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
     pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, Raised> {
         self.heap().type_object(cx, ty).map_err(|error| self.raise_type(&error.display(&cx.types)))
@@ -117,8 +167,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         let cx = descs.iter().map(|desc| desc.context()).find(|cx| !cx.is_same(&base)).cloned();
         let cx = cx.unwrap_or(base);
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
-        let ty = cx.types.tuple(&parts.collect::<Vec<_>>());
-        let ty = ty.map_err(|error| self.raise_type(&error.display(&cx.types)))?;
+        let kind = TypeKind::Tuple { elems: parts.collect(), vararg: None };
+        let ty = self.counted_type(&cx, kind)?;
         let fields: Vec<_> = elements.iter().copied().map(Some).collect();
         self.new_struct(&cx, ty, &fields)
     }

@@ -1,6 +1,7 @@
 //! The functions of Base without a body ([`BaseFn`]) and the entry points of Julia's run time that work on objects.
 
 use brolga_ir::base_fn::{BaseAction, BaseFn};
+use brolga_ir::show::MAX_TEXT;
 use brolga_ir::types::Type;
 
 use crate::heap::{ObjectKind, Root, STRING_BYTES, address_of};
@@ -8,7 +9,7 @@ use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Row};
-use super::show::{print_objects, show_object};
+use super::show::{print_object, show_object};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -35,7 +36,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             BaseAction::Print { newline } => {
                 let runtime = self.runtime;
-                let mut bytes = print_objects(runtime.heap(), &self.is_ending(), self.objects(args));
+                let mut bytes = self.text(args)?;
                 bytes.extend(newline.then_some(b'\n'));
                 // The embedder's writer may wait for a thread that allocates.
                 self.scope.blocking(|| runtime.sink().write(&bytes));
@@ -45,7 +46,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Err(self.scope.raise_method_error(all[0], args))
             }
             BaseAction::Text => {
-                let bytes = print_objects(self.runtime.heap(), &self.is_ending(), self.objects(args));
+                let bytes = self.text(args)?;
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
             }
             BaseAction::Shown => {
@@ -77,9 +78,22 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         desc.ty().is_some_and(|ty| desc.context().types.has_own_text(ty))
     }
 
+    /// What `print` writes for the objects, one behind the other. The text counts to the heap's limit while it grows.
+    fn text(&mut self, args: &[Root<'f, 'h>]) -> Result<Vec<u8>, Raised> {
+        let mut text = Vec::new();
+        for &root in args {
+            let length = self.object(root).string().unwrap_or_default().len();
+            self.scope.make_room(&mut text, length)?;
+            let piece = print_object(self.runtime.heap(), &self.is_ending(), self.object(root));
+            self.scope.make_room(&mut text, piece.len())?;
+            text.extend_from_slice(&piece);
+        }
+        Ok(text)
+    }
+
     fn printed(&self, root: Root<'f, 'h>) -> String {
-        String::from_utf8_lossy(&print_objects(self.runtime.heap(), &self.is_ending(), [self.object(root)]))
-            .into_owned()
+        let text = print_object(self.runtime.heap(), &self.is_ending(), self.object(root));
+        String::from_utf8_lossy(&text[..text.len().min(MAX_TEXT)]).into_owned()
     }
 
     /// The exception that a throwing function of the table makes of its arguments.
@@ -106,10 +120,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             }
             _ => {
-                let text = print_objects(self.runtime.heap(), &self.is_ending(), self.objects(args));
-                match self.scope.string(&text) {
+                let text = self.text(args).and_then(|text| {
+                    let text = self.scope.string(&text);
+                    text.map_err(|error| self.scope.raise(&error))
+                });
+                match text {
                     Ok(text) => self.scope.raise_fields(kind, &[Some(text)]),
-                    Err(error) => self.scope.raise(&error),
+                    Err(raised) => raised,
                 }
             }
         }

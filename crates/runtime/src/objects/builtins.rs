@@ -167,25 +167,29 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     None => return Err(self.unsupported(foreign)),
                 }
             } else if let Some(name) = self.symbol_text(param) {
-                cx.types.sym(cx.names.intern(&name))
+                // It is as long as a symbol that there is.
+                self.scope.counted_type(&cx, TypeKind::Sym(cx.names.intern(&name)))?
             } else if let Some(value) = self.int64(param) {
-                cx.types.int(value)
+                self.scope.counted_type(&cx, TypeKind::Int(value))?
             } else {
                 return Err(self.fixed_type_error("apply_type", Type::DATATYPE, param));
             });
         }
         let Some(generic) = types.type_in(generic, &cx) else { return Err(self.unsupported(foreign)) };
-        let ty = match cx.types.kind(generic) {
-            TypeKind::Generic(decl) => cx.types.nominal(*decl, &given),
-            TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => cx.types.tuple(&given),
-            _ if given.is_empty() => Ok(generic),
-            TypeKind::Bottom => cx.types.union(&given),
+        let params = given.into_boxed_slice();
+        let kind = match cx.types.kind(generic) {
+            TypeKind::Generic(decl) => TypeKind::Nominal { decl: *decl, params },
+            TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => {
+                TypeKind::Tuple { elems: params, vararg: None }
+            }
+            _ if params.is_empty() => return self.scope.type_value(&cx, generic),
+            TypeKind::Bottom => TypeKind::Union(params),
             _ => {
                 let text = format!("`{}` takes no type parameters", cx.types.display(generic));
                 return Err(self.unsupported(&text));
             }
         };
-        let ty = self.made(&cx, ty)?;
+        let ty = self.scope.counted_type(&cx, kind)?;
         self.scope.type_value(&cx, ty)
     }
 
@@ -194,7 +198,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let (cx, of) = (desc.context().clone(), desc.ty().unwrap_or(Type::ANY));
         let name = self.symbol_text(field);
         let index = match &name {
-            Some(name) => cx.types.field_index(of, cx.names.intern(name)),
+            // A name that nothing has is that of no field.
+            Some(name) => cx.names.find(name).and_then(|name| cx.types.field_index(of, name)),
             None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
         };
         match (index.and_then(|n| cx.types.field_type(of, n)), name) {

@@ -41,7 +41,7 @@ use super::place::{Held, Row, STRETCH};
 use super::relations::as_type;
 use super::throw::Raised;
 
-/// No call has more arguments than this.
+/// No call has more arguments than this if containers give them, all containers together.
 const MOST_ELEMENTS: usize = 1 << 20;
 
 /// The outcome of an operation.
@@ -351,8 +351,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         container: Root<'f, 'h>,
         into: &mut Vec<Root<'f, 'h>>,
     ) -> Result<(), Raised> {
+        // The callee is among them.
+        let room = (MOST_ELEMENTS + 1).saturating_sub(into.len());
         let object = self.object(container);
         if let Some(elements) = self.tuple_elements(container)? {
+            if elements.len() > room {
+                return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
+            }
             into.extend(elements);
             return Ok(());
         }
@@ -361,7 +366,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 format!("iterating over a `{}`: only tuples and arrays are known", self.type_text(container));
             return Err(self.unsupported(&text));
         };
-        if row.length > MOST_ELEMENTS.saturating_sub(into.len()) {
+        if row.length > room {
             return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
         }
         // The `Memory` has a root of its own: another thread may store a different `Memory` into the array.

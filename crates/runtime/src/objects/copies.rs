@@ -105,9 +105,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             ("jl_reshape_array", &[ty, array, dims]) => self.reshaped(name, ty, array, dims)?,
             ("jl_symbol_n", &[start, length]) => {
+                // The bytes and the symbol, and a copy of each.
+                let most = usize::try_from(self.word(name, length)?).unwrap_or(0).saturating_mul(4);
+                self.scope.count_copy(most)?;
                 let bytes = self.bytes_of_c(name, start, length)?;
                 match std::str::from_utf8(&bytes) {
-                    Ok(text) if !text.contains('\0') => self.scope.symbol(text),
+                    Ok(text) if !text.contains('\0') => self.scope.counted_symbol(text)?,
                     _ => {
                         let text = "the name of a Symbol is UTF-8 without zero bytes";
                         return Err(self.message(ExceptionKind::ArgumentError, text));

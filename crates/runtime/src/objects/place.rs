@@ -197,7 +197,7 @@ impl Row {
 pub(super) fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
     let mut at = 0;
     let bits = |start: usize, end: usize| copy_bits(to, from, start, end);
-    for &pointer in &layout.pointers {
+    for &pointer in layout.pointers.iter() {
         let pointer = pointer as usize;
         bits(at, pointer);
         to.0.set_pointer_at(to.1 + pointer, from.0.pointer_at(from.1 + pointer));

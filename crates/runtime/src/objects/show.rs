@@ -5,6 +5,7 @@
 //!
 //! Texts can be megabytes. Once a limited call of the thread has ended, a text for running code gets no further parts: that code ends at its next poll.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use brolga_ir::Context;
@@ -112,7 +113,7 @@ fn object_view<'t>(
         return Ok(View::Type(type_in(of.context(), of.ty().unwrap_or(Type::ANY))));
     }
     Ok(match object.desc().kind() {
-        ObjectKind::String => View::Str(object.string().unwrap_or_default().to_vec()),
+        ObjectKind::String => View::Str(object.string().unwrap_or_default().into()),
         ObjectKind::Symbol => {
             View::Symbol(String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
         }
@@ -184,7 +185,7 @@ impl<'t> Graph<'t> for Objects<'t> {
             Node::Made(Made::Tuple(parts)) => {
                 View::Fields(parts.iter().cloned().map(|part| Some(Node::Made(part))).collect())
             }
-            Node::Made(Made::Text(text)) => View::Str(text.clone().into_bytes()),
+            Node::Made(Made::Text(text)) => View::Str(text.clone().into_bytes().into()),
             Node::Exception(kind, detail) => {
                 let fields = detail.fields(*kind, self.heap);
                 if fields.is_empty() {
@@ -262,26 +263,15 @@ pub(crate) fn show_object(heap: &Heap, is_ending: Option<IsEnding<'_>>, object: 
     show(&mut Objects { heap, is_ending }, &Node::Object(object)).unwrap_or_default()
 }
 
-/// The bytes that Julia's `print` writes for objects, one behind the other, for code of a thread.
-pub(crate) fn print_objects(
-    heap: &Heap,
-    is_ending: IsEnding<'_>,
-    objects: impl IntoIterator<Item = Object>,
-) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for object in objects {
-        match object.desc().kind() {
-            // Without copies on the way: strings are what is printed most, and may be large.
-            ObjectKind::String if !is_ending() => {
-                bytes.extend_from_slice(object.string().unwrap_or_default());
-            }
-            _ => {
-                let graph = &mut Objects { heap, is_ending: Some(is_ending) };
-                bytes.extend(print(graph, &Node::Object(object)).unwrap_or_default());
-            }
+/// The bytes that Julia's `print` writes for an object, for code of a thread. Strings are not copied: they are what is printed most, and may be large.
+pub(crate) fn print_object<'o>(heap: &Heap, is_ending: IsEnding<'_>, object: Object) -> Cow<'o, [u8]> {
+    match object.desc().kind() {
+        ObjectKind::String if !is_ending() => object.string().unwrap_or_default().into(),
+        _ => {
+            let graph = &mut Objects { heap, is_ending: Some(is_ending) };
+            print(graph, &Node::Object(object)).unwrap_or_default().into()
         }
     }
-    bytes
 }
 
 /// The text of a part of an exception, as `print` writes it.

@@ -49,7 +49,7 @@ use crate::objects::entry::CodeEntry;
 use crate::objects::fields::{HeldByName, held_by_name};
 use crate::objects::methods::MethodEntry;
 use crate::objects::relations::{as_type, egal};
-use crate::objects::show::print_objects;
+use crate::objects::show::print_object;
 use crate::objects::throw::Raised;
 
 /// An object that compiled code passes.
@@ -353,7 +353,7 @@ pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: *mut u8, b: *mut u8) -
 
 pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {
     if let Some(runtime) = thread.runtime() {
-        thread.print(&print_objects(runtime.heap(), &|| thread.is_ending(), [object(value)]));
+        thread.print(&print_object(runtime.heap(), &|| thread.is_ending(), object(value)));
     }
 }
 
@@ -570,7 +570,7 @@ mod tests {
             // As compiled code would: the array stays in a root.
             let array = call("jl_alloc_array_1d", &[vector, int(3)]).unwrap();
             thread.mutator().locals.borrow_mut().push(Some(array));
-            let shown = || String::from_utf8(print_objects(runtime.heap(), &|| false, [array])).unwrap();
+            let shown = || String::from_utf8(print_object(runtime.heap(), &|| false, array).into()).unwrap();
             for n in 0..3 {
                 let apply = |name: &str, args: &[Object]| {
                     let f = cx.types.function(cx.names.intern(name));

@@ -15,7 +15,7 @@ use super::error::ResolveError;
 use super::types::TypeVar;
 use super::{Resolver, last_name};
 use crate::names::Name;
-use crate::types::{Decl, DeclKind, FieldDecl, PrimitiveRepr, Type, TypeError};
+use crate::types::{Decl, DeclKind, FieldDecl, LayoutError, PrimitiveRepr, Type, TypeError};
 
 impl<'a> Resolver<'a> {
     /// Declares all types, then defines them, supertypes first.
@@ -66,7 +66,34 @@ impl<'a> Resolver<'a> {
                 self.define_type(id, decl);
             }
         }
+        for (id, decl) in &declared {
+            self.check_size(*id, decl);
+        }
         declared.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// A type whose values are too large is an error where it is declared: of the first such type, and not of declared ones that contain it. Instances of
+    /// parametric types are looked at where they are made.
+    fn check_size(&mut self, id: Decl, decl: &TypeDecl<'a>) {
+        if id.is_builtin() || !decl.params.is_empty() || self.has_too_many_types(decl.name.1) {
+            return;
+        }
+        let types = &self.cx.types;
+        let Ok(ty) = types.nominal(id, &[]) else { return };
+        let is_declared = |ty| {
+            let parts = types.nominal_parts(ty);
+            parts.is_some_and(|(decl, params)| !decl.is_builtin() && params.is_empty())
+        };
+        if let Err(
+            error @ (LayoutError::TooLarge(of)
+            | LayoutError::TooNested(of)
+            | LayoutError::TooManyPointers(of)),
+        ) = types.layout(ty)
+            && (of == ty || !is_declared(of))
+        {
+            let why = error.display(types).to_string();
+            let _: Option<()> = self.fail(ResolveError::BadType { why }, decl.name.1);
+        }
     }
 
     /// Whether a declaration says of a builtin what the builtin is: printed programs may declare `Pair` as they declare their own types. With another body

@@ -189,6 +189,8 @@ struct Resolver<'a> {
     typeof_names: FxHashSet<&'a str>,
     /// Whether the text is one of Julia's library, where a builtin's name means the builtin whatever else is declared.
     is_library: bool,
+    /// Whether it was said that the types take too much memory.
+    has_most_types: bool,
 }
 
 /// The names that stand in `typeof(…)` somewhere in the text.
@@ -220,6 +222,7 @@ impl<'a> Resolver<'a> {
             type_vars: Vec::new(),
             has_widened: false,
             exact: None,
+            has_most_types: false,
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),

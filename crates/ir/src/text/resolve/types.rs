@@ -19,6 +19,9 @@ use crate::function_name::FunctionName;
 use crate::op::Level;
 use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
 
+/// The most bytes that the names and types of a program may take, about.
+const MOST_TYPES: usize = 64 << 20;
+
 /// Other names that Julia gives to types.
 const ALIASES: [(&str, Type); 23] = [
     ("Int", Type::INT64),
@@ -89,8 +92,21 @@ pub(super) enum TypeVar {
 }
 
 impl<'a> Resolver<'a> {
+    /// Whether the types take too much memory, as when the text has many like `NTuple{4096, T}`. One error says it for all.
+    pub(super) fn has_too_many_types(&mut self, at: Span) -> bool {
+        let is_full = self.cx.bytes() > MOST_TYPES;
+        if is_full && !std::mem::replace(&mut self.has_most_types, true) {
+            let why = format!("the types of the program take more than {} MiB", MOST_TYPES >> 20);
+            let _: Option<()> = self.fail(ResolveError::BadType { why }, at);
+        }
+        is_full
+    }
+
     /// The type that `expr` spells.
     pub(super) fn ty(&mut self, expr: &Expr<'a>) -> Option<Type> {
+        if self.has_too_many_types(expr.span) {
+            return None;
+        }
         match &expr.kind {
             ExprKind::Name(name) => self.named_type(std::slice::from_ref(name), expr.span),
             ExprKind::Path(parts) => self.named_type(parts, expr.span),

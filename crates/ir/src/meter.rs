@@ -1,0 +1,80 @@
+//! The memory that names, types and what is made of them take, as a number.
+//!
+//! Programs make names and types while they run. So a heap has a meter, which its views of contexts and its descriptions of types charge, and counts
+//! the meter to its limit.
+//!
+//! ```text
+//!   meter  ◄── charge: the names of a view      ◄── 300 bytes for a name
+//!          ◄── charge: the types of a view      ◄── 500 bytes for a type, 96 for each of its parts
+//!          ◄── charge: a description of a type  …            dropping a charge takes its bytes off the meter
+//! ```
+//!
+//! The bytes are estimates of what the allocator hands out: an entry with its share of the tables that find it.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | N1 | bytes of meters and charges: load, add, subtract | Relaxed | – | nothing: sums, which no other memory depends on |
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A sum of the bytes that tables take, about.
+#[derive(Debug, Default)]
+pub struct Meter(AtomicUsize);
+
+impl Meter {
+    /// The sum of all charges that live.
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed) // N1
+    }
+}
+
+/// What one table takes. Dropping it takes its bytes off the meter.
+#[derive(Debug, Default)]
+pub struct Charge {
+    meter: Arc<Meter>,
+    bytes: AtomicUsize,
+}
+
+impl Charge {
+    /// A charge of this many bytes.
+    pub fn new(meter: &Arc<Meter>, bytes: usize) -> Charge {
+        let charge = Charge { meter: meter.clone(), bytes: AtomicUsize::new(0) };
+        charge.grow(bytes);
+        charge
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed) // N1
+    }
+
+    /// The table takes this many bytes more.
+    pub fn grow(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed); // N1
+        self.meter.0.fetch_add(bytes, Ordering::Relaxed); // N1
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.meter.0.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed); // N1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_ends_with_its_table() {
+        let meter = Arc::default();
+        let (one, two) = (Charge::new(&meter, 5), Charge::new(&meter, 7));
+        one.grow(10);
+        assert_eq!(meter.bytes(), 22);
+        drop(one);
+        assert_eq!(meter.bytes(), 7);
+        drop(two);
+        assert_eq!(meter.bytes(), 0);
+    }
+}
