@@ -6,7 +6,8 @@
 //!        │                 or a loop of dynamic operators, each operand of which has each type in turn
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
-//!        └─ checked ──────► program without doors, every other one damaged: its functions are called in this process
+//!        ├─ checked ──────► program without doors, every other one damaged: its functions are called in this process
+//!        └─ attack ───────► programs of an attacker: interpreter = native code, and the heap is whole
 //! ```
 //!
 //! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
@@ -20,9 +21,10 @@ use brolga_jit::{Jit, JitOptions};
 use brolga_opt::OptLevel;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
+use crate::attack::{Bounds, Input, PARTS, Without};
 use crate::check::{
-    Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
-    check_guards, check_round_trip, check_text, check_tiers,
+    Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
+    check_attack, check_guards, check_round_trip, check_text, check_tiers,
 };
 use crate::dynamic;
 use crate::generate::{Features, Options, generate};
@@ -48,6 +50,8 @@ pub enum Inputs {
     Damaged(Vec<String>),
     /// Generated programs without doors, every other one damaged, run by engines that refuse doors.
     Checked,
+    /// Programs of an attacker without doors, compared with the interpreter, on a heap that is checked.
+    Attack(Without),
 }
 
 /// A run of inputs.
@@ -59,6 +63,8 @@ pub struct Campaign {
 struct Engines {
     jit: Jit,
     guarded: Guarded,
+    /// For attacks alone.
+    arena: Option<Arena>,
     inputs: usize,
 }
 
@@ -81,12 +87,29 @@ impl Campaign {
     /// The input of a seed.
     #[must_use]
     pub fn input(&self, seed: u64) -> String {
+        self.input_part(seed, None)
+    }
+
+    /// The input of a seed, with one of its programs alone if one is named.
+    #[must_use]
+    pub fn input_part(&self, seed: u64, part: Option<usize>) -> String {
         match &self.inputs {
             Inputs::Generated if is_guarded(seed) => dynamic::guarded(seed).text,
             Inputs::Generated => show_module(&generate(seed, &options(seed))).to_string(),
             Inputs::Damaged(originals) => damaged(seed, originals),
             Inputs::Checked => without_doors(seed),
+            Inputs::Attack(without) => {
+                let input = Input::new(seed, without);
+                let all = (0..input.parts.len()).collect();
+                input.text(&part.map_or(all, |part| vec![part]), Bounds::Unchecked).0
+            }
         }
+    }
+
+    /// How many programs an input has that can be tried alone.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        if matches!(self.inputs, Inputs::Attack(_)) { PARTS } else { 1 }
     }
 
     /// Tries the input of a seed.
@@ -94,9 +117,21 @@ impl Campaign {
     /// # Errors
     /// There is no code generator for the processor, or no memory for code.
     pub fn run(&mut self, seed: u64) -> Result<Result<Tried, Box<Failure>>, Error> {
+        self.run_part(seed, None)
+    }
+
+    /// Tries one of the programs of a seed's input, or all if none is named.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`].
+    pub fn run_part(
+        &mut self,
+        seed: u64,
+        part: Option<usize>,
+    ) -> Result<Result<Tried, Box<Failure>>, Error> {
         let mut engines = match self.engines.take() {
             Some(engines) if engines.inputs < INPUTS => engines,
-            _ => Engines::new()?,
+            _ => Engines::new(&self.inputs)?,
         };
         engines.inputs += 1;
         let tried = match &self.inputs {
@@ -104,16 +139,19 @@ impl Campaign {
             Inputs::Generated => generated(seed, &engines.jit),
             Inputs::Damaged(originals) => damage(seed, &damaged(seed, originals), &engines),
             Inputs::Checked => guarded(seed, &without_doors(seed), &engines),
+            Inputs::Attack(without) => attacked(seed, part, without, engines.arena.as_ref()),
         };
-        self.engines = Some(engines);
+        // What a fault has left behind does not meet the next input.
+        self.engines = tried.is_ok().then_some(engines);
         Ok(tried)
     }
 }
 
 impl Engines {
-    fn new() -> Result<Engines, Error> {
+    fn new(inputs: &Inputs) -> Result<Engines, Error> {
+        let arena = matches!(inputs, Inputs::Attack(_)).then(Arena::new).transpose()?;
         let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default())?;
-        Ok(Engines { jit, guarded: Guarded::new()?, inputs: 0 })
+        Ok(Engines { jit, guarded: Guarded::new()?, arena, inputs: 0 })
     }
 }
 
@@ -159,6 +197,17 @@ fn guards(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
         _ => "with some tests of types decided",
     };
     Ok(Tried { outcome, calls })
+}
+
+fn attacked(
+    seed: u64,
+    part: Option<usize>,
+    without: &Without,
+    arena: Option<&Arena>,
+) -> Result<Tried, Box<Failure>> {
+    let Some(arena) = arena else { return Ok(Tried { outcome: "no engines", calls: 0 }) };
+    let Attacked { agreed, undecided, .. } = check_attack(seed, &Input::new(seed, without), part, arena)?;
+    Ok(Tried { outcome: "agreed", calls: agreed + undecided })
 }
 
 fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {
