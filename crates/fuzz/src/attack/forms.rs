@@ -107,8 +107,7 @@ impl Writer<'_> {
                 return self.row(&format!("Core.invoke_in_world({world}, {callee}{and_list})"), "Any");
             }
             Form::Phi => {
-                let other = if self.rng.chance(70) { "Core.tuple" } else { "Main.third" };
-                self.either("c", callee, other).text
+                self.either("c", callee, "Main.dropped").text
             }
             Form::Field => {
                 let hold = self.row(&format!("%new(Hold, {callee}, 1)"), "Hold");
@@ -128,7 +127,7 @@ impl Writer<'_> {
             Form::Nested => {
                 let call = ["Core.invokelatest", "Core._apply_iterate", "Core.ifelse"][self.rng.below(3)];
                 match call {
-                    "Core.ifelse" => self.row(&format!("Core.ifelse(c, {callee}, Core.tuple)"), "Any").text,
+                    "Core.ifelse" => self.row(&format!("Core.ifelse(c, {callee}, Main.dropped)"), "Any").text,
                     _ => {
                         let outer = self.row(&format!("Core.compilerbarrier(:type, {call})"), "Any").text;
                         if call == "Core.invokelatest" {

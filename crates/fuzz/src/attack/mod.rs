@@ -36,7 +36,8 @@ pub use targets::Target;
 /// How many programs an input has.
 pub const PARTS: usize = 32;
 /// Choices that are neither a target nor a form nor a type.
-pub const TRAITS: [&str; 6] = ["overrides", "handlers", "loops", "preserve", "giants", "globals"];
+pub const TRAITS: [&str; 7] =
+    ["overrides", "handlers", "loops", "preserve", "giants", "globals", "unchecked"];
 
 /// Choices that are not made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -82,6 +83,8 @@ pub struct Part {
     pub function: String,
     /// Calls of it.
     pub calls: Vec<String>,
+    /// Whether the interpreter decides what is right: it has no memory for as many elements of no size as there can be.
+    pub is_compared: bool,
     /// What it attacks, and how.
     pub attacks: Vec<(Target, Form)>,
 }

@@ -212,7 +212,10 @@ impl Writer<'_> {
             Role::Element => self.make(subject.element),
             Role::Index => self.index(),
             Role::Order => Val::new(ORDERS[self.rng.below(ORDERS.len())], "Symbol"),
-            Role::Flag => Val::new(if self.rng.chance(70) { "UNCHECKED" } else { "true" }, "Bool"),
+            Role::Flag => {
+                let is_off = self.rng.chance(70) && self.without.allows("unchecked");
+                Val::new(if is_off { "UNCHECKED" } else { "true" }, "Bool")
+            }
             Role::Array => self.array(subject.element),
             Role::Object => {
                 let _ = can_set;
@@ -654,7 +657,11 @@ impl Writer<'_> {
                 let memory = self.memory(element).text;
                 ("Any", vec!["Any"], vec![memory])
             }
-            "jl_get_world_counter" => ("UInt64", Vec::new(), Vec::new()),
+            "jl_get_world_counter" => {
+                // Its value depends on what has run before.
+                let world = self.foreign(name, "UInt64", &[], &[]).text;
+                return self.row(&format!("Core.typeof({world})"), "DataType");
+            }
             "jl_rethrow" => ("Any", Vec::new(), Vec::new()),
             "jl_rethrow_other" => ("Any", vec!["Any"], vec![self.any().text]),
             "jl_types_equal" => {

@@ -137,6 +137,9 @@ end
 function third(x::Any, y::Any, z::Any...)::Any
 1 ─      return z
 end
+function dropped(x::Any...)::Any
+1 ─      return nothing
+end
 function fails(x::Any, y::Any)::Any
 1 ─      Core.throw(y)::Union{}
 └──      unreachable
