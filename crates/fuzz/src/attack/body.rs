@@ -36,7 +36,8 @@ pub(super) struct Writer<'a> {
     pub(super) visible: usize,
     /// Whether lengths may be larger than any memory. What is made then is not shown.
     pub(super) giants: bool,
-    had_giants: bool,
+    /// Whether the interpreter does not decide what is right.
+    pub(super) is_open: bool,
     attacks: Vec<(Target, Form)>,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Writer<'a> {
             pool: Vec::new(),
             visible: 0,
             giants: false,
-            had_giants: false,
+            is_open: false,
             attacks: Vec::new(),
         }
     }
@@ -164,7 +165,7 @@ impl<'a> Writer<'a> {
         let may_be_huge = self.rng.chance(12) && self.without.allows("giants");
         for _ in 0..self.rng.between(1, ATTACKS) {
             self.giants = may_be_huge && self.rng.chance(60);
-            self.had_giants |= self.giants;
+            self.is_open |= self.giants;
             self.visible = if self.giants { self.pool.len() } else { 0 };
             let result = match self.rng.chance(12) && self.without.allows("loops") {
                 true => self.repeated(),
@@ -177,7 +178,7 @@ impl<'a> Writer<'a> {
         let result = self.row(&format!("Core.tuple({all})"), "Any");
         self.stmt(&format!("return {}", result.text));
         let calls = (0..3).map(|_| self.call_of(number)).collect();
-        Part { function: self.text(number), calls, is_compared: !self.had_giants, attacks: self.attacks }
+        Part { function: self.text(number), calls, is_compared: !self.is_open, attacks: self.attacks }
     }
 
     fn call_of(&mut self, number: usize) -> String {

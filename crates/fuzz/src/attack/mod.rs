@@ -83,7 +83,8 @@ pub struct Part {
     pub function: String,
     /// Calls of it.
     pub calls: Vec<String>,
-    /// Whether the interpreter decides what is right: it has no memory for as many elements of no size as there can be.
+    /// Whether the interpreter decides what is right. It has no memory for as many elements of no size as there can be, and what undefined parts of immutable values
+    /// read as is left open.
     pub is_compared: bool,
     /// What it attacks, and how.
     pub attacks: Vec<(Target, Form)>,

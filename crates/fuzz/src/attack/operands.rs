@@ -500,7 +500,10 @@ impl Writer<'_> {
         };
         let name = if ty == "Abs" { "Sub" } else { ty };
         // Fields with references may be left undefined.
-        let least = if matches!(name, "Mu" | "T2" | "S24" | "Self") && self.rng.chance(20) { 0 } else { fields.len() };
+        let may_lack = matches!(name, "Mu" | "T2" | "S24" | "Self") && self.rng.chance(8);
+        let least = if may_lack { 0 } else { fields.len() };
+        // Whether reading such a part from a place throws is left open.
+        self.is_open |= may_lack && matches!(name, "T2" | "S24");
         let parts: Vec<String> = fields[..least].iter().map(|field| self.make(field).text).collect();
         let mut list = vec![name.to_owned()];
         list.extend(parts);
@@ -719,8 +722,9 @@ impl Writer<'_> {
             let other = self.any().text;
             parts[at] = self.row(&format!("Core.compilerbarrier(:type, {other})"), "Any");
         }
-        if self.rng.chance(15) {
+        if self.rng.chance(8) {
             parts.truncate(self.rng.below(parts.len() + 1));
+            self.is_open |= !matches!(ty, "Mu" | "Self");
         }
         if form.is_value() {
             return self.call_value(form, ty, &parts);

@@ -337,7 +337,7 @@ impl<'m> Interp<'m> {
                 let symbol = symbol.first().map(|symbol| self.printed(symbol)).transpose()?;
                 let texts = numbers.iter().map(|x| self.printed(x)).collect::<Eval<Vec<String>>>()?;
                 let first = numbers.first().cloned().unwrap_or(Val::NOTHING);
-                let ty = self.type_text(first.ty(self.types()));
+                let ty = self.type_text(first.type_of(self.types()));
                 let text = function.thrown_text(&symbol.unwrap_or_default(), &texts, &ty);
                 match (name, text.unwrap_or_default()) {
                     ("DomainError", text) => self.domain_error(&first, &text)?,

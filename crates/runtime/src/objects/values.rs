@@ -17,7 +17,7 @@ use std::sync::Arc;
 use brolga_interp::{Interp, ObjId, Outcome, Struct, Val};
 use brolga_ir::Context;
 use brolga_ir::show::View;
-use brolga_ir::types::Type;
+use brolga_ir::types::{FieldRepr, Type};
 use rustc_hash::FxHashMap;
 
 use crate::heap::{ARRAY_DIMS, LENGTH, Object, ObjectError, ObjectKind, Root, Scope, TypeRef};
@@ -416,8 +416,8 @@ impl ToValues<'_, '_, '_, '_> {
 
     fn fill(&mut self, object: Object, val: &Val) -> Result<(), CopyError> {
         let (count, is_memory) = match object.desc().kind() {
-            // Elements without bytes are there from the start, however many.
-            ObjectKind::Memory(element) if element.stride == 0 => (0, true),
+            // Elements without bytes are there from the start, however many. Those of a union have selectors.
+            ObjectKind::Memory(element) if element.stride == 0 && element.repr == FieldRepr::Inline => (0, true),
             ObjectKind::Memory(_) => (object.word_at(LENGTH) as usize, true),
             _ => (At::boxed(object).map_or(0, |at| at.fields().len()), false),
         };
