@@ -206,8 +206,14 @@ fn attacked(
     arena: Option<&Arena>,
 ) -> Result<Tried, Box<Failure>> {
     let Some(arena) = arena else { return Ok(Tried { outcome: "no engines", calls: 0 }) };
-    let Attacked { agreed, undecided, .. } = check_attack(seed, &Input::new(seed, without), part, arena)?;
-    Ok(Tried { outcome: "agreed", calls: agreed + undecided })
+    let Attacked { programs, refused, agreed, undecided, .. } =
+        check_attack(seed, &Input::new(seed, without), part, arena)?;
+    let outcome = match (undecided * 10 > agreed, refused * 4 > programs) {
+        (_, true) => "refused in part",
+        (true, false) => "agreed where the interpreter decides",
+        (false, false) => "agreed",
+    };
+    Ok(Tried { outcome, calls: agreed })
 }
 
 fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {

@@ -207,6 +207,9 @@ impl<'a> Writer<'a> {
             40..50 => Form::Untyped,
             _ => Form::ALL[2 + self.rng.below(Form::ALL.len() - 2)],
         };
+        if target.is_global() && self.rng.chance(90) {
+            form = Form::Named;
+        }
         if form.is_value() && !target.is_value() || !self.without.allows_form(&name, form) {
             let others: Vec<Form> = Form::ALL
                 .into_iter()

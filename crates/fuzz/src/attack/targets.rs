@@ -63,6 +63,11 @@ impl Target {
         )
     }
 
+    /// Whether it is a builtin on global variables.
+    pub(super) fn is_global(self) -> bool {
+        matches!(self, Target::Builtin(builtin) if builtin.name().contains("global"))
+    }
+
     /// One that is not left out. Those that touch objects come more often.
     pub(super) fn pick(rng: &mut Rng, without: &Without, library: bool) -> Target {
         for _ in 0..100 {

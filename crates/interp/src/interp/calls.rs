@@ -29,7 +29,7 @@ use brolga_ir::types::{Type, TypeKind};
 
 /// The world of the interpreter's program: later ones are the same, in earlier ones its methods are not there. Natively the first program of
 /// a runtime has this world.
-const FIRST_WORLD: u64 = 2;
+pub(super) const FIRST_WORLD: u64 = 2;
 
 impl<'m> Interp<'m> {
     /// `invoke`: `args` start with the function object.

@@ -70,7 +70,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let place = self.element_place(op, reference, checked)?;
                 self.set_once(op, place, value)
             }
-            (Builtin::MemoryrefIsassigned, &[reference, _, _]) => {
+            (Builtin::MemoryrefIsassigned, &[reference, _, checked]) => {
+                // Outside nothing is assigned, whether that is checked or not.
+                self.flag_operand(op, checked)?;
                 let (memory, offset) = self.reference(op, reference)?;
                 let place = usize::try_from(offset).ok().and_then(|at| Place::element(memory, at));
                 let assigned = place.is_some_and(|place| place.is_assigned());
