@@ -16,7 +16,10 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use brolga_fuzz::attack::Without;
 use brolga_fuzz::campaign::{Campaign, Inputs, Tried};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::progress::{Bars, Progress};
 use super::report::{Stop, err, out};
@@ -46,8 +49,20 @@ pub(crate) struct Args {
     #[arg(long)]
     checked: bool,
     /// Forge files below their checksums, and use what is read of them
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["files", "checked"])]
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["files", "checked", "attack"])]
     forged: Option<Forged>,
+    /// Generate programs as an attacker would write them, 32 for each seed, compare them with the interpreter, and check the heap after each
+    #[arg(long, conflicts_with_all = ["checked", "files"])]
+    attack: bool,
+    /// What attacks leave out: targets (`memoryrefnew`), forms (`barrier`), both (`memoryrefnew:barrier`), element types and traits, separated by blanks
+    #[arg(long, value_name = "NAMES", value_delimiter = ' ', requires = "attack")]
+    without: Vec<String>,
+    /// After how many faults to stop
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    faults: usize,
+    /// How many MiB of memory a process may take
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u64>,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -86,15 +101,34 @@ pub(crate) fn run(args: &Args) -> Done {
     let inputs = match args.forged {
         Some(Forged::Modules) => Inputs::ForgedModules,
         Some(Forged::Packages) => Inputs::ForgedPackages,
+        None if args.attack => Inputs::Attack(without(&args.without)?),
         None if args.checked => Inputs::Checked,
         None if args.files.is_empty() => Inputs::Generated,
         None => Inputs::Damaged(originals(&args.files)?),
     };
     let campaign = Campaign::new(inputs);
     match args.worker {
-        true => work(campaign),
+        true => {
+            args.memory.map(bound_memory).transpose()?;
+            work(campaign)
+        }
         false => lead(args, &campaign),
     }
+}
+
+fn without(names: &[String]) -> Result<Without, Stop> {
+    let without = Without::new(names.iter().filter(|name| !name.is_empty()).cloned());
+    match without.unknown()[..] {
+        [] => Ok(without),
+        [first, ..] => Err(Stop::Usage(format!("`{first}` is nothing that attacks can leave out"))),
+    }
+}
+
+/// Bounds the private memory that this process may write.
+fn bound_memory(mebibytes: u64) -> Done {
+    let most = Some(mebibytes.saturating_mul(1 << 20));
+    let limit = Rlimit { current: most, maximum: most };
+    setrlimit(Resource::Data, limit).map_err(|error| Stop::System(format!("memory cannot be bounded: {error}")))
 }
 
 fn originals(files: &[String]) -> Result<Vec<String>, Stop> {
@@ -106,12 +140,15 @@ fn originals(files: &[String]) -> Result<Vec<String>, Stop> {
     read.collect()
 }
 
-/// Tries seeds, one a line, and answers with the outcome and the number of calls.
+/// Tries seeds, one a line, or a part of a seed's input, and answers with the outcome and the number of calls.
 fn work(mut campaign: Campaign) -> Done {
     for line in io::stdin().lock().lines() {
         let line = line?;
-        let seed = line.parse().map_err(|_| Stop::Usage(format!("`{line}` is no seed")))?;
-        match campaign.run(seed)? {
+        let mut words = line.split(' ').map(str::parse);
+        let (Some(Ok(seed)), part) = (words.next(), words.next().and_then(Result::ok)) else {
+            return Err(Stop::Usage(format!("`{line}` is no seed")));
+        };
+        match campaign.run_part(seed, part.map(|part: u64| part as usize))? {
             Ok(Tried { outcome, calls }) => {
                 writeln!(io::stdout(), "{calls} {outcome}")?;
                 io::stdout().flush()?;
@@ -127,6 +164,8 @@ struct Shared<'a> {
     args: &'a Args,
     progress: Progress,
     end: u64,
+    /// How many programs an input has.
+    parts: usize,
     deadline: Option<Instant>,
     found: Mutex<Found>,
 }
@@ -138,8 +177,16 @@ struct Found {
     next: u64,
     outcomes: BTreeMap<String, u64>,
     calls: u64,
-    fault: Option<(u64, String)>,
+    faults: Vec<Fault>,
     broken: Option<io::Error>,
+}
+
+/// An input that shows a fault.
+struct Fault {
+    seed: u64,
+    /// The program of the input that shows it alone.
+    part: Option<usize>,
+    trouble: String,
 }
 
 fn lead(args: &Args, campaign: &Campaign) -> Done {
@@ -154,6 +201,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
         args,
         progress,
         end: args.seed.saturating_add(count),
+        parts: campaign.parts(),
         // A time that no clock reaches is no limit.
         deadline: time.and_then(|time| Instant::now().checked_add(time)),
         found: Mutex::new(Found { next: args.seed, ..Found::default() }),
@@ -174,11 +222,20 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
         found.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
     out(format_args!("{tried} inputs tried{each}, {} calls", found.calls))?;
-    let Some((seed, trouble)) = found.fault else { return Ok(()) };
-    let path = args.keep.join(format!("fuzz-{seed}.{}", campaign.extension()));
-    brolga_files::write(path.as_ref(), &campaign.input(seed))
-        .map_err(|error| Stop::System(format!("cannot write `{}`: {error}", path.display())))?;
-    err(format_args!("seed {seed}, input in `{}`:\n{}", path.display(), trouble.trim_end()));
+    let mut faults = found.faults;
+    if faults.is_empty() {
+        return Ok(());
+    }
+    // Of several faults those of the first seeds are told.
+    faults.sort_by_key(|fault| fault.seed);
+    faults.truncate(args.faults.max(1));
+    for Fault { seed, part, trouble } in &faults {
+        let part_text = part.map_or(String::new(), |part| format!("-{part}"));
+        let path = args.keep.join(format!("fuzz-{seed}{part_text}.{}", campaign.extension()));
+        brolga_files::write(path.as_ref(), &campaign.input_part(*seed, *part))
+            .map_err(|error| Stop::System(format!("cannot write `{}`: {error}", path.display())))?;
+        err(format_args!("seed {seed}, input in `{}`:\n{}", path.display(), trouble.trim_end()));
+    }
     Err(Stop::No("an input shows a fault".to_owned()))
 }
 
@@ -188,18 +245,17 @@ impl Shared<'_> {
         let mut worker = None;
         while let Some(seed) = self.take() {
             self.progress.at(&format!("seed {seed}"));
-            let tried = match worker.take().map_or_else(|| Worker::new(self.args), Ok) {
-                Ok(fresh) => worker.insert(fresh).answer(seed, Duration::from_secs(self.args.timeout)),
+            let tried = match self.tried(&mut worker, seed, None) {
+                Ok(tried) => tried,
                 Err(error) => return self.change(|found| found.broken = Some(error)),
             };
-            let Some((calls, outcome)) = tried else {
-                let trouble = worker.map_or(String::new(), Worker::last_words);
-                return self.change(|found| {
-                    // Of several faults the first seed's is told.
-                    if found.fault.as_ref().is_none_or(|(known, _)| seed < *known) {
-                        found.fault = Some((seed, trouble));
-                    }
-                });
+            let (calls, outcome) = match tried {
+                Ok(answer) => answer,
+                Err(trouble) => {
+                    let fault = self.narrowed(Fault { seed, part: None, trouble });
+                    self.change(|found| found.faults.push(fault));
+                    continue;
+                }
             };
             self.progress.step();
             self.change(|found| {
@@ -212,6 +268,41 @@ impl Shared<'_> {
         }
     }
 
+    /// The answer of a worker, a new one if there is none, or its last words.
+    fn tried(
+        &self,
+        worker: &mut Option<Worker>,
+        seed: u64,
+        part: Option<usize>,
+    ) -> io::Result<Result<(u64, String), String>> {
+        let mut known = match worker.take() {
+            Some(known) => known,
+            None => Worker::new(self.args)?,
+        };
+        Ok(match known.answer(seed, part, Duration::from_secs(self.args.timeout)) {
+            Some(answer) => {
+                *worker = Some(known);
+                Ok(answer)
+            }
+            None => Err(known.last_words()),
+        })
+    }
+
+    /// The same fault of one program of the input, if one shows it alone.
+    fn narrowed(&self, fault: Fault) -> Fault {
+        let mut worker = None;
+        let parts = if self.parts > 1 { 0..self.parts } else { 0..0 };
+        for part in parts {
+            if let Ok(Err(trouble)) = self.tried(&mut worker, fault.seed, Some(part)) {
+                return Fault { part: Some(part), trouble, ..fault };
+            }
+        }
+        if let Some(worker) = worker {
+            worker.end();
+        }
+        fault
+    }
+
     fn change(&self, change: impl FnOnce(&mut Found)) {
         change(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -222,7 +313,7 @@ impl Shared<'_> {
             return None;
         }
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.next >= self.end || found.fault.is_some() || found.broken.is_some() {
+        if found.next >= self.end || found.faults.len() >= self.args.faults.max(1) || found.broken.is_some() {
             return None;
         }
         found.next += 1;
@@ -250,6 +341,13 @@ impl Worker {
             Some(Forged::Packages) => drop(command.args(["--forged", "packages"])),
             None => {}
         }
+        if args.attack {
+            command.arg("--attack");
+            command.args(args.without.iter().map(|name| format!("--without={name}")));
+        }
+        if let Some(memory) = args.memory {
+            command.arg(format!("--memory={memory}"));
+        }
         command.arg("--").args(&args.files);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn()?;
@@ -270,9 +368,10 @@ impl Worker {
     }
 
     /// The calls and the outcome of an input; none if the worker does not say.
-    fn answer(&mut self, seed: u64, timeout: Duration) -> Option<(u64, String)> {
+    fn answer(&mut self, seed: u64, part: Option<usize>, timeout: Duration) -> Option<(u64, String)> {
+        let part = part.map_or(String::new(), |part| format!(" {part}"));
         // A worker that has ended does not answer.
-        let _ = self.child.stdin.as_mut().map(|stdin| writeln!(stdin, "{seed}"));
+        let _ = self.child.stdin.as_mut().map(|stdin| writeln!(stdin, "{seed}{part}"));
         let answer = self.answers.recv_timeout(timeout);
         self.is_late = answer == Err(mpsc::RecvTimeoutError::Timeout);
         let answer = answer.ok()?;

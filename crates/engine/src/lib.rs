@@ -53,6 +53,7 @@ pub use format::format;
 pub use image::Image;
 pub use kept_run::KeptRun;
 pub use options::{Options, tier};
+pub use prelude::names as library_functions;
 pub use program::{Program, read_unit};
 pub use session::{Session, SessionError, Workers};
 pub use stages::Stages;

@@ -147,7 +147,7 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, BTreeSet<usize>>> = LazyLock::
 });
 
 /// The names of the functions that the prelude has methods of; their module is `Base`.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }
 

@@ -7,7 +7,8 @@
 //!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
 //!        │                                └────► without doors: its tests are called in this process, which lives
 //!        ├─ checked ──────► program without doors, every other one damaged: its functions are called in this process
-//!        └─ forged ───────► module in binary form, or package, with right checksums: refused, or used in this process
+//!        ├─ forged ───────► module in binary form, or package, with right checksums: refused, or used in this process
+//!        └─ attack ───────► programs of an attacker: interpreter = native code, and the heap is whole
 //! ```
 //!
 //! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
@@ -23,9 +24,10 @@ use brolga_jit::{Jit, JitOptions};
 use brolga_opt::OptLevel;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
+use crate::attack::{Bounds, Input, PARTS, Without};
 use crate::check::{
-    Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
-    check_guards, check_round_trip, check_text, check_tiers,
+    Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
+    check_attack, check_guards, check_round_trip, check_text, check_tiers,
 };
 use crate::dynamic;
 use crate::generate::{Features, Options, generate};
@@ -56,6 +58,8 @@ pub enum Inputs {
     ForgedModules,
     /// Packages with other fields and right checksums.
     ForgedPackages,
+    /// Programs of an attacker without doors, compared with the interpreter, on a heap that is checked.
+    Attack(Without),
 }
 
 /// A run of inputs.
@@ -68,6 +72,8 @@ pub struct Campaign {
 struct Engines {
     jit: Jit,
     guarded: Guarded,
+    /// For attacks alone.
+    arena: Option<Arena>,
     inputs: usize,
 }
 
@@ -90,6 +96,12 @@ impl Campaign {
     /// The input of a seed.
     #[must_use]
     pub fn input(&self, seed: u64) -> Vec<u8> {
+        self.input_part(seed, None)
+    }
+
+    /// The input of a seed, with one of its programs alone if one is named.
+    #[must_use]
+    pub fn input_part(&self, seed: u64, part: Option<usize>) -> Vec<u8> {
         match &self.inputs {
             Inputs::Generated if is_guarded(seed) => dynamic::guarded(seed).text.into(),
             Inputs::Generated => show_module(&generate(seed, &options(seed))).to_string().into(),
@@ -97,6 +109,11 @@ impl Campaign {
             Inputs::Checked => without_doors(seed).into(),
             Inputs::ForgedModules => forged::forged_module(seed),
             Inputs::ForgedPackages => self.packages().forged(seed).0,
+            Inputs::Attack(without) => {
+                let input = Input::new(seed, without);
+                let all = (0..input.parts.len()).collect();
+                input.text(&part.map_or(all, |part| vec![part]), Bounds::Unchecked).0.into()
+            }
         }
     }
 
@@ -105,7 +122,7 @@ impl Campaign {
     pub fn extension(&self) -> &'static str {
         match self.inputs {
             Inputs::ForgedModules | Inputs::ForgedPackages => "bin",
-            Inputs::Generated | Inputs::Damaged(_) | Inputs::Checked => "jlir",
+            Inputs::Generated | Inputs::Damaged(_) | Inputs::Checked | Inputs::Attack(_) => "jlir",
         }
     }
 
@@ -113,14 +130,32 @@ impl Campaign {
         self.packages.get_or_init(Packages::new)
     }
 
+    /// How many programs an input has that can be tried alone.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        if matches!(self.inputs, Inputs::Attack(_)) { PARTS } else { 1 }
+    }
+
     /// Tries the input of a seed.
     ///
     /// # Errors
     /// There is no code generator for the processor, or no memory for code.
     pub fn run(&mut self, seed: u64) -> Result<Result<Tried, Box<Failure>>, Error> {
+        self.run_part(seed, None)
+    }
+
+    /// Tries one of the programs of a seed's input, or all if none is named.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`].
+    pub fn run_part(
+        &mut self,
+        seed: u64,
+        part: Option<usize>,
+    ) -> Result<Result<Tried, Box<Failure>>, Error> {
         let mut engines = match self.engines.take() {
             Some(engines) if engines.inputs < INPUTS => engines,
-            _ => Engines::new()?,
+            _ => Engines::new(&self.inputs)?,
         };
         engines.inputs += 1;
         let tried = match &self.inputs {
@@ -135,16 +170,19 @@ impl Campaign {
                 let (bytes, is_code_kept) = self.packages().forged(seed);
                 forged(seed, forged::package(bytes, is_code_kept))
             }
+            Inputs::Attack(without) => attacked(seed, part, without, engines.arena.as_ref()),
         };
-        self.engines = Some(engines);
+        // What a fault has left behind does not meet the next input.
+        self.engines = tried.is_ok().then_some(engines);
         Ok(tried)
     }
 }
 
 impl Engines {
-    fn new() -> Result<Engines, Error> {
+    fn new(inputs: &Inputs) -> Result<Engines, Error> {
+        let arena = matches!(inputs, Inputs::Attack(_)).then(Arena::new).transpose()?;
         let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default())?;
-        Ok(Engines { jit, guarded: Guarded::new()?, inputs: 0 })
+        Ok(Engines { jit, guarded: Guarded::new()?, arena, inputs: 0 })
     }
 }
 
@@ -190,6 +228,23 @@ fn guards(seed: u64, jit: &Jit) -> Result<Tried, Box<Failure>> {
         _ => "with some tests of types decided",
     };
     Ok(Tried { outcome, calls })
+}
+
+fn attacked(
+    seed: u64,
+    part: Option<usize>,
+    without: &Without,
+    arena: Option<&Arena>,
+) -> Result<Tried, Box<Failure>> {
+    let Some(arena) = arena else { return Ok(Tried { outcome: "no engines", calls: 0 }) };
+    let Attacked { programs, refused, agreed, undecided, .. } =
+        check_attack(seed, &Input::new(seed, without), part, arena)?;
+    let outcome = match (undecided * 10 > agreed, refused * 4 > programs) {
+        (_, true) => "refused in part",
+        (true, false) => "agreed where the interpreter decides",
+        (false, false) => "agreed",
+    };
+    Ok(Tried { outcome, calls: agreed })
 }
 
 fn damage(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failure>> {

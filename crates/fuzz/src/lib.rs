@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `rng` | the generator of pseudo-random numbers, a parameter of everything else |
 //! | `values` | arguments at the edges of their types |
+//! | `attack` | checked programs as an attacker would write them |
 //! | `generate` | well-formed high-IR modules |
 //! | `shapes` | functions of one extreme shape and any size |
 //! | `constructs` | programs that repeat one construct, sound and broken |
@@ -26,6 +27,7 @@
 //! terminates after a bounded number of steps and has one meaning: where the IR leaves a value open (the bits of a
 //! NaN from arithmetic, the value of an address), the generated program does not depend on it.
 
+pub mod attack;
 pub mod campaign;
 pub mod check;
 pub mod constructs;

@@ -83,6 +83,9 @@ pub const STACK_RESERVE: usize = 256 << 10;
 /// Stacks smaller than this are not worth running on.
 const SMALLEST_STACK: usize = 2 * STACK_RESERVE;
 
+/// The message of a rethrow where no exception is being handled.
+const NOTHING_TO_RETHROW: &[u8] = b"rethrow() not allowed outside a catch block";
+
 /// The state of one attached thread.
 #[repr(C)]
 pub struct Thread {
@@ -531,7 +534,10 @@ impl Thread {
     pub(crate) fn rethrow(&self) {
         let again = self.mutator.exceptions.last();
         let place = self.exception_depth();
-        self.push(again.unwrap_or(Pending::Kind(ExceptionKind::ErrorException, Detail::None)));
+        self.push(again.unwrap_or_else(|| {
+            let text = self.runtime().map(|runtime| runtime.heap().strings().string(NOTHING_TO_RETHROW));
+            Pending::Kind(ExceptionKind::ErrorException, text.map_or(Detail::None, Detail::Message))
+        }));
         if place > 0 {
             self.traces.again(place - 1, place);
         }

@@ -5,12 +5,14 @@
 //! | [`check_differential`] | every engine gives the same outcome for the same call |
 //! | [`check_tiers`] | functions in two tiers give what the interpreter gives, first for the types that their profiles see, then for others |
 //! | [`check_guards`] | so does a program of dynamic operators when each operand of each of them is of each type in turn |
+//! | [`check_attack`] | checked programs of an attacker give what the interpreter gives, end in time, and leave the heap whole |
 //! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
 //! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
 //!
 //! A check returns a [`Failure`], which holds everything for reproducing the fault: the seed, the text and the
 //! outcome. None of them prints, and none reads a clock.
 
+mod attack;
 mod damage;
 mod differential;
 mod engine;
@@ -22,6 +24,7 @@ mod outcome;
 mod round_trip;
 mod tiers;
 
+pub use attack::{Arena, Attacked, check_attack};
 pub use damage::{Reading, check_binary, check_text};
 pub(crate) use differential::is_called;
 pub use differential::{Compared, Run, check_differential};

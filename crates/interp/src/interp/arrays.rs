@@ -11,6 +11,10 @@ use super::value::Val;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::Type;
 
+/// The message for a `Memory` of a negative length.
+pub(super) const INVALID_LENGTH: &str =
+    "invalid GenericMemory size: the number of elements is either negative or too large";
+
 impl Interp<'_> {
     pub(super) fn array_builtin(&mut self, builtin: Builtin, args: &[Val]) -> Eval<Val> {
         let op = builtin.name();
@@ -116,8 +120,7 @@ impl Interp<'_> {
             return Err(self.type_error("memorynew", Type::INT64, length.clone()));
         };
         let Ok(length) = u64::try_from(length) else {
-            let text = "invalid GenericMemory size: the number of elements is either negative or too large";
-            return Err(self.message("ArgumentError", text));
+            return Err(self.message("ArgumentError", INVALID_LENGTH));
         };
         let id = self.new_memory(elem, length)?;
         Ok(Val::Object { ty, id })

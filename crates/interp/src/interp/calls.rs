@@ -36,7 +36,7 @@ fn refusal_as_value(op: Intrinsic) -> Option<String> {
 
 /// The world of the interpreter's program: later ones are the same, in earlier ones its methods are not there. Natively the first program of
 /// a runtime has this world.
-const FIRST_WORLD: u64 = 2;
+pub(super) const FIRST_WORLD: u64 = 2;
 
 /// Whether all that a builtin does is to choose a call.
 pub(super) fn is_chained(builtin: Builtin) -> bool {
@@ -397,7 +397,7 @@ impl<'m> Interp<'m> {
                 let symbol = symbol.first().map(|symbol| self.printed(symbol)).transpose()?;
                 let texts = numbers.iter().map(|x| self.printed(x)).collect::<Eval<Vec<String>>>()?;
                 let first = numbers.first().cloned().unwrap_or(Val::NOTHING);
-                let ty = self.type_text(first.ty(self.types()));
+                let ty = self.type_text(first.type_of(self.types()));
                 let text = function.thrown_text(&symbol.unwrap_or_default(), &texts, &ty);
                 match (name, text.unwrap_or_default()) {
                     ("DomainError", text) => self.domain_error(&first, &text)?,

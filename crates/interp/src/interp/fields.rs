@@ -204,9 +204,7 @@ impl Interp<'_> {
             let found = self.types().field_index(object.ty(self.types()), *name);
             return found.filter(|&n| n < count).ok_or_else(|| self.no_field(object, field));
         }
-        let Some(n) = field.as_int64() else {
-            return Err(self.type_error("getfield", Type::SYMBOL, field.clone()));
-        };
+        let Some(n) = field.as_int64() else { return Err(self.no_field(object, field)) };
         match usize::try_from(n.wrapping_sub(1)).ok().filter(|&n| n < count) {
             Some(index) => Ok(index),
             None if checked => Err(self.bounds_error(object.clone(), field.clone())),
@@ -234,6 +232,7 @@ impl Interp<'_> {
                 let ty = Val::Type(object.type_of(self.types()));
                 self.exception("FieldError", vec![ty, field.clone()])
             }
+            _ if field.as_int64().is_none() => self.type_error("getfield", Type::SYMBOL, field.clone()),
             _ => self.bounds_error(object.clone(), field.clone()),
         }
     }

@@ -8,6 +8,7 @@
 //! | `jl_gf_invoke_lookup` | the signature if a method has it, else `nothing` |
 //! | `jl_types_equal`, `jl_get_world_counter` | |
 
+use super::calls::FIRST_WORLD;
 use super::error::{Eval, Stop};
 use super::foreign::LENGTH_BYTES;
 use super::heap::Object;
@@ -107,7 +108,7 @@ impl Interp<'_> {
             }
             ("jl_rethrow", []) => return Err(self.rethrown(None)),
             ("jl_rethrow_other", [exception]) => return Err(self.rethrown(Some(exception))),
-            ("jl_get_world_counter", []) => Val::Bits { ty: Type::UINT64, bits: 1 },
+            ("jl_get_world_counter", []) => Val::Bits { ty: Type::UINT64, bits: FIRST_WORLD.into() },
             _ => return Ok(None),
         };
         Ok(Some(val))

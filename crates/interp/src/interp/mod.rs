@@ -498,7 +498,9 @@ impl<'m> Interp<'m> {
         let ty = self.made(self.types().array(elem, dims.len() as u32))?;
         let length = dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
         let Some(length) = length.filter(|&n| i64::try_from(n).is_ok()) else {
-            return Err(self.message("ArgumentError", "invalid Array dimensions"));
+            // A vector is its `Memory`, whose length is at fault.
+            let text = if dims.len() == 1 { arrays::INVALID_LENGTH } else { "invalid Array dimensions" };
+            return Err(self.message("ArgumentError", text));
         };
         let memory = self.new_memory(elem, length)?;
         self.make(ty, Object::Array(Array { memory, offset: 0, dims }))

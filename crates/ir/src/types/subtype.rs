@@ -29,9 +29,9 @@ impl Types {
             (TypeKind::NamedTuple { names: x, tuple: xt }, TypeKind::NamedTuple { names: y, tuple: yt }) => {
                 x == y && self.equivalent(*xt, *yt)
             }
-            // `Type{T}` sits below `DataType` and `Type`, as every type object does.
-            (TypeKind::TypeOf(_), TypeKind::Nominal { .. }) => {
-                b == Type::DATATYPE || b == self.supertype(Type::DATATYPE)
+            // `Type{T}` is below `Type`, as every type object is, and below `DataType` or `UnionAll`.
+            (TypeKind::TypeOf(of), TypeKind::Nominal { .. }) => {
+                b == self.supertype(Type::DATATYPE) || b == self.type_of_type(*of)
             }
             (TypeKind::TypeOf(x), TypeKind::TypeOf(y)) => self.equivalent(*x, *y),
             (TypeKind::Nominal { .. } | TypeKind::Generic(_), TypeKind::Generic(wanted))

@@ -52,8 +52,11 @@ impl Lowering<'_> {
             _ => {
                 let exact = self.exact_type(val.ty)?;
                 if exact != val.ty {
-                    let val = self.convert(val.clone(), exact)?;
-                    return self.object(&val);
+                    // Not `convert`, which comes here for a tuple that is an object because it is large and has references now.
+                    let count = self.types.field_count(exact).unwrap_or(0);
+                    let fields = (0..count).map(|n| self.field(val, n)).collect::<Step<Vec<Val>>>()?;
+                    let made = self.aggregate(exact, &fields)?;
+                    return self.object(&made);
                 }
                 match form.kind {
                     FormKind::Ghost => Ok(self.instance(val.ty)),

@@ -166,7 +166,8 @@ impl Lowering<'_> {
     /// The memory order among the operands from `first` on; `None` if it is not constant or there is no such order.
     fn field_order(&mut self, first: usize) -> Option<Ordering> {
         let options = self.src.args(self.at).get(first..).unwrap_or_default();
-        let order = options.iter().find(|&&v| self.src.ty(v) == Type::SYMBOL);
+        // The other option is a `Bool` by its type, which the verifier demands.
+        let order = options.iter().find(|&&v| self.src.ty(v) != Type::BOOL);
         match order.map(|&v| self.src.as_const(v)) {
             None => Some(Ordering::NotAtomic),
             Some(Some(Const::Symbol(name))) => Ordering::from_name(self.cx.names.text(*name)),

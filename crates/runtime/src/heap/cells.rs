@@ -19,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brolga_ir::heap_abi::HeapAbi;
 
 use super::abi::DEFAULT_ABI;
+use super::canaries::Canaries;
 use super::class::SizeClass;
 use super::heap::{Backend, Request};
 use super::heap::{Heap, OutOfMemory};
@@ -42,6 +43,8 @@ pub(super) struct State {
     pub(super) work: usize,
     /// Whether the last collection kept dead objects for their finalizers.
     pub(super) revived: bool,
+    /// The objects with canaries, if there are any.
+    pub(super) canaries: Canaries,
 }
 
 impl Cells {
@@ -52,6 +55,7 @@ impl Cells {
             stats: HeapStats::default(),
             work: 0,
             revived: false,
+            canaries: Canaries::default(),
         };
         Cells { state: Mutex::new(state) }
     }
@@ -69,9 +73,10 @@ impl Cells {
         class: SizeClass,
         tag: u64,
     ) -> Result<Object, OutOfMemory> {
-        let stressed = heap.stress_point(mutator);
+        // A run of one cell is used up at once, so the next allocation comes here as well.
+        let one_by_one = heap.stress_point(mutator) || heap.options.canaries;
         loop {
-            if mutator.next_run(class, stressed.then_some(1))
+            if mutator.next_run(class, one_by_one.then_some(1))
                 && let Some(object) = mutator.bump(class, tag)
             {
                 return Ok(object);
@@ -80,6 +85,23 @@ impl Cells {
             let block = self.supply(heap, mutator, bytes, |space| space.take_cells(class))?;
             mutator.take(class, block);
         }
+    }
+
+    /// An object of exactly the size of the request.
+    fn allocate_bare(
+        &self,
+        heap: &Heap,
+        mutator: &Mutator,
+        request: Request,
+    ) -> Result<Object, OutOfMemory> {
+        let Request { bytes, align, tag } = request;
+        if let Some(class) = SizeClass::of(bytes, align) {
+            return self.allocate_cell(heap, mutator, class, tag);
+        }
+        heap.stress_point(mutator);
+        let object = self.supply(heap, mutator, bytes, |space| space.take_large(bytes))?;
+        object.set_tag(tag);
+        Ok(object)
     }
 
     /// Takes something from the space, collecting when it is time or when there is none.
@@ -136,14 +158,13 @@ impl Backend for Cells {
     }
 
     fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
-        let Request { bytes, align, tag } = request;
-        if let Some(class) = SizeClass::of(bytes, align) {
-            return self.allocate_cell(heap, mutator, class, tag);
+        if heap.options.canaries {
+            let bytes = request.bytes.saturating_add(Canaries::BYTES);
+            let object = self.allocate_bare(heap, mutator, Request { bytes, ..request })?;
+            self.lock().canaries.add(object, request.bytes);
+            return Ok(object);
         }
-        heap.stress_point(mutator);
-        let object = self.supply(heap, mutator, bytes, |space| space.take_large(bytes))?;
-        object.set_tag(tag);
-        Ok(object)
+        self.allocate_bare(heap, mutator, request)
     }
 
     fn collect(&self, heap: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool {

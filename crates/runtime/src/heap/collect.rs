@@ -72,7 +72,7 @@ unsafe fn cycle(
     state: &mut State,
     kind: Collection,
 ) -> Result<(), Broken> {
-    let State { space, policy, stats, work, revived } = state;
+    let State { space, policy, stats, work, revived, canaries } = state;
     let generations = heap.options.generations != Generations::Off;
     let mut kind = if generations { kind } else { Collection::Full };
     let mut oracle = heap.options.verify.then(Oracle::default);
@@ -154,6 +154,8 @@ unsafe fn cycle(
         None => None,
     };
 
+    canaries.check()?;
+    canaries.keep(|object| alive(object).is_some());
     let sweeping = phase(heap, "sweep");
     let allocated = space.allocated;
     // SAFETY: the world is stopped, no mutator owns a block after `retire`, and everything reachable is marked.

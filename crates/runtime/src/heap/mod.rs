@@ -27,7 +27,7 @@
 //! | `mutator.rs` | the heap's part of a thread, with the words that compiled code uses |
 //! | `handshake.rs`, `world.rs` | stopping the world |
 //! | `policy.rs` | when to collect, and what |
-//! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
+//! | `mark.rs`, `collect.rs`, `verify.rs`, `canaries.rs` | a collection, and its checks |
 //! | `handles.rs` | persistent roots, weak handles, finalizers of dead objects |
 //! | `heap.rs` | the heap, and the boundary behind which its memory lies |
 //! | `memory.rs` | the memory of a heap: cells or `mmtk` |
@@ -41,6 +41,7 @@
 
 mod abi;
 mod array;
+mod canaries;
 mod cells;
 mod census;
 mod chunk;

@@ -51,6 +51,9 @@ pub struct HeapOptions {
     pub poison: bool,
     /// Whether every collection is checked by a second, naive one. Very slow.
     pub verify: bool,
+    /// Whether every object is followed by bytes that each collection checks, so that a write past its end shows, and a read there returns
+    /// nothing that an object holds. Slow: no allocation is inlined, and objects are larger. Of the default heap only.
+    pub canaries: bool,
 }
 
 impl Default for HeapOptions {
@@ -63,6 +66,7 @@ impl Default for HeapOptions {
             stress: Stress::default(),
             poison: false,
             verify: false,
+            canaries: false,
         }
     }
 }

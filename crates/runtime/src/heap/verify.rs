@@ -28,6 +28,8 @@ pub(crate) enum Broken {
     Unmarked { address: usize, name: String },
     /// The collector has kept what nothing reaches.
     Count { reached: usize, marked: usize },
+    /// Bytes after an object were written.
+    Overrun { address: usize, bytes: usize, name: String },
 }
 
 impl fmt::Display for Broken {
@@ -44,6 +46,9 @@ impl fmt::Display for Broken {
             }
             Broken::Unmarked { address, name } => {
                 write!(f, "the `{name}` at {address:#x} is reachable and not marked")
+            }
+            Broken::Overrun { address, bytes, name } => {
+                write!(f, "memory after the {bytes} bytes of the `{name}` at {address:#x} was written")
             }
             Broken::Count { reached, marked } => {
                 write!(f, "{reached} objects are reachable and {marked} are marked")

@@ -22,13 +22,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         match function.action() {
             BaseAction::Rethrow => match args.first() {
                 Some(&exception) => Err(self.scope.throw(exception.get(self.scope))),
-                None if self.thread.exception_depth() > 0 => {
+                None => {
                     self.thread.rethrow();
                     Err(Raised::pending(self.scope))
-                }
-                None => {
-                    let text = "rethrow() not allowed outside a catch block";
-                    Err(self.message(ExceptionKind::ErrorException, text))
                 }
             },
             BaseAction::Print { .. } if args.first().is_some_and(|&io| self.is_io(io)) => {

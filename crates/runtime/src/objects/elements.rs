@@ -36,7 +36,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 if let Some(&flag) = rest.first() {
                     self.flag_operand(op, flag)?;
                 }
-                let (memory, offset) = self.reference(op, of)?;
+                let (memory, offset) = self.base_of_reference(op, of)?;
                 let Some(index_value) = self.int64(index) else {
                     return Err(self.fixed_type_error(op, Type::INT64, index));
                 };
@@ -75,6 +75,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.set_once(op, place, value)
             }
             (Builtin::MemoryrefIsassigned, &[reference, _, flag]) => {
+                // Outside nothing is assigned, whether that is checked or not.
                 self.flag_operand(op, flag)?;
                 let (memory, offset) = self.reference(op, reference)?;
                 let assigned = element_at(memory, offset).is_some_and(|place| place.is_assigned());
@@ -132,12 +133,18 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.memory(&desc, length).map_err(|error| self.scope.raise(&error))
     }
 
-    /// The `Memory` that a `Memory` or a reference into one is of, and the number of elements before it ([`position_of`]).
+    /// The `Memory` of a `Memory` or of a reference into one, and the number of elements before it.
+    fn base_of_reference(&mut self, op: &str, of: Root<'f, 'h>) -> Result<(Object, Option<i64>), Raised> {
+        let object = self.object(of);
+        match object.desc().kind() {
+            ObjectKind::Memory(_) => Ok((object, Some(0))),
+            _ => self.reference(op, of),
+        }
+    }
+
+    /// The `Memory` that a reference is into, and the number of elements before it ([`position_of`]).
     fn reference(&mut self, op: &str, of: Root<'f, 'h>) -> Result<(Object, Option<i64>), Raised> {
         let object = self.object(of);
-        if matches!(object.desc().kind(), ObjectKind::Memory(_)) {
-            return Ok((object, Some(0)));
-        }
         match memory_of_ref(object) {
             Some(memory) => Ok((memory, position_of(memory, object.word_at(0)))),
             None => Err(self.bad_operand(op, "a MemoryRef", of)),
@@ -230,7 +237,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         };
         let length = dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
         if length.is_none_or(|n| i64::try_from(n).is_err()) {
-            return Err(self.message(ExceptionKind::ArgumentError, "invalid Array dimensions"));
+            // A vector is its `Memory`, whose length is at fault.
+            let text = if dims.len() == 1 { INVALID_LENGTH } else { "invalid Array dimensions" };
+            return Err(self.message(ExceptionKind::ArgumentError, text));
         }
         let dims: Vec<usize> = dims.into_iter().map(|d| d as usize).collect();
         let desc = self.scope.desc_of(desc.context(), desc.ty().unwrap_or(Type::ANY))?;

@@ -175,9 +175,6 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// The position from 0 of a field of a struct, and its place.
     fn find_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Result<(usize, Place<'h>), Raised> {
         let object = self.object(of);
-        if self.symbol_bytes(field).is_none() && self.int64(field).is_none() {
-            return Err(self.fixed_type_error("getfield", Type::SYMBOL, field));
-        }
         let index = self.field_position(object, field);
         match index.and_then(|n| Some((n, At::field_of(object, n)?))) {
             Some(found) => Ok(found),
@@ -218,6 +215,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let ty = self.scope.add_root(ty);
                 self.scope.raise_fields(ExceptionKind::FieldError, &[Some(ty), Some(field)])
             }
+            None if self.int64(field).is_none() => self.fixed_type_error("getfield", Type::SYMBOL, field),
             None => self.scope.raise_bounds(of, field),
         }
     }

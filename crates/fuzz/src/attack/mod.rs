@@ -1,0 +1,203 @@
+//! Checked programs as an attacker would write them.
+//!
+//! ```text
+//! seed ─► 32 functions ── each: objects of odd types ─► up to five attacks, each in a handler ─► a tuple of all that is left
+//!                                                         │
+//!                        target   every builtin, intrinsic and routine that is not a door     (`targets`)
+//!                        form     named where it is called, or found at run time              (`forms`)
+//!                        operands by the role of each, or none that fits                      (`operands`)
+//! ```
+//!
+//! **Targets** come from the tables of the product, so a new row is attacked without a change here. A row whose operands have no known role gets values of any type.
+//!
+//! **Bounds.** Engines check bounds whatever a program says, and the interpreter does what the program says. So the word `UNCHECKED` stands where a check is turned off,
+//! and [`Input::text`] makes it `false` for the engine and `true` for the interpreter.
+//!
+//! **Names.** Every choice has a name: of a target, a form, an element type, a trait ([`TRAITS`]), or a target and a form (`memoryrefnew:barrier`). A campaign
+//! can leave out names, so that a known fault does not hide others.
+//!
+//! Not done: routines of the run time that only lowering calls, by their symbols; programs in several threads.
+
+mod body;
+mod forms;
+mod numbers;
+mod operands;
+mod shared;
+mod targets;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::rng::Rng;
+use body::Writer;
+pub use forms::Form;
+pub use targets::Target;
+
+/// How many programs an input has.
+pub const PARTS: usize = 32;
+/// Choices that are neither a target nor a form nor a type.
+pub const TRAITS: [&str; 7] =
+    ["overrides", "handlers", "loops", "preserve", "giants", "globals", "unchecked"];
+
+/// Choices that are not made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Without {
+    names: Vec<String>,
+}
+
+impl Without {
+    /// Leaves out these names.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Without {
+        Without { names: names.into_iter().collect() }
+    }
+
+    /// The names that are no choice.
+    pub fn unknown(&self) -> Vec<&str> {
+        let mut known: Vec<String> = Target::all().map(|target| target.name()).collect();
+        known.extend(Form::ALL.iter().map(|form| form.name().to_owned()));
+        known.extend(shared::ELEMENTS.iter().chain(&TRAITS).map(|&name| name.to_owned()));
+        known.extend(shared::OVERRIDES.iter().map(|(name, _)| (*name).to_owned()));
+        let is_known = |name: &str| known.iter().any(|known| known == name);
+        let parts = |name: &&String| match name.rsplit_once(':') {
+            Some((target, form)) if Form::ALL.iter().any(|known| known.name() == form) => is_known(target),
+            _ => is_known(name),
+        };
+        self.names.iter().filter(|name| !parts(name)).map(String::as_str).collect()
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        !self.names.iter().any(|left_out| left_out == name)
+    }
+
+    fn allows_form(&self, target: &str, form: Form) -> bool {
+        self.allows(form.name()) && !self.names.iter().any(|left_out| {
+            left_out.rsplit_once(':').is_some_and(|(of, by)| of == target && by == form.name())
+        })
+    }
+}
+
+/// A program of an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The function.
+    pub function: String,
+    /// Calls of it.
+    pub calls: Vec<String>,
+    /// Whether the interpreter decides what is right. It has no memory for as many elements of no size as there can be, and what undefined parts of immutable values
+    /// read as is left open.
+    pub is_compared: bool,
+    /// What it attacks, and how.
+    pub attacks: Vec<(Target, Form)>,
+}
+
+/// What a check of bounds that is turned off becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bounds {
+    /// As the attacker writes it.
+    Unchecked,
+    /// As engines run it.
+    Checked,
+}
+
+/// The programs of a seed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Input {
+    /// Declarations and functions that all programs use.
+    pub shared: String,
+    /// The programs.
+    pub parts: Vec<Part>,
+}
+
+impl Input {
+    /// The input of a seed.
+    pub fn new(seed: u64, without: &Without) -> Input {
+        let mut rng = Rng::new(seed ^ 0xa77a_c4ed);
+        let shared = shared::text(&mut rng, without);
+        let has_library = shared.has_library;
+        let parts = (0..PARTS).map(|number| {
+            let rng = Rng::new(seed.wrapping_mul(PARTS as u64).wrapping_add(number as u64));
+            Writer::new(rng, without, has_library).part(number)
+        });
+        Input { parts: parts.collect(), shared: shared.text }
+    }
+
+    /// The text of some of the parts, by their numbers, and the line of the text on which each begins, counted from 1.
+    pub fn text(&self, parts: &[usize], bounds: Bounds) -> (String, Vec<usize>) {
+        let mut text = self.shared.clone();
+        let mut lines = text.lines().count();
+        let mut starts = Vec::new();
+        for part in parts.iter().filter_map(|&part| self.parts.get(part)) {
+            starts.push(lines + 1);
+            for call in &part.calls {
+                let _ = writeln!(text, "# check: {call} == 0");
+            }
+            text.push_str(&part.function);
+            lines += part.calls.len() + part.function.lines().count();
+        }
+        let flag = if bounds == Bounds::Checked { "true" } else { "false" };
+        (text.replace("UNCHECKED", flag), starts)
+    }
+}
+
+/// How often each target was attacked: named, and as a value.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Coverage {
+    counts: BTreeMap<String, [u64; 2]>,
+}
+
+impl Coverage {
+    /// Counts the attacks of a program.
+    pub fn add(&mut self, part: &Part) {
+        for (target, form) in &part.attacks {
+            self.counts.entry(target.name()).or_default()[usize::from(form.is_value())] += 1;
+        }
+    }
+
+    /// The targets that were not attacked, with the form that is missing.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for target in Target::all() {
+            let counts = self.counts.get(&target.name()).copied().unwrap_or_default();
+            if counts[0] == 0 {
+                missing.push(format!("{} named", target.name()));
+            }
+            if counts[1] == 0 && target.is_value() {
+                missing.push(format!("{} as a value", target.name()));
+            }
+        }
+        missing
+    }
+
+    /// The table, one target a line.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        for (name, [named, value]) in &self.counts {
+            let _ = writeln!(text, "{name:32} {named:>9} {value:>9}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_attacked_in_each_form_and_names_can_be_left_out() {
+        let mut coverage = Coverage::default();
+        for seed in 0..600 {
+            Input::new(seed, &Without::default()).parts.iter().for_each(|part| coverage.add(part));
+        }
+        assert_eq!(coverage.missing(), Vec::<String>::new());
+        let without = Without::new(["memoryrefnew:barrier".into(), "jl_array_grow_at".into(), "nosuch".into()]);
+        assert_eq!(without.unknown(), ["nosuch"]);
+        for seed in 0..50 {
+            for part in Input::new(seed, &without).parts {
+                for (target, form) in part.attacks {
+                    assert_ne!(target.name(), "jl_array_grow_at");
+                    assert!(target.name() != "memoryrefnew" || form.name() != "barrier");
+                }
+            }
+        }
+    }
+}

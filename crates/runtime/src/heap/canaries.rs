@@ -1,0 +1,57 @@
+//! Words after objects that nothing may write.
+//!
+//! ```text
+//!   tag │ object …            │ canary │ tag │ next object …
+//!       └─ bytes of the type ─┘ 32 bytes of a fixed pattern
+//! ```
+//!
+//! With [`HeapOptions::canaries`](super::HeapOptions::canaries) every object is allocated with [`Canaries::BYTES`] more than its type needs. Collections compare them
+//! with the pattern before they free anything. As every cell is preceded by the canary of another object or by the start of its block, a write before an object is found
+//! as well, unless it hits the tag. A read outside of an object returns the pattern, which is neither an address nor a small number.
+//!
+//! Cost: a lock and 32 bytes for each object, and one comparison for each in a collection.
+
+use super::object::Object;
+use super::verify::Broken;
+
+/// Objects with canaries, and how many bytes each has before them.
+#[derive(Debug, Default)]
+pub(crate) struct Canaries {
+    objects: Vec<(Object, usize)>,
+}
+
+/// As a word neither an address of user space nor a plausible length.
+const PATTERN: [u8; 8] = [0xc5, 0xca, 0x7a, 0x21, 0xe5, 0xca, 0x7a, 0xc5];
+
+impl Canaries {
+    /// The bytes after an object.
+    pub(crate) const BYTES: usize = 32;
+
+    /// Writes the canary of a new object of `bytes` bytes, which was allocated with [`Canaries::BYTES`] more.
+    pub(crate) fn add(&mut self, object: Object, bytes: usize) {
+        object.write_bits(bytes, &pattern());
+        self.objects.push((object, bytes));
+    }
+
+    /// Compares all canaries.
+    pub(crate) fn check(&self) -> Result<(), Broken> {
+        let mut found = [0; Self::BYTES];
+        for &(object, bytes) in &self.objects {
+            object.read_bits(bytes, &mut found);
+            if found != pattern() {
+                let name = object.desc().name().into();
+                return Err(Broken::Overrun { address: object.address(), bytes, name });
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the objects that a sweep is about to free.
+    pub(crate) fn keep(&mut self, is_alive: impl Fn(Object) -> bool) {
+        self.objects.retain(|&(object, _)| is_alive(object));
+    }
+}
+
+fn pattern() -> [u8; Canaries::BYTES] {
+    std::array::from_fn(|n| PATTERN[n % PATTERN.len()])
+}
