@@ -110,7 +110,7 @@ impl Campaign {
     }
 
     fn packages(&self) -> &Packages {
-        self.packages.get_or_init(Packages::new)
+        self.packages.get_or_init(Packages::build)
     }
 
     /// Tries the input of a seed.
