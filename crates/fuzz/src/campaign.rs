@@ -127,7 +127,7 @@ impl Campaign {
     }
 
     fn packages(&self) -> &Packages {
-        self.packages.get_or_init(Packages::new)
+        self.packages.get_or_init(Packages::build)
     }
 
     /// How many programs an input has that can be tried alone.

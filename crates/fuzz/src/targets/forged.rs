@@ -87,7 +87,7 @@ pub struct Packages {
 impl Packages {
     /// Builds them.
     #[must_use]
-    pub fn new() -> Packages {
+    pub fn build() -> Packages {
         let build = |seed: u64| {
             let text = without_doors(2 * seed);
             PackageBuild::new("forged").build(&[("forged.jlir", text.as_bytes())], options())
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn forged_packages_are_refused_or_used() {
-        let packages = Packages::new();
+        let packages = Packages::build();
         assert!(!packages.originals.is_empty());
         let original = packages.originals[0].clone();
         assert!(matches!(package(original, true), Ok(Fate::Ran(_))), "the original is right");
