@@ -24,7 +24,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use support::{
-    SourceFile, code_of, files_below, has_word, hold, is_ident_char, read, root, rust_files, shipped, use_paths,
+    SourceFile, code_of, files_below, has_word, hold, is_ident_char, read, root, rust_files, shipped,
+    use_paths,
 };
 
 /// Longer files hold more than one idea.
@@ -565,7 +566,8 @@ fn members_that_only_tests_compile_are_cut_out() {
 
 #[test]
 fn code_after_a_test_module_is_seen() {
-    let (code, modules) = kept("mod a;\n#[cfg(test)]\nmod tests;\nmod b;\n#[cfg(test)]\npub(super) mod c;\nuse d;");
+    let (code, modules) =
+        kept("mod a;\n#[cfg(test)]\nmod tests;\nmod b;\n#[cfg(test)]\npub(super) mod c;\nuse d;");
     assert_eq!(code, "moda;modb;used;");
     assert_eq!(modules, ["tests", "c"]);
     let (code, modules) = kept("mod a {}\n#![cfg(test)]\nmod b;");

@@ -127,7 +127,8 @@ fn item_end(code: &str, from: usize) -> usize {
             '>' if brackets == 0 && !matches!(before, '-' | '=') => angles = angles.saturating_sub(1),
             '=' if is_top => {
                 let after = code[at + 1..].chars().next();
-                ends_at_semicolon |= !matches!(after, Some('>' | '=')) && !matches!(before, '=' | '!' | '<' | '>');
+                ends_at_semicolon |=
+                    !matches!(after, Some('>' | '=')) && !matches!(before, '=' | '!' | '<' | '>');
             }
             _ => {}
         }
