@@ -111,6 +111,7 @@ mod method_table;
 mod opening;
 mod package;
 mod promise;
+mod reach;
 mod reading;
 mod removal;
 mod scope;

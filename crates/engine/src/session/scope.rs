@@ -16,13 +16,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Op, Type, TypeKind, Value};
+use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Type, TypeKind, Value};
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::error::SessionError;
+use super::reach::{DynamicCall, decides_later, may_reach, reach};
 use super::sync::lock;
 
 /// See the file's header.
@@ -279,9 +280,30 @@ pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -
     (module.func_count() > 0).then_some(module)
 }
 
+/// The methods of a function object that are imported.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Sought {
+    /// All, for a static call: one that is missing is found when the caller is linked.
+    Called(Type),
+    /// All that are there.
+    All(Type),
+    /// Those that are there and that a dynamic call may reach.
+    Reached(DynamicCall),
+}
+
+/// The methods that a function of a module needs.
+fn sought(module: &Module, id: FuncId) -> Vec<Sought> {
+    let reach = reach(module, &module[id]);
+    let mut sought: Vec<Sought> = called(module, id).into_iter().map(Sought::Called).collect();
+    sought.extend(reach.mentioned.iter().copied().map(Sought::All));
+    let calls = reach.calls.into_iter().filter(|call| !reach.mentioned.contains(&call.function));
+    sought.extend(calls.map(Sought::Reached));
+    sought
+}
+
 /// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
-/// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says for the methods
-/// of which function objects it has looked.
+/// that calls may go to which are decided at run time (`reach.rs`), as far as they are there. Bodies that come in are looked at as well. Says for the
+/// methods of which function objects it has looked.
 ///
 /// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
 pub(crate) fn import(
@@ -290,17 +312,28 @@ pub(crate) fn import(
     is_there: &dyn Fn(&str) -> Result<bool, SessionError>,
 ) -> Result<BTreeSet<Type>, SessionError> {
     let own = module.func_count();
-    let mut looked_up: BTreeSet<Type> = BTreeSet::new();
+    let (mut looked_up, mut done) = (BTreeSet::new(), FxHashSet::default());
     let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     while let Some(id) = pending.pop() {
-        let called = called(module, id);
-        for function in called.union(&mentioned(module, id)).copied() {
-            if !looked_up.insert(function) {
+        for sought in sought(module, id) {
+            let function = match &sought {
+                Sought::Called(function) | Sought::All(function) => *function,
+                Sought::Reached(call) => call.function,
+            };
+            looked_up.insert(function);
+            if !done.insert(sought.clone()) {
                 continue;
             }
             for (symbol, Offer { cx: _held, func }) in methods_in(scopes, function) {
-                // A removed callee that is called by name is missed when the caller is linked.
-                if !called.contains(&function) && !is_there(&symbol)? {
+                let is_imported = match &sought {
+                    // A removed callee that is called by name is missed when the caller is linked.
+                    Sought::Called(_) => true,
+                    Sought::All(_) => is_there(&symbol)?,
+                    Sought::Reached(call) => {
+                        may_reach(&module.cx.types, &call.args, &func) && is_there(&symbol)?
+                    }
+                };
+                if !is_imported {
                     continue;
                 }
                 let func =
@@ -395,16 +428,6 @@ fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
         CalleeData::Symbol { .. } => None,
     });
     callees.collect()
-}
-
-/// Whether an operation may call a function that only running decides.
-pub(crate) fn decides_later(op: Op) -> bool {
-    let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
-    match op {
-        Op::Call | Op::CallRuntime(_) => true,
-        Op::Builtin(builtin) => calls.contains(&builtin),
-        _ => false,
-    }
 }
 
 /// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.
