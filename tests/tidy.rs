@@ -24,7 +24,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use support::{
-    SourceFile, code_of, files_below, has_word, hold, is_ident_char, read, root, rust_files, use_paths,
+    SourceFile, code_of, files_below, has_word, hold, is_ident_char, read, root, rust_files, shipped,
+    use_paths,
 };
 
 /// Longer files hold more than one idea.
@@ -227,7 +228,7 @@ fn folders_do_not_name_what_they_must_not_know() {
             ));
         }
         for file in below {
-            let code = file.shipped_code();
+            let code = file.shipped.as_str();
             let imports = use_paths(code);
             for word in words.split_whitespace() {
                 let imported =
@@ -246,7 +247,7 @@ fn only_codegen_names_cranelift_ir() {
     let mut broken = Vec::new();
     for file in rust_files().iter().filter(|file| !file.path.starts_with("crates/codegen/")) {
         let in_tests_or_benches = file.path.starts_with("benches/") || file.path.contains("/tests/");
-        let shipped = if in_tests_or_benches { continue } else { file.shipped_code() };
+        let shipped = if in_tests_or_benches { continue } else { &file.shipped };
         if has_word(shipped, "cranelift_frontend") {
             broken.push(format!("{}: names `cranelift_frontend`", file.path));
         }
@@ -294,9 +295,8 @@ fn atomics_carry_their_row() {
             .filter_map(|row| row.split('|').next())
             .map(str::trim)
             .collect();
-        let shipped = file.shipped_code().lines().count();
         let orders = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];
-        for (index, (line, code)) in text.lines().zip(file.code.lines()).enumerate().take(shipped) {
+        for (index, (line, code)) in text.lines().zip(file.shipped.lines()).enumerate() {
             let Some(order) = orders.iter().find(|order| code.contains(&format!("Ordering::{order}"))) else {
                 continue;
             };
@@ -510,4 +510,84 @@ fn comments_and_literals_are_no_code() {
 fn use_groups_are_written_out() {
     let paths = use_paths("pub use a::{b, c::{D as E, f::*}};\nuse g;");
     assert_eq!(paths, ["a::b", "a::c::D as E", "a::c::f::*", "g"]);
+}
+
+/// What is left of `code`, without blanks, and the test modules in other files.
+fn kept(code: &str) -> (String, Vec<String>) {
+    let cut = shipped(code);
+    assert_eq!(cut.code.lines().count(), code.lines().count(), "lines keep their numbers");
+    (cut.code.split_whitespace().collect(), cut.test_modules)
+}
+
+#[test]
+fn what_only_tests_compile_is_cut_out() {
+    let without = |code: &str| kept(&format!("a();\n{code}\nb();")).0;
+    for covered in [
+        "#[cfg(test)]\nmod tests {\n fn f() { g(\"}\") }\n}",
+        "#[cfg(test)] use super::{A, b::C};",
+        "#[cfg(test)]\npub(crate) use a::B;",
+        "#[cfg(test)] fn f<T: Fn() -> [u8; 3]>(x: [u8; 4]) -> u8 where T: Copy { { 1 } }",
+        "#[cfg(test)] pub struct S<const N: usize = { 1 + 2 }>(u8, [u8; 3]);",
+        "#[cfg(test)] const C: [S; 2] = [S { x: 1 }, S { x: 2 }];",
+        "#[cfg(test)] static S: T = T { f: |x| { x } };",
+        "#[cfg(test)] const fn f() -> u8 { 3 }",
+        "#[cfg(test)] thread_local! { static A: u8 = 3; }",
+        "#[cfg(test)] impl<T> A<T> for B where T: C<D = E> { fn f() {} }",
+        "#[cfg(test)]\n#[cfg(target_os = \"linux\")]\n#[allow(unused)]\nmod tests { }",
+        "#[cfg(all(test, loom))] mod models { use a; }",
+        "#[cfg(all(not(loom), test))] mod models { use a; }",
+        "#[cfg( test )] let x = match y { _ => 3 };",
+    ] {
+        assert_eq!(without(&code_of(covered)), "a();b();", "{covered}");
+    }
+    for kept in [
+        "#[cfg(not(test))] mod a {}",
+        "#[cfg(not(all(test, loom)))] mod a {}",
+        "#[cfg(any(test, unix))] mod a {}",
+        "#[cfg(feature = \"test\")] mod a {}",
+        "#[cfg(testing)] mod a {}",
+        "#[derive(Debug)] struct A { test: u8 }",
+    ] {
+        let code = code_of(kept);
+        let all: String = code.split_whitespace().collect();
+        assert_eq!(without(&code), format!("a();{all}b();"), "{kept}");
+    }
+}
+
+#[test]
+fn members_that_only_tests_compile_are_cut_out() {
+    let cut = |code: &str| kept(code).0;
+    assert_eq!(cut("struct A { #[cfg(test)] a: Map<B, C>, d: E }"), "structA{d:E}");
+    assert_eq!(cut("struct A { d: E, #[cfg(test)] a: B }"), "structA{d:E,}");
+    assert_eq!(cut("impl A { #[cfg(test)] fn f(&self, x: u8) {} fn g() {} }"), "implA{fng(){}}");
+    assert_eq!(cut("match x { #[cfg(test)] A(b, c) => f(b, c), D => e }"), "matchx{D=>e}");
+    assert_eq!(cut("f(#[cfg(test)] a, b)"), "f(b)");
+}
+
+#[test]
+fn code_after_a_test_module_is_seen() {
+    let (code, modules) =
+        kept("mod a;\n#[cfg(test)]\nmod tests;\nmod b;\n#[cfg(test)]\npub(super) mod c;\nuse d;");
+    assert_eq!(code, "moda;modb;used;");
+    assert_eq!(modules, ["tests", "c"]);
+    let (code, modules) = kept("mod a {}\n#![cfg(test)]\nmod b;");
+    assert_eq!((code.as_str(), modules.len()), ("moda{}", 0), "an inner attribute covers the rest");
+}
+
+#[test]
+fn a_cycle_after_a_test_module_is_found() {
+    let file = |path: &str, text: &str| {
+        let code = code_of(text);
+        SourceFile { path: path.to_owned(), shipped: shipped(&code).code, code }
+    };
+    let files = |between: &str| {
+        [
+            file("src/lib.rs", "mod a; mod b;"),
+            file("src/a.rs", &format!("{between} use crate::b::B; struct A;")),
+            file("src/b.rs", "use crate::a::A; struct B;"),
+        ]
+    };
+    let cycles = |between: &str| modules::import_cycles(&files(between), "src/").len();
+    assert_eq!(cycles("#[cfg(test)] mod tests;"), 1);
+    assert_eq!(cycles("#[cfg(test)]"), 0, "only tests name it");
 }

@@ -258,7 +258,8 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
     let dylib = session.create_dylib("main").map_err(Stop::session)?;
     match source {
         Source::Text { name, bytes, calls } => {
-            let program = dylib.read(name, &bytes).map_err(Stop::session)?;
+            // As without tiers: what is missing is an error of the call that reaches it.
+            let program = dylib.read_late(name, &bytes).map_err(Stop::session)?;
             dylib.define(program.tiered(calls)).map_err(Stop::session)?;
         }
         Source::Package(bytes) => drop(dylib.open_package_bytes(bytes).map_err(Stop::session)?),

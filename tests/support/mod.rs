@@ -1,11 +1,17 @@
 //! Reads the repository's own files for the tests that check them.
 //!
 //! `code_of` blanks out comments, strings and character literals, so that a rule about code ignores
-//! prose. It keeps every newline, so line numbers stay those of the file. It is a lexer and not a parser: macros
-//! that build names from pieces are invisible to the rules that use it.
+//! prose. `SourceFile::shipped` is the same without the items that only tests compile. Both keep every newline, so line numbers
+//! stay those of the file. They are lexers and not parsers: macros that build names from pieces are invisible to the rules that use
+//! them.
 
+mod shipped;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+
+pub(crate) use shipped::{Shipped, shipped};
 
 /// One Rust file of the workspace.
 pub(crate) struct SourceFile {
@@ -13,14 +19,8 @@ pub(crate) struct SourceFile {
     pub(crate) path: String,
     /// The text with comments, strings and character literals blanked.
     pub(crate) code: String,
-}
-
-impl SourceFile {
-    /// The code before the first test module: what ships.
-    pub(crate) fn shipped_code(&self) -> &str {
-        let end = ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|cfg| self.code.find(cfg)).min();
-        &self.code[..end.unwrap_or(self.code.len())]
-    }
+    /// `code` without what only tests compile: nothing of it for the file of a test module.
+    pub(crate) shipped: String,
 }
 
 /// The repository's root directory.
@@ -58,14 +58,37 @@ pub(crate) fn files_below(dir: &str, suffix: &str) -> Vec<String> {
 /// Every Rust file of the workspace, sorted by path.
 pub(crate) fn rust_files() -> Vec<SourceFile> {
     let dirs = ["src", "crates", "tests", "benches", "examples", "embedding", "fuzz"];
-    let files: Vec<_> = dirs.iter().flat_map(|dir| files_below(dir, ".rs")).map(source_file).collect();
+    let mut test_modules = BTreeSet::new();
+    let read_file = |path: String| {
+        let code = code_of(&read(&path));
+        let Shipped { code: shipped, test_modules: modules } = shipped(&code);
+        let folder = folder_of_modules(&path);
+        test_modules.extend(modules.into_iter().map(|module| format!("{folder}/{module}")));
+        SourceFile { path, code, shipped }
+    };
+    let mut files: Vec<_> = dirs.iter().flat_map(|dir| files_below(dir, ".rs")).map(read_file).collect();
     assert!(files.len() > 5, "the walk found almost nothing: the checks would be empty");
+    let of_tests = |path: &str| {
+        let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
+        // The files of a test module's folder belong to it.
+        module.match_indices('/').any(|(at, _)| test_modules.contains(&module[..at]))
+            || test_modules.contains(module)
+    };
+    for file in files.iter_mut().filter(|file| of_tests(&file.path)) {
+        file.shipped = blank(&file.shipped);
+    }
     files
 }
 
-fn source_file(path: String) -> SourceFile {
-    let code = code_of(&read(&path));
-    SourceFile { path, code }
+/// The folder in which the modules that a file declares have their files.
+fn folder_of_modules(path: &str) -> &str {
+    let module = path.trim_end_matches(".rs");
+    ["/mod", "/lib", "/main"].iter().find_map(|name| module.strip_suffix(name)).unwrap_or(module)
+}
+
+/// `code` with blanks in place of everything but newlines.
+pub(crate) fn blank(code: &str) -> String {
+    code.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
 }
 
 /// Whether `word` stands in `code` as a whole identifier (`unsafe` but not `unsafe_code`).
@@ -137,7 +160,7 @@ pub(crate) fn code_of(text: &str) -> String {
             out.push(chars[at]);
             at += 1;
         } else {
-            out.extend(chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
+            out.push_str(&blank(&String::from_iter(&chars[at..end])));
             at = end;
         }
     }

@@ -53,7 +53,7 @@ fn imports(files: &[SourceFile], src: &str) -> Imports {
         }
     }
     for (module, file) in &package.files {
-        let names = use_paths(&public_uses(file.shipped_code()))
+        let names = use_paths(&public_uses(&file.shipped))
             .into_iter()
             .filter_map(|path| {
                 let name = path.rsplit([' ', ':']).next()?.to_owned();
@@ -63,7 +63,7 @@ fn imports(files: &[SourceFile], src: &str) -> Imports {
         package.reexports.insert(module.clone(), names);
     }
     let named = |module: &ModulePath, file: &SourceFile| {
-        let code = flatten_inline_modules(file.shipped_code());
+        let code = flatten_inline_modules(&file.shipped);
         let paths = use_paths(&code).into_iter().chain(inline_paths(&code));
         paths
             .filter_map(|path| package.resolve(package.absolute(module, &path)?, 0))

@@ -2,6 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `build_id.rs` | which build of a package a file is |
 //! | `executable.rs` | images as executables, by the system's linker |
 //! | `image/` | programs as images: shared libraries that an engine loads |
 //! | `package.rs` | packages: units with their programs, for sessions |
@@ -9,6 +10,7 @@
 //! | `object.rs` | compiled functions and their data as a relocatable object file |
 #![forbid(unsafe_code)]
 
+mod build_id;
 pub mod executable;
 pub mod image;
 mod object;

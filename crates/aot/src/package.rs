@@ -36,6 +36,7 @@ use std::sync::OnceLock;
 
 use brolga_ir::Arch;
 
+pub use crate::build_id::{BuildId, Key};
 use crate::image::tables::{put, row};
 use crate::image::{ImageError, machine};
 
@@ -65,25 +66,6 @@ const INDEX_ROW: usize = 40;
 const NO_TIERS: u32 = u32::MAX;
 /// Larger files are neither written nor read.
 const LIMIT: usize = 1 << 30;
-
-/// The key of a unit, or the hash of one input of its compilation.
-pub type Key = [u8; 32];
-
-/// The identity of a package: a hash of its file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BuildId(pub Key);
-
-impl fmt::Display for BuildId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for BuildId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// A package that has to be open.
 #[derive(Clone, PartialEq, Eq, Debug)]

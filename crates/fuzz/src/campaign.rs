@@ -26,8 +26,8 @@ use brolga_runtime::{Runtime, RuntimeOptions};
 
 use crate::attack::{Bounds, Input, PARTS, Without};
 use crate::check::{
-    Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
-    check_attack, check_guards, check_round_trip, check_text, check_tiers,
+    Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble,
+    check_attack, check_differential, check_guards, check_round_trip, check_text, check_tiers,
 };
 use crate::dynamic;
 use crate::generate::{Features, Options, generate};
@@ -148,11 +148,7 @@ impl Campaign {
     ///
     /// # Errors
     /// As [`Campaign::run`].
-    pub fn run_part(
-        &mut self,
-        seed: u64,
-        part: Option<usize>,
-    ) -> Result<Result<Tried, Box<Failure>>, Error> {
+    pub fn run_part(&mut self, seed: u64, part: Option<usize>) -> Result<Result<Tried, Box<Failure>>, Error> {
         let mut engines = match self.engines.take() {
             Some(engines) if engines.inputs < INPUTS => engines,
             _ => Engines::new(&self.inputs)?,

@@ -37,7 +37,7 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::order::Order;
 use crate::signature::func_symbol;
-use crate::types::{Type, TypeKind, Types};
+use crate::types::{PrimitiveRepr, Type, TypeKind, Types};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
@@ -395,11 +395,14 @@ impl Func {
         value
     }
 
-    /// A constant of a primitive or low type by its bits; bits above the width are dropped.
+    /// A constant of a primitive or low type by its bits; bits above the width are dropped. Of a `Bool` the lowest bit stays, as of the
+    /// result of any operation on it.
     pub fn bits(&mut self, types: &Types, ty: Type, bits: u128) -> Value {
-        let width = match ty.as_low() {
-            Some(low) => low.bits(),
-            None => types.primitive(ty).map_or(128, |(bits, _)| u32::from(bits)),
+        let width = match (ty.as_low(), types.primitive(ty)) {
+            (Some(low), _) => low.bits(),
+            (None, Some((_, PrimitiveRepr::Bool))) => 1,
+            (None, Some((bits, _))) => u32::from(bits),
+            (None, None) => 128,
         };
         let bits = if width < 128 { bits & ((1 << width) - 1) } else { bits };
         self.constant(Const::Bits { ty, bits })
@@ -940,6 +943,8 @@ mod tests {
         assert_eq!(f.as_bits(a), Some(0xff));
         assert_eq!(f.bits(&cx.types, Type::INT8, 0xff), a);
         assert_ne!(f.bits(&cx.types, Type::UINT8, 0xff), a);
+        let (yes, no) = (f.bits(&cx.types, Type::BOOL, 0xff), f.bits(&cx.types, Type::BOOL, 2));
+        assert_eq!((f.as_bits(yes), f.as_bits(no)), (Some(1), Some(0)));
         let zero = f.bits(&cx.types, Type::FLOAT64, 0);
         assert_ne!(f.bits(&cx.types, Type::FLOAT64, 1 << 63), zero);
     }

@@ -141,6 +141,7 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
             ticket: i,
             owner: None,
             perhaps: Default::default(),
+            caller: 0,
             begun: false,
         });
         for work in effects.work {

@@ -267,6 +267,9 @@ pub enum Error {
         /// The kind of thing that it should have named.
         what: &'static str,
     },
+    /// The call under limits that waited has ended. What it waited for may go on.
+    #[error("the call that waited for them has ended")]
+    CallEnded,
     /// The session is ending or has ended.
     #[error("the session has ended")]
     SessionEnded,
@@ -360,7 +363,11 @@ impl Error {
     /// Whether it is a failure for a reason that may pass ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
     #[must_use]
     pub fn passes(&self) -> bool {
-        matches!(self, Error::Failed(failure) if failure.passes)
+        match self {
+            Error::Failed(failure) => failure.passes,
+            Error::CallEnded => true,
+            _ => false,
+        }
     }
 }
 

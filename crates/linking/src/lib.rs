@@ -26,7 +26,8 @@
 //! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
 //! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
 //! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
-//! | user code and destructors never run under the lock | [`machine::Effects`] own all of it until the lock is released |
+//! | user code and destructors never run under the lock, but for the decision that [`Dylib::change`] is given | [`machine::Effects`] own all of it until the lock is released |
+//! | a limit of one call fails no other | `machine/callers.rs`: a unit is abandoned only when nobody else waits for it |
 //!
 //! Words. A *unit* is what is materialized, and removed, as one; the materializing task has the *responsibility*. A symbol is
 //! *resolved* when it has an address, *emitted* when its memory is final, *ready* when all it needs is emitted.

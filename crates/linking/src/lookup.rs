@@ -3,13 +3,19 @@
 //! A waiting thread runs tasks meanwhile, as the dispatcher decides. Dropping a lookup without an answer removes it from
 //! the session: work that it has started continues, and queued work that no other lookup needs is not begun.
 //!
+//! A lookup of a call under limits ([`Host::caller`](crate::Host::caller)) is for that call alone: the wait ends with it, and work that only such lookups
+//! wait for may be abandoned. The thread runs no tasks for others meanwhile.
+//!
 //! A lookup that a responsibility made blocks it from when it is awaited: waited for, or polled in vain. Before that, the
 //! holder of the responsibility may continue without the answer.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 
 use smallvec::SmallVec;
 
@@ -31,6 +37,8 @@ pub struct Lookup<T: Target> {
     taken: bool,
     /// The unit that waits for the answer once it is awaited.
     owner: Option<Doer>,
+    /// The call under limits that it is for; 0 if there is none.
+    caller: u64,
 }
 
 impl<T: Target> Session<T> {
@@ -51,9 +59,23 @@ impl<T: Target> Session<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
         let (owner, perhaps, begun) = (None, SmallVec::new(), self.is_within());
-        let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
-        Lookup::new(self.clone(), query, promise, None)
+        // What a task looks up may be for anybody.
+        let caller = if begun { 0 } else { self.host().caller() };
+        let query = self.step(machine::Lookup {
+            order,
+            wants,
+            kind,
+            until,
+            priority,
+            ticket,
+            owner,
+            perhaps,
+            caller,
+            begun,
+        });
+        let mut lookup = Lookup::new(self.clone(), query, promise, None);
+        lookup.caller = caller;
+        lookup
     }
 
     /// As [`Session::lookup`], for `owner`, which is blocked on the answer once it awaits it.
@@ -68,9 +90,19 @@ impl<T: Target> Session<T> {
         let ticket = Ticket::promise(Arc::clone(&promise));
         let (kind, priority) = (LookupKind::Static, Priority::Normal);
         let doer = Some(owner);
-        let (owner, perhaps, begun) = (None, SmallVec::from_iter(doer), true);
-        let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+        let (owner, perhaps, caller, begun) = (None, SmallVec::from_iter(doer), 0, true);
+        let query = self.step(machine::Lookup {
+            order,
+            wants,
+            kind,
+            until,
+            priority,
+            ticket,
+            owner,
+            perhaps,
+            caller,
+            begun,
+        });
         Lookup::new(self.clone(), query, promise, doer)
     }
 
@@ -100,8 +132,19 @@ impl<T: Target> Session<T> {
         let ticket = Ticket::then(priority, owner, then);
         let kind = LookupKind::Static;
         let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
-        let begun = self.is_within();
-        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+        let (caller, begun) = (0, self.is_within());
+        self.step(machine::Lookup {
+            order,
+            wants,
+            kind,
+            until,
+            priority,
+            ticket,
+            owner,
+            perhaps,
+            caller,
+            begun,
+        });
     }
 }
 
@@ -112,7 +155,7 @@ impl<T: Target> Lookup<T> {
         promise: Arc<Promise<Answer<T>>>,
         owner: Option<Doer>,
     ) -> Self {
-        Lookup { session, query, promise, taken: false, owner }
+        Lookup { session, query, promise, taken: false, owner, caller: 0 }
     }
 
     /// Whether there is an answer.
@@ -125,7 +168,7 @@ impl<T: Target> Lookup<T> {
     ///
     /// # Errors
     /// The lookup's own; [`Error::Cycle`] when the thread would wait for itself, [`Error::Stalled`] when the dispatcher knows that
-    /// there will be none.
+    /// there will be none, [`Error::CallEnded`] when the call under limits that it is for ends before.
     pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
         // It may wait for a responsibility that this thread has dropped while it unwound.
         dispatch::tell_caught();
@@ -138,11 +181,17 @@ impl<T: Target> Lookup<T> {
         if blocks {
             self.session.step(Block { doers, query: self.query });
         }
-        let waited = self.session.dispatcher().wait(&self);
+        let waits = Waits { lookup: &self, wakes: RefCell::default() };
+        let waited = self.session.dispatcher().wait(&waits);
+        let is_in_vain = waits.is_in_vain();
+        drop(waits);
         if blocks {
             self.session.step(Unblock(self.query));
         }
         waited?;
+        if is_in_vain && !self.promise.is_done() {
+            return Err(Error::CallEnded);
+        }
         self.taken = true;
         self.promise.take().unwrap_or(Err(Error::Stalled))
     }
@@ -156,21 +205,62 @@ impl<T: Target> Lookup<T> {
     }
 }
 
-impl<T: Target> Latch for Lookup<T> {
+/// The wait of a thread for a lookup.
+struct Waits<'a, T: Target> {
+    lookup: &'a Lookup<T>,
+    /// What has the thread woken when its call ends.
+    wakes: RefCell<Option<Box<dyn Any>>>,
+}
+
+/// Continues a parked thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl<T: Target> Waits<'_, T> {
+    fn is_limited(&self) -> bool {
+        self.lookup.caller != 0
+    }
+
+    /// Whether the call that the lookup is for has ended.
+    fn is_in_vain(&self) -> bool {
+        self.is_limited() && self.lookup.session.host().has_ended(self.lookup.caller)
+    }
+}
+
+impl<T: Target> Latch for Waits<'_, T> {
     fn is_done(&self) -> bool {
-        self.promise.is_done()
+        self.lookup.promise.is_done() || self.is_in_vain()
     }
 
     fn park(&self) {
-        self.promise.park();
+        if !self.is_limited() {
+            return self.lookup.promise.park();
+        }
+        self.on_open(Waker::from(Arc::new(Unpark(std::thread::current()))));
+        while !self.is_done() {
+            std::thread::park();
+        }
     }
 
     fn on_open(&self, waker: Waker) {
-        self.promise.on_open(waker);
+        if self.is_limited() {
+            *self.wakes.borrow_mut() = self.lookup.session.host().wake_at_end(&waker);
+        }
+        self.lookup.promise.on_open(waker);
     }
 
     fn needed(&self) -> Needed {
-        Needed::new(self.session.address(), self.session.step(NeededBy(self.query)))
+        let session = &self.lookup.session;
+        Needed::new(session.address(), session.step(NeededBy(self.lookup.query)))
+    }
+
+    fn helps(&self) -> bool {
+        !self.is_limited()
     }
 }
 

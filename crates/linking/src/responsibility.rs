@@ -18,8 +18,8 @@ use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Claim, Complete, Delegate, Doer, Emit, FailForNow, HandBack, Incomplete, NewUnit, Requested, Resolve,
-    Source, UnitHome,
+    Abandon, Claim, Complete, Delegate, Doer, Emit, FailForNow, HandBack, Incomplete, IsWantedBeside,
+    NewUnit, Requested, Resolve, Source, UnitHome,
 };
 use crate::session::{Definition, Dependence, Duty, Group, Materializer, Session, Unit};
 use crate::target::Target;
@@ -310,6 +310,25 @@ impl<T: Target> Responsibility<T> {
         self.duty.open = false;
         let (unit, cause, again) = (self.duty.unit, Cause::of(cause), again.into().source);
         self.duty.session.step(FailForNow { unit, cause, again, passes: true });
+    }
+
+    /// Whether a lookup waits for the unit that is not for one of these calls ([`Host::caller`](crate::Host::caller)).
+    #[must_use]
+    pub fn is_wanted_beside(&self, callers: &[u64]) -> bool {
+        self.duty.session.read(IsWantedBeside { unit: self.duty.unit, callers })
+    }
+
+    /// Gives the unit up because these calls have ended. If no other lookup waits for it, it fails as by
+    /// [`Responsibility::fail_for_now`]; otherwise the lookups of the calls get the cause, and `again` materializes it in another task.
+    pub fn abandon(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        again: Box<dyn MaterializationUnit<T>>,
+        callers: &[u64],
+    ) {
+        self.duty.open = false;
+        let (unit, cause) = (self.duty.unit, Cause::of(cause));
+        self.duty.session.step(Abandon { unit, cause, again, callers });
     }
 
     /// Fails the unit because of `cause`. If that is the failure of other symbols, it holds until one of them is removed or

@@ -22,9 +22,11 @@
 //! 5. Everything is removed, and symbols that are not ready fail. Code is handed to the host, which frees it after its
 //!    own grace period.
 
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::thread::{ThreadId, current};
 
 use crate::board::{Address, Board};
@@ -164,6 +166,24 @@ pub trait Host<T: Target>: Send + Sync {
     /// Reports symbols that failed while no lookup was waiting for them. Later lookups get the failure too.
     fn unheard(&self, failure: &Failure) {
         let _ = failure;
+    }
+
+    /// The innermost call under limits that this thread is in, by a number that only this call has; 0 if there is none. Lookups are for
+    /// it, unless they are made in the middle of a task.
+    fn caller(&self) -> u64 {
+        0
+    }
+
+    /// Whether such a call has ended, so that this thread, which is in it, waits in vain.
+    fn has_ended(&self, caller: u64) -> bool {
+        let _ = caller;
+        false
+    }
+
+    /// Has `waker` called when a call that this thread is in ends, until the result is dropped.
+    fn wake_at_end(&self, waker: &Waker) -> Option<Box<dyn Any>> {
+        let _ = waker;
+        None
     }
 }
 
@@ -337,6 +357,11 @@ impl<T: Target> Session<T> {
         let renewed = self.step(Renew { label, address, unit: unit.into() });
         // A refused unit is dropped here, after the lock is released.
         renewed.is_ok()
+    }
+
+    /// The embedder's side.
+    pub(crate) fn host(&self) -> &dyn Host<T> {
+        &*self.0.host
     }
 
     /// Threads that wait for initialisers on other threads.

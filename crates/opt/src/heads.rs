@@ -17,6 +17,23 @@ pub(crate) fn head_phis(func: &Func, block: Block) -> impl Iterator<Item = Inst>
     head.filter(|&i| func.op(i) != Op::Copy)
 }
 
+/// Moves a φ that is about to become another operation than a copy after the φ of its block. False if it has to stay, because a copy
+/// between them reads it.
+pub(crate) fn leave_head(func: &mut Func, phi: Inst) -> bool {
+    let Some(block) = func.inst_block(phi) else { return true };
+    let Some(last) = head_phis(func, block).last().filter(|&last| last != phi) else { return true };
+    let result = func.result(phi);
+    let reads =
+        |inst: Inst| func.op(inst) == Op::Copy && func.args(inst).iter().any(|&arg| Some(arg) == result);
+    let is_read = func.block_insts(block).take_while(|&inst| inst != last).any(reads);
+    if is_read {
+        return false;
+    }
+    func.remove_inst(phi);
+    func.insert_after(phi, last);
+    true
+}
+
 /// After the ends of blocks have moved: lets every φ that names a block of `ends` name the block that now ends as that did.
 /// One sweep over the heads of all blocks.
 pub(crate) fn rename_phi_blocks(func: &mut Func, ends: &SecondaryMap<Block, PackedOption<Block>>) {

@@ -27,11 +27,12 @@
 //! Not done: interrupting a routine of the run time, a C function, a collection, or a stage of Cranelift in a function: the call ends after them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::instance::Runtime;
 use crate::thread::{AttachError, Interrupt, with_attached, with_attached_to};
-use crate::watch::{EndFrame, Ended};
+use crate::watch::{EndFrame, Ended, WokenAtEnd};
 
 /// Why something under limits has no result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,6 +182,11 @@ impl Limits {
     }
 }
 
+/// Wakers that limited calls call when they end, until this is dropped.
+pub struct WakeAtEnd {
+    _wakes: Vec<WokenAtEnd>,
+}
+
 /// Limits in force on the running thread, until this is dropped.
 struct InForce<'r> {
     runtime: &'r Arc<Runtime>,
@@ -227,6 +233,31 @@ impl Runtime {
         with_attached_to(Arc::as_ptr(self), |thread| thread.is_ending()).unwrap_or(false)
     }
 
+    /// The innermost limited call that this thread is in, as a number; 0 if there is none. An inner call has a greater number than an outer
+    /// one, and no two calls of a runtime have the same.
+    pub fn limited_call(self: &Arc<Self>) -> u64 {
+        self.of_limits(|limits| limits.last().map_or(0, |frame| frame.number()))
+    }
+
+    /// The limited calls of this thread that have ended, with those inside of them, by their numbers.
+    pub fn ended_calls(self: &Arc<Self>) -> Vec<u64> {
+        self.of_limits(|limits| {
+            let ended = limits.iter().skip_while(|frame| frame.ended().is_none());
+            ended.map(|frame| frame.number()).collect()
+        })
+    }
+
+    /// Calls `waker` when a limited call that this thread is in ends, until the result is dropped. The thread may wait meanwhile.
+    pub fn wake_at_end(self: &Arc<Self>, waker: &Waker) -> WakeAtEnd {
+        let frames: Vec<Arc<EndFrame>> = self.of_limits(|limits| limits.to_vec());
+        WakeAtEnd { _wakes: frames.iter().map(|frame| frame.wake_at_end(waker.clone())).collect() }
+    }
+
+    /// A thread that runs no compiled code of the runtime is in no limited call of it.
+    fn of_limits<R: Default>(self: &Arc<Self>, look: impl FnOnce(&[Arc<EndFrame>]) -> R) -> R {
+        with_attached_to(Arc::as_ptr(self), |thread| thread.with_limits(look)).unwrap_or_default()
+    }
+
     /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, with any handlers of the program.
     ///
     /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
@@ -238,7 +269,8 @@ impl Runtime {
             return Err(Ended::Deadline.into());
         }
         let thread = Interrupt::for_current(self)?;
-        let frame = Arc::new(EndFrame::new(limits.fuel.is_some(), move || thread.end()));
+        let (number, has_fuel) = (self.watch().number(), limits.fuel.is_some());
+        let frame = Arc::new(EndFrame::new(number, has_fuel, move || thread.end()));
         with_attached(self, |thread| thread.enter_limits(frame.clone()))?;
         let mut in_force = InForce { runtime: self, frame, deadline: None, cancel: None, fuel: None };
         if let Some(cancel) = &limits.cancel {
@@ -319,6 +351,41 @@ mod tests {
         assert!(!ends(&runtime));
         assert_eq!(runtime.limited(&Limits::new().timeout(Duration::MAX), || 1), Ok(1));
         assert_eq!(runtime.limited(&Limits::new().timeout(Duration::from_secs(3600)), || 1), Ok(1));
+    }
+
+    #[test]
+    fn a_waiting_thread_is_woken_when_its_call_ends() {
+        struct Count(std::sync::atomic::AtomicUsize);
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let (runtime, outer, inner) = (runtime(), Cancel::new(), Cancel::new());
+        let count = Arc::new(Count(Default::default()));
+        let woken = || count.0.load(std::sync::atomic::Ordering::SeqCst);
+        let waker = Waker::from(count.clone());
+        assert_eq!((runtime.limited_call(), runtime.ended_calls()), (0, Vec::new()));
+        let limits = |cancel: &Cancel| Limits::new().cancelled_by(cancel);
+        let ended = runtime.limited(&limits(&outer), || {
+            let first = runtime.limited_call();
+            drop(runtime.wake_at_end(&waker));
+            let inner_ended = runtime.limited(&limits(&inner), || {
+                let second = runtime.limited_call();
+                assert!(second > first && first > 0);
+                let _wakes = runtime.wake_at_end(&waker);
+                inner.cancel();
+                assert_eq!((woken(), runtime.ended_calls()), (1, vec![second]));
+                outer.cancel();
+                assert_eq!((woken(), runtime.ended_calls()), (2, vec![first, second]));
+                let _late = runtime.wake_at_end(&waker);
+                assert_eq!(woken(), 4, "both have ended before");
+            });
+            assert_eq!(inner_ended, Err(LimitError::Ended(Ended::Cancelled)));
+            assert_eq!(runtime.ended_calls(), vec![first]);
+        });
+        assert_eq!(ended, Err(LimitError::Ended(Ended::Cancelled)));
+        assert_eq!((runtime.limited_call(), woken()), (0, 4));
     }
 
     #[test]

@@ -690,6 +690,11 @@ impl Thread {
         }
     }
 
+    /// Looks at the limited calls under way, the outermost first.
+    pub(crate) fn with_limits<R>(&self, look: impl FnOnce(&[Arc<EndFrame>]) -> R) -> R {
+        look(&self.limits.borrow())
+    }
+
     /// The innermost limited call that `is_meant` accepts ends for this reason.
     fn end_limited(&self, why: Ended, is_meant: impl Fn(&EndFrame) -> bool) {
         let frame = self.limits.borrow().iter().rev().find(|frame| is_meant(frame)).cloned();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Watch ── sleeps up to the first deadline ──► EndFrame::end ── writes why ──► sets the end bit of the thread's poll word (`limits.rs`)
+//!                                                                        └──► wakes the thread if it waits for others
 //! ```
 //!
 //! A runtime has one such thread, from its first deadline on, until it is gone.
@@ -16,6 +17,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Instant;
 
 /// How a limited call ended before it returned.
@@ -39,12 +41,32 @@ pub(crate) struct EndFrame {
     /// 0: it has not ended.
     why: AtomicU8,
     has_fuel: bool,
+    /// Which one of its runtime, from 1. A call within another one has a greater number.
+    number: u64,
+    /// The wakers of waits of the thread, each with a number.
+    wakers: Mutex<Vec<(u64, Waker)>>,
+}
+
+/// The waker of a wait, which is called when the limited call ends, until this is dropped.
+pub(crate) struct WokenAtEnd {
+    frame: Arc<EndFrame>,
+    key: u64,
+}
+
+impl Drop for WokenAtEnd {
+    fn drop(&mut self) {
+        let mut wakers = self.frame.wakers();
+        let at = wakers.iter().position(|(key, _)| *key == self.key);
+        let unused = at.map(|at| wakers.swap_remove(at));
+        drop(wakers);
+        drop(unused);
+    }
 }
 
 impl EndFrame {
     /// One that has not ended, of the thread that `stop` stops. Whether it limits fuel.
-    pub(crate) fn new(has_fuel: bool, stop: impl Fn() + Send + Sync + 'static) -> EndFrame {
-        EndFrame { stop: Box::new(stop), why: AtomicU8::new(0), has_fuel }
+    pub(crate) fn new(number: u64, has_fuel: bool, stop: impl Fn() + Send + Sync + 'static) -> EndFrame {
+        EndFrame { stop: Box::new(stop), why: AtomicU8::new(0), has_fuel, number, wakers: Mutex::default() }
     }
 
     /// Ends the call, for this reason if it has none yet. The reason is written before the thread is notified.
@@ -57,6 +79,33 @@ impl EndFrame {
         let (write, read) = (Ordering::AcqRel, Ordering::Acquire); // E1
         let _first = self.why.compare_exchange(0, why, write, read);
         (self.stop)();
+        let wakers = std::mem::take(&mut *self.wakers());
+        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Calls `waker` when the call ends, or now if it has ended.
+    pub(crate) fn wake_at_end(self: &Arc<Self>, waker: Waker) -> WokenAtEnd {
+        let mut wakers = self.wakers();
+        let key = wakers.iter().map(|(key, _)| key + 1).max().unwrap_or(0);
+        // The reason is written before the list is read, so one of the two threads calls the waker.
+        let has_ended = self.ended().is_some();
+        if !has_ended {
+            wakers.push((key, waker.clone()));
+        }
+        drop(wakers);
+        if has_ended {
+            waker.wake();
+        }
+        WokenAtEnd { frame: self.clone(), key }
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<(u64, Waker)>> {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether it limits fuel.
@@ -93,6 +142,8 @@ struct WatchState {
     /// By time, and a number that keeps equal times apart.
     due: BTreeMap<(Instant, u64), Arc<EndFrame>>,
     next: u64,
+    /// The number of the last limited call.
+    calls: u64,
     is_running: bool,
     is_over: bool,
 }
@@ -140,6 +191,13 @@ impl Watch {
             self.shared.changed.notify_one();
         }
         Some(key)
+    }
+
+    /// The number of a new limited call.
+    pub(crate) fn number(&self) -> u64 {
+        let mut state = self.shared.lock();
+        state.calls += 1;
+        state.calls
     }
 
     /// The call is over.

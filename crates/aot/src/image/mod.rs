@@ -82,6 +82,8 @@ use brolga_ir::func::LineColumn;
 use brolga_ir::{Arch, Module};
 use bytes::Bytes;
 
+use crate::build_id::BuildId;
+
 pub use functions::{Found, FrameRows, Functions};
 pub(crate) use header::machine;
 pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
@@ -253,9 +255,9 @@ pub enum ImageError {
         /// The name of the other one.
         name: String,
         /// Its build id.
-        id: crate::package::BuildId,
+        id: BuildId,
         /// The build id of the package of that name that is open, if there is one.
-        open: Option<crate::package::BuildId>,
+        open: Option<BuildId>,
     },
     /// The image has no target that the processor has all features of.
     #[error("no target of the image fits this processor: {}", versions::reasons(.rejected))]
@@ -299,7 +301,7 @@ pub enum ImageError {
 }
 
 /// Which build of a needed package is open, in words.
-fn opened(open: &Option<crate::package::BuildId>) -> String {
+fn opened(open: &Option<BuildId>) -> String {
     match open {
         Some(id) => format!("and build {id} is open: build the package again"),
         None => "which is not open".to_owned(),

@@ -143,7 +143,8 @@ pub(crate) fn compile(
     ids: &[FuncId],
     facts: Option<&Fingerprint>,
 ) -> Result<Output, Arc<Error>> {
-    generate(shared, input, make_low(shared, input, ids)?, facts)
+    let is_in_vain = || shared.jit.runtime().has_ended();
+    generate(shared, input, make_low(shared, input, ids, &is_in_vain)?, facts, &is_in_vain)
 }
 
 /// The unit of the functions from the cache.
@@ -164,19 +165,20 @@ pub(super) fn find(
 /// Optimised and lowered functions, with their roots placed.
 ///
 /// # Errors
-/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped): the time for compiling is over, or a limited call that waits for it on this thread has ended.
+/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped): the time for compiling is over, or it is in vain.
 pub(super) fn make_low(
     shared: &Shared,
     input: &CompilationInput,
     ids: &[FuncId],
+    is_in_vain: &(dyn Fn() -> bool + Sync),
 ) -> Result<Lowered, Arc<Error>> {
     let start = Instant::now();
     let pipeline = &input.pipeline;
     let is_first = input.counting.is_some();
     let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
-    let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);
-    let (module, events) = (pipeline.module(), runtime.events());
-    let stop = || limit.is_some_and(|limit| start.elapsed() > limit) || runtime.has_ended();
+    let limit = shared.recipe.compile_limit;
+    let (module, events) = (pipeline.module(), shared.jit.runtime().events());
+    let stop = || limit.is_some_and(|limit| start.elapsed() > limit) || is_in_vain();
     let mut cx = watched(events).with_stop(stop);
     let mut run = Run { cx: &mut cx, report: None };
     for &id in ids {
@@ -202,6 +204,7 @@ pub(super) fn generate(
     input: &CompilationInput,
     low: Lowered,
     facts: Option<&Fingerprint>,
+    is_in_vain: &(dyn Fn() -> bool + Sync),
 ) -> Result<Output, Arc<Error>> {
     let start = Instant::now();
     let weight = low.weight();
@@ -225,8 +228,8 @@ pub(super) fn generate(
     // C calls a function through its cell, as all callers do.
     let apart = |name: &str| input.facts.behind_cells.contains(name);
     let (others, counted, apart) = (&call_kind, &counts, &apart);
-    let (runtime, limit) = (shared.jit.runtime(), shared.recipe.compile_limit);
-    let stop = || limit.is_some_and(|limit| cost + start.elapsed() > limit) || runtime.has_ended();
+    let limit = shared.recipe.compile_limit;
+    let stop = || limit.is_some_and(|limit| cost + start.elapsed() > limit) || is_in_vain();
     let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled, stop: &stop };
     let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);

@@ -7,8 +7,9 @@
 //!
 //! A function calls others through cells, which lead to the newest version. Callees with a body in its program may be inlined, and an eager function
 //! relies on summaries of their bodies (`pipeline.rs`). The optimiser chooses; every callee with a body is noted as inlined.
-//! Dynamic calls may have been devirtualized to methods of the program: a function with
-//! such calls depends on all functions of which its program has methods or which it mentions, and so on new methods of them.
+//! Dynamic calls may have been devirtualized to methods of the program: a function depends on the methods, also new ones, that its dynamic calls
+//! may reach by the types of their arguments, and on all methods of function values that it passes on (`reach.rs`). One that calls a
+//! function which is not seen depends on all functions of which its program has methods or which it mentions.
 //!
 //! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
 //! callers: the cells get versions for the next world, frames continue in the old code, and the next call or lookup compiles the
@@ -43,11 +44,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
 
 use super::input::ProgramFacts;
-use super::scope::{decides_later, mentioned, object};
+use super::reach::{DynamicCall, Reach, decides_later, first_parameter, is_leaf, may_reach, reach};
+use super::scope::{mentioned, object};
 use super::sync::lock;
 use super::tiering::policy::Limits;
 
@@ -122,6 +124,8 @@ pub(crate) struct Change {
     pub(crate) bare: Arc<str>,
     /// The type of the function's object in the session's context, if it is known.
     pub(crate) object: Option<Type>,
+    /// The declaration, if its types are those of the session's context.
+    declared: Option<Func>,
 }
 
 impl Change {
@@ -129,8 +133,23 @@ impl Change {
     pub(crate) fn new(label: Label, module: &Module, id: FuncId, cx: &Arc<Context>) -> Change {
         let (symbol, bare) =
             (module[id].symbol(&module.cx).into(), module.cx.names.text(module[id].name).into());
-        Change { label, symbol, bare, object: object(module, id, cx) }
+        let declared = module.cx.is_same(cx).then(|| module[id].declaration());
+        Change { label, symbol, bare, object: object(module, id, cx), declared }
     }
+
+    fn method(&self) -> Method<'_> {
+        Method { bare: &self.bare, object: self.object, declared: self.declared.as_ref() }
+    }
+}
+
+/// A method that is defined or recompiled.
+#[derive(Clone, Copy)]
+struct Method<'a> {
+    bare: &'a Arc<str>,
+    /// The type of the function's object, if it is known.
+    object: Option<Type>,
+    /// The function, if its types are those of the session's context.
+    declared: Option<&'a Func>,
 }
 
 /// An import with its change number.
@@ -187,12 +206,82 @@ pub(crate) struct Caller {
     pub(crate) declared: Vec<Func>,
     pub(crate) facts: Arc<ProgramFacts>,
     pub(crate) kind: Kind,
+    /// Whether its types are those of the session's context.
+    is_shared: bool,
     /// The symbols of its inlined callees.
     inlines: Vec<Arc<str>>,
-    /// The program in which it looked for methods, if any.
+    /// What its dynamic calls may reach, if its types are those of the session's context.
+    reach: Reach,
+    /// The program in which it looked for methods, if it calls functions that are not seen.
     searches: Option<u64>,
     /// The number of the change with which this was noted.
     noted: u64,
+}
+
+impl Caller {
+    fn method(&self) -> Method<'_> {
+        let object = self.func.sig.params.first().map(|object| object.ty);
+        let is_known = self.is_shared && self.func.level == Level::High;
+        Method {
+            bare: &self.bare,
+            object: object.filter(|_| is_known),
+            declared: self.is_shared.then_some(&self.func),
+        }
+    }
+
+    /// Where it is listed: by the functions that it may call dynamically, each with the type of the first argument if only methods for this type take it.
+    fn places(&self) -> impl Iterator<Item = (Type, Option<Type>)> + '_ {
+        let types = &self.program.cx.types;
+        let calls = self.reach.calls.iter();
+        let calls =
+            calls.map(|call| (call.function, call.args.first().copied().filter(|&ty| is_leaf(types, ty))));
+        calls.chain(self.reach.mentioned.iter().map(|&function| (function, None)))
+    }
+
+    /// Whether a dynamic call may go to a method of `function`; to any, if none is given.
+    fn may_reach(&self, function: Type, method: Option<&Func>) -> bool {
+        let types = &self.program.cx.types;
+        let reaches = |call: &DynamicCall| {
+            call.function == function && method.is_none_or(|method| may_reach(types, &call.args, method))
+        };
+        self.reach.mentioned.contains(&function) || self.reach.calls.iter().any(reaches)
+    }
+}
+
+/// The functions with dynamic calls of one function.
+#[derive(Default)]
+struct Lookers {
+    /// By the type of the first argument.
+    by_first: BTreeMap<Type, BTreeSet<Label>>,
+    others: BTreeSet<Label>,
+}
+
+impl Lookers {
+    fn at(&mut self, first: Option<Type>) -> &mut BTreeSet<Label> {
+        match first {
+            Some(first) => self.by_first.entry(first).or_default(),
+            None => &mut self.others,
+        }
+    }
+
+    fn remove(&mut self, first: Option<Type>, label: Label) {
+        let labels = self.at(first);
+        labels.remove(&label);
+        if let Some(first) = first.filter(|_| labels.is_empty()) {
+            self.by_first.remove(&first);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_first.is_empty() && self.others.is_empty()
+    }
+
+    /// Those whose calls may go to a method, by its first parameter.
+    fn of(&self, first: Option<Type>) -> impl Iterator<Item = Label> + '_ {
+        let only = first.map(|first| self.by_first.get(&first));
+        let all = only.is_none().then(|| self.by_first.values()).into_iter().flatten();
+        only.flatten().into_iter().chain(all).chain([&self.others]).flatten().copied()
+    }
 }
 
 /// A function to recompile.
@@ -229,6 +318,10 @@ struct State {
     sweep_at: usize,
     /// By the symbol of the inlined callee, in any dylib.
     callers: BTreeMap<Arc<str>, BTreeSet<Label>>,
+    /// The functions with dynamic calls, by the type of the object of the called function.
+    dynamic: BTreeMap<Type, Lookers>,
+    /// The types above, by the bare names of the functions.
+    objects: BTreeMap<Arc<str>, BTreeSet<Type>>,
     /// Programs in which methods were looked for, by the bare names of their functions.
     programs: BTreeMap<Arc<str>, BTreeSet<u64>>,
     /// The bare names of the functions of each.
@@ -249,6 +342,20 @@ impl State {
                 callers.remove(&label);
                 if callers.is_empty() {
                     self.callers.remove(inlined);
+                }
+            }
+        }
+        for (function, first) in caller.places() {
+            let Some(lookers) = self.dynamic.get_mut(&function) else { continue };
+            lookers.remove(first, label);
+            if lookers.is_empty() {
+                self.dynamic.remove(&function);
+                let bare = bare_name(&caller.program, function);
+                if let Some(objects) = self.objects.get_mut(bare) {
+                    objects.remove(&function);
+                    if objects.is_empty() {
+                        self.objects.remove(bare);
+                    }
                 }
             }
         }
@@ -278,6 +385,14 @@ impl State {
         }
         for inlined in &caller.inlines {
             self.callers.entry(inlined.clone()).or_default().insert(label);
+        }
+        for (function, first) in caller.places() {
+            let lookers = self.dynamic.entry(function).or_insert_with(|| {
+                let bare: Arc<str> = bare_name(&caller.program, function).into();
+                self.objects.entry(bare).or_default().insert(function);
+                Lookers::default()
+            });
+            lookers.at(first).insert(label);
         }
         self.sources.insert(label, Arc::new(caller));
     }
@@ -321,20 +436,20 @@ impl State {
             return reached;
         }
         let mut seen: BTreeSet<Label> = changes.iter().map(|change| change.label).collect();
-        let mut pending: VecDeque<(usize, &Arc<str>)> = VecDeque::new();
+        let mut pending: VecDeque<(usize, Method<'_>)> = VecDeque::new();
         for change in changes {
-            pending.push_back((reached.steps.len(), &change.bare));
+            pending.push_back((reached.steps.len(), change.method()));
             reached.steps.push(Step { symbol: change.symbol.clone(), from: None });
         }
-        while let Some((from, bare)) = pending.pop_front() {
-            let users = self.users(&reached.steps[from].symbol, bare);
+        while let Some((from, method)) = pending.pop_front() {
+            let users = self.users(&reached.steps[from].symbol, method);
             let mut callers: Vec<(&Caller, Label)> =
                 users.into_iter().filter_map(|label| Some((&**self.sources.get(&label)?, label))).collect();
             callers.sort_by(|a, b| (&a.0.symbol, a.1.dylib).cmp(&(&b.0.symbol, b.1.dylib)));
             for (caller, label) in callers {
                 if seen.insert(label) {
                     reached.labels.push((label, from));
-                    pending.push_back((reached.steps.len(), &caller.bare));
+                    pending.push_back((reached.steps.len(), caller.method()));
                     reached.steps.push(Step { symbol: caller.symbol.clone(), from: Some(from) });
                 }
             }
@@ -342,11 +457,37 @@ impl State {
         reached
     }
 
-    /// The dependents of a function, or of methods of its name.
-    fn users(&self, symbol: &Arc<str>, bare: &Arc<str>) -> BTreeSet<Label> {
-        let programs = self.programs.get(bare).into_iter().flatten();
+    /// The dependents of a method: those that inline it, and those that may call it dynamically.
+    fn users(&self, symbol: &Arc<str>, method: Method<'_>) -> BTreeSet<Label> {
+        let programs = self.programs.get(method.bare).into_iter().flatten();
         let lookers = programs.filter_map(|program| self.lookers.get(program)).flatten();
-        self.callers.get(symbol).into_iter().flatten().chain(lookers).copied().collect()
+        let inliners = self.callers.get(symbol).into_iter().flatten();
+        let objects: Vec<Type> = match method.object {
+            Some(object) => vec![object],
+            // A function of another context is one of these by its name.
+            None => self.objects.get(method.bare).into_iter().flatten().copied().collect(),
+        };
+        let dynamic = objects.into_iter().flat_map(|object| self.dynamic_users(object, method.declared));
+        inliners.chain(lookers).copied().chain(dynamic).collect()
+    }
+
+    /// The functions whose dynamic calls may go to a method of a function; to any, if none is given.
+    fn dynamic_users(&self, function: Type, method: Option<&Func>) -> Vec<Label> {
+        let Some(lookers) = self.dynamic.get(&function) else { return Vec::new() };
+        let caller = |label: &Label| self.sources.get(label);
+        // Callers that are listed are of the session's context, as the method is.
+        let any = lookers.of(None).next().and_then(|label| self.sources.get(&label));
+        let first = any.zip(method).and_then(|(any, method)| first_parameter(&any.program.cx.types, method));
+        let reaches = |label: &Label| caller(label).is_some_and(|caller| caller.may_reach(function, method));
+        lookers.of(first).filter(reaches).collect()
+    }
+}
+
+/// The name of a function without its module, by the type of its object.
+fn bare_name(module: &Module, function: Type) -> &str {
+    match *module.cx.types.kind(function) {
+        TypeKind::Function(function) => module.cx.names.text(function.name),
+        _ => "",
     }
 }
 
@@ -375,14 +516,28 @@ impl Notes {
         if inlines.is_empty() && !looks {
             return self.add_nothing(label);
         }
-        let searches = looks.then(|| *program.get_or_insert_with(|| self.program(module)));
+        let reach = if is_shared { reach(module, func) } else { Reach::default() };
+        let searches = looks && (reach.has_unknown || !is_shared);
+        let searches = searches.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
         let (program, facts) = (module.without_functions(), facts.clone());
         let declared = called.into_iter().filter(|_| !is_shared).map(|id| module[id].declaration());
         let declared = declared.collect();
-        let caller =
-            Caller { symbol, bare, func, program, declared, facts, kind, inlines, searches, noted: 0 };
+        let caller = Caller {
+            symbol,
+            bare,
+            func,
+            program,
+            declared,
+            facts,
+            kind,
+            is_shared,
+            inlines,
+            reach,
+            searches,
+            noted: 0,
+        };
         self.callers.push((label, Some(caller)));
     }
 

@@ -112,6 +112,7 @@ mod opening;
 mod owners;
 mod package;
 mod promise;
+mod reach;
 mod reading;
 mod removal;
 mod scope;
@@ -298,7 +299,10 @@ impl Session {
             jit.upgrade_by(Arc::new(background));
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
-        let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
+        let linking = linking::Session::new(
+            dispatcher,
+            Box::new(Removal { methods: methods.clone(), runtime: jit.runtime().clone() }),
+        );
         let recipe = Recipe { level, opt, roots, cache: Some(cache.clone()), compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {

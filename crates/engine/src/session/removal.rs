@@ -1,4 +1,4 @@
-//! Removal: code, cells and methods that the linking model releases.
+//! The host of the linking model: removal of code, cells and methods, and limits of calls.
 //!
 //! | the linking model | here |
 //! |---|---|
@@ -6,9 +6,12 @@
 //! | marks a definition as removed | its cell is marked: handles do not keep it |
 //! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
 
+use std::any::Any;
 use std::sync::Arc;
+use std::task::Waker;
 
 use brolga_linking::{Host, Label};
+use brolga_runtime::Runtime;
 
 use super::cells::Entered;
 use super::linking;
@@ -18,6 +21,7 @@ use super::target::{Code, Native};
 /// The host of the linking model: a session of machine code.
 pub(crate) struct Removal {
     pub(crate) methods: Arc<MethodTable>,
+    pub(crate) runtime: Arc<Runtime>,
 }
 
 impl Host<Native> for Removal {
@@ -37,5 +41,17 @@ impl Host<Native> for Removal {
         Entered::release(removed, true);
         Entered::release(gone, false);
         drop(code);
+    }
+
+    fn caller(&self) -> u64 {
+        self.runtime.limited_call()
+    }
+
+    fn has_ended(&self, caller: u64) -> bool {
+        self.runtime.ended_calls().first().is_some_and(|&outermost| outermost <= caller)
+    }
+
+    fn wake_at_end(&self, waker: &Waker) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.runtime.wake_at_end(waker)))
     }
 }

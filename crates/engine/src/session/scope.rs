@@ -36,9 +36,11 @@ use brolga_ir::{Const, Context, Func, FuncId, FunctionName, Level, Module, Name,
 use brolga_jit::Globals;
 use brolga_linking::DylibId;
 use brolga_opt::lower::is_julia_function;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::error::SessionError;
+use super::reach::{DynamicCall, decides_later, may_reach, reach};
 use super::sync::lock;
 
 /// See the file's header.
@@ -331,6 +333,36 @@ pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -
     (module.func_count() > 0).then_some(module)
 }
 
+/// The methods of a function object that are imported.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Sought {
+    /// All, for a static call: one that is missing is found when the caller is linked.
+    Called(Type),
+    /// All that are there.
+    All(Type),
+    /// Those that are there and that a dynamic call may reach.
+    Reached(DynamicCall),
+}
+
+impl Sought {
+    fn function(&self) -> Type {
+        match self {
+            Sought::Called(function) | Sought::All(function) => *function,
+            Sought::Reached(call) => call.function,
+        }
+    }
+}
+
+/// The methods that a function of a module needs.
+fn sought(module: &Module, id: FuncId) -> Vec<Sought> {
+    let reach = reach(module, &module[id]);
+    let mut sought: Vec<Sought> = called(module, id).into_iter().map(Sought::Called).collect();
+    sought.extend(reach.mentioned.iter().copied().map(Sought::All));
+    let calls = reach.calls.into_iter().filter(|call| !reach.mentioned.contains(&call.function));
+    sought.extend(calls.map(Sought::Reached));
+    sought
+}
+
 /// What a dylib sees when it imports functions, and what the dylibs that they come from see.
 pub(crate) struct Importer<'a> {
     pub(crate) dylib: DylibId,
@@ -343,36 +375,41 @@ pub(crate) struct Importer<'a> {
 
 impl<'a> Importer<'a> {
     /// Adds to a module the declarations of functions that it calls and does not define, and of those that calls may go to which are decided at
-    /// run time, as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for the
-    /// methods of which function objects it has looked.
+    /// run time (`reach.rs`), as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for
+    /// the methods of which function objects it has looked.
     pub(crate) fn import(&self, module: &mut Module) -> Result<BTreeSet<Type>, SessionError> {
         let own = module.func_count();
         let mut homes: BTreeMap<DylibId, Vec<Seen<'a>>> = BTreeMap::new();
-        let mut looked_up: BTreeSet<Type> = BTreeSet::new();
+        let (mut looked_up, mut done) = (BTreeSet::new(), FxHashSet::default());
         let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
         while let Some(id) = pending.pop() {
-            let called = called(module, id);
-            for function in called.union(&mentioned(module, id)).copied() {
-                if !looked_up.insert(function) {
+            for sought in sought(module, id) {
+                looked_up.insert(sought.function());
+                if !done.insert(sought.clone()) {
                     continue;
                 }
-                for (symbol, Visible { dylib, offer: Offer { cx: _held, func } }) in
-                    methods_in(&self.scopes, function)
-                {
-                    // A removed callee that is called by name is missed when the caller is linked.
-                    if !called.contains(&function) && !(self.is_there)(&symbol)? {
+                for (symbol, visible) in methods_in(&self.scopes, sought.function()) {
+                    let Visible { dylib, offer: Offer { cx: _held, func } } = visible;
+                    let is_imported = match &sought {
+                        // A removed callee that is called by name is missed when the caller is linked.
+                        Sought::Called(_) => true,
+                        Sought::All(_) => (self.is_there)(&symbol)?,
+                        Sought::Reached(call) => {
+                            may_reach(&module.cx.types, &call.args, &func) && (self.is_there)(&symbol)?
+                        }
+                    };
+                    // A method that the module has is its own, or was imported before.
+                    if !is_imported || module.find_same(&func).is_some() {
                         continue;
                     }
-                    let means_the_same = |homes: &mut BTreeMap<DylibId, Vec<Seen<'a>>>| {
+                    let has_body = func.blocks().next().is_some() && {
                         let home = homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
                         self.means_the_same(module, own, &func, (dylib, home))
                     };
-                    let has_body = func.blocks().next().is_some() && means_the_same(&mut homes);
                     let func = if has_body { Func::clone(&func) } else { func.declaration() };
                     // The module's view takes over what the function names.
                     let is_held = module.cx.hold(&func);
                     debug_assert!(is_held, "a declaration is offered with the view that it comes from");
-                    // A method that the module defines itself is not imported.
                     let Ok(id) = module.add_func(func) else { continue };
                     pending.push(id);
                 }
@@ -573,16 +610,6 @@ fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
         CalleeData::Symbol { .. } => None,
     });
     callees.collect()
-}
-
-/// Whether an operation may call a function that only running decides.
-pub(crate) fn decides_later(op: Op) -> bool {
-    let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
-    match op {
-        Op::Call | Op::CallRuntime(_) => true,
-        Op::Builtin(builtin) => calls.contains(&builtin),
-        _ => false,
-    }
 }
 
 /// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.

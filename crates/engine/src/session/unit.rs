@@ -12,7 +12,7 @@
 //!
 //! A callee of a unit may be redefined before the unit is in the tables. Then nothing of the unit is entered, and it is linked again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use brolga_ir::FuncId;
 use brolga_jit::{LoopEntry, Target};
@@ -86,13 +86,15 @@ pub(crate) fn compile_and_link(
     if let (Some(cache), true) = (cache, facts.is_some()) {
         input.note(cache, ids);
     }
-    let low = match make_low(&shared, &input, ids) {
+    let made = make_low(&shared, &input, ids, &in_vain(&shared, &responsibility));
+    let low = match made {
         Ok(low) => low,
         Err(error) => return end(&shared, &input, ids, responsibility, error),
     };
     let ids = ids.to_vec();
     responsibility.continue_with(low.weight(), move |responsibility| {
-        let output = match generate(&shared, &input, low, facts.as_ref()) {
+        let made = generate(&shared, &input, low, facts.as_ref(), &in_vain(&shared, &responsibility));
+        let output = match made {
             Ok(output) => output,
             Err(error) => return end(&shared, &input, &ids, responsibility, error),
         };
@@ -103,8 +105,29 @@ pub(crate) fn compile_and_link(
     });
 }
 
-/// The functions are not compiled. Where a limited call has ended, the next call may have the time; a function for which `Options::compile_limit` is too short has
-/// failed until it is redefined.
+/// Whether a compilation on this thread is in vain: a limited call that the thread is in has ended, and nobody else waits for the functions. Once others do,
+/// the thread finishes them.
+fn in_vain<'a>(
+    shared: &'a Shared,
+    responsibility: &'a Responsibility<Native>,
+) -> impl Fn() -> bool + Sync + 'a {
+    let is_wanted = OnceLock::new();
+    move || {
+        let runtime = shared.jit.runtime();
+        if is_wanted.get().is_some() || !runtime.has_ended() {
+            return false;
+        }
+        let is_in_vain = !responsibility.is_wanted_beside(&runtime.ended_calls());
+        if !is_in_vain {
+            // Asked once: it walks over what waits.
+            is_wanted.get_or_init(|| ());
+        }
+        is_in_vain
+    }
+}
+
+/// The functions are not compiled. Where a limited call has ended, the next call may have the time, and others that have come to wait since are served by
+/// another task; a function for which `Options::compile_limit` is too short has failed until it is redefined.
 fn end(
     shared: &Arc<Shared>,
     input: &Arc<CompilationInput>,
@@ -112,10 +135,11 @@ fn end(
     responsibility: Responsibility<Native>,
     error: Arc<Error>,
 ) {
-    if error.is_stopped() && shared.jit.runtime().has_ended() {
+    let ended = shared.jit.runtime().ended_calls();
+    if error.is_stopped() && !ended.is_empty() {
         let Ok(symbols) = responsibility.symbols() else { return };
         let again = CodegenUnit::again(shared, input, ids, &symbols);
-        return fail_unit(responsibility, true, error, again);
+        return responsibility.abandon(error, Box::new(again), &ended);
     }
     responsibility.fail(error);
 }

@@ -70,9 +70,10 @@ impl Without {
     }
 
     fn allows_form(&self, target: &str, form: Form) -> bool {
-        self.allows(form.name()) && !self.names.iter().any(|left_out| {
-            left_out.rsplit_once(':').is_some_and(|(of, by)| of == target && by == form.name())
-        })
+        self.allows(form.name())
+            && !self.names.iter().any(|left_out| {
+                left_out.rsplit_once(':').is_some_and(|(of, by)| of == target && by == form.name())
+            })
     }
 }
 
@@ -189,7 +190,8 @@ mod tests {
             Input::new(seed, &Without::default()).parts.iter().for_each(|part| coverage.add(part));
         }
         assert_eq!(coverage.missing(), Vec::<String>::new());
-        let without = Without::new(["memoryrefnew:barrier".into(), "jl_array_grow_at".into(), "nosuch".into()]);
+        let without =
+            Without::new(["memoryrefnew:barrier".into(), "jl_array_grow_at".into(), "nosuch".into()]);
         assert_eq!(without.unknown(), ["nosuch"]);
         for seed in 0..50 {
             for part in Input::new(seed, &without).parts {

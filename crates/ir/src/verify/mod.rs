@@ -52,18 +52,19 @@ mod ssa;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod type_rule;
 
 pub use calls::CallRule;
 pub use complete::missing_callees;
 pub use constants::ConstantRule;
 pub use exceptions::ExceptionRule;
 pub use explain::{point_into_printout, source_span};
-pub use high::{FieldRef, TypeRule, Wanted};
 pub use level::LevelRule;
 pub use low::LowRule;
 pub use module::{GlobalViolation, ModuleViolations, verify_module};
 pub use ssa::SsaRule;
 pub use structure::StructureRule;
+pub use type_rule::{FieldRef, TypeRule, Wanted};
 
 use crate::analysis::{Cfg, DomTree, InstOrder};
 use crate::constant::Const;

@@ -155,7 +155,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         let threads = self.threads.filter(|_| own);
         let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));
         while !latch.is_done() {
-            let task = if on_top {
+            let task = if on_top || !latch.helps() {
                 // The session computes the needed tasks, under its own lock.
                 let needed = latch.needed();
                 let task = lock(&self.shared.backlog).pop_for(&needed);

@@ -156,6 +156,10 @@ pub trait Latch {
     fn needed(&self) -> Needed {
         Needed::default()
     }
+    /// Whether the thread may run tasks meanwhile that are not known to be needed.
+    fn helps(&self) -> bool {
+        true
+    }
 }
 
 /// Which tasks bring nearer what a thread waits for.

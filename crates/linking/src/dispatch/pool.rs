@@ -4,7 +4,7 @@
 //! any nesting of tasks and lookups, and a task does not run on top of another that it may have to wait for, unless the system
 //! gives no thread (`wait_alone`). There are as many threads running as the pool's size; besides those, as many as tasks are waiting.
 //!
-//! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait; those that make tasks do
+//! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait, unless they are in a call under limits; those that make tasks do
 //! when there are more than the limit, so a producer is never far ahead of the workers.
 //!
 //! With tokens (of a jobserver), one thread works without any, and each other one takes a token before it runs tasks and gives it
@@ -338,7 +338,7 @@ impl Dispatcher for Pool {
             lock(&shared.threads).running -= 1;
         }
         let others = if worker { shared.add_thread() } else { lock(&shared.threads).running > 0 };
-        if others && on_top {
+        if others && (on_top || !latch.helps()) {
             latch.park();
         } else if others {
             while !latch.is_done() {

@@ -149,6 +149,13 @@ impl<E: Copy> Graph<E> {
             .is_some_and(|data| data.dependants.iter().any(|dependant| self.nodes.contains(*dependant)))
     }
 
+    /// What stands for the waiting nodes with an edge to `port`.
+    pub(crate) fn dependants(&self, port: Port<E>) -> impl Iterator<Item = E> + '_ {
+        let nodes = self.ports.get(port).into_iter().flat_map(|data| &data.dependants);
+        let ports = nodes.filter_map(|&node| self.nodes.get(node)).flat_map(|data| &data.ports);
+        ports.filter_map(|&port| Some(self.ports.get(port)?.entry))
+    }
+
     /// The node that `port` belongs to.
     pub(crate) fn node_of(&self, port: Port<E>) -> Option<Node<E>> {
         self.ports.get(port).map(|data| data.node)

@@ -40,8 +40,10 @@
 //! | `undertaking` | work that the end of the session waits for |
 //! | `graph`, `forest` | the graph of waiting units |
 //! | `waits`, `cycles` | cycles of waiting threads; cycles of waiting units |
+//! | `callers` | units that a call under limits would end, and others wait for |
 //! | `check` | invariants |
 
+mod callers;
 mod change;
 mod check;
 mod cycles;
@@ -67,6 +69,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+pub use callers::{Abandon, IsWantedBeside};
 pub use change::{Change, RemoveOrphans};
 pub use define::{Alias, Define, FailForNow, NewUnit, Renew};
 pub use duty::{
@@ -320,13 +323,17 @@ impl<P: Parts> State<P> {
         }
     }
 
-    fn port(&self) -> Option<Port<Version<P>>> {
+    fn waiting(&self) -> Option<&Pending<P>> {
         match self {
             State::Materializing(pending) | State::Resolved(_, pending) | State::Emitted(_, pending) => {
-                Some(pending.port)
+                Some(pending)
             }
             State::NeverSearched | State::Ready(_) | State::Failed(_) => None,
         }
+    }
+
+    fn port(&self) -> Option<Port<Version<P>>> {
+        self.waiting().map(|pending| pending.port)
     }
 }
 
@@ -433,6 +440,8 @@ pub struct Query<P: Parts> {
     found: Vec<Option<Found<P>>>,
     /// The work that is blocked on the answer, if known.
     owner: Option<Doer>,
+    /// The call under limits that the answer is for, if it is for that alone; 0 if not.
+    caller: u64,
 }
 
 /// A request to a generator under way.

@@ -46,6 +46,8 @@ pub struct Lookup<P: Parts> {
     pub owner: Option<Doer>,
     /// The thread that may continue in the answer, if the doer is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
+    /// The call under limits that the answer is for; 0 if there is none, or it may be for others, too.
+    pub caller: u64,
     /// Whether it belongs to what was begun before the session was stopped, or to its end. So does what has an owner.
     pub begun: bool,
 }
@@ -62,6 +64,9 @@ impl<P: Parts> Event<P> for Lookup<P> {
             Purpose::Ticket(self.ticket),
         );
         machine.owner_waits(query, self.owner);
+        if let Some(query) = machine.queries.get_mut(query) {
+            query.caller = self.caller;
+        }
         for doer in self.perhaps {
             machine.note(doer, query, Certainty::Perhaps);
         }
@@ -161,6 +166,7 @@ impl<P: Parts> Machine<P> {
             wants,
             is_stale,
             owner: None,
+            caller: 0,
         });
         self.todo.push_back(Todo::Search(query));
         self.owner_waits(query, None);

@@ -163,6 +163,7 @@ fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
             ticket,
             owner: None,
             perhaps: Default::default(),
+            caller: 0,
             begun: false,
         });
         assert_eq!((effects.publish.len(), effects.answers.len()), (1, 1));

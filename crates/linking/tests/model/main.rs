@@ -1,5 +1,6 @@
 //! The linking model: ORC's tests by their identifiers, and what holds beyond them. One program, since each would compile the model again.
 
+mod callers;
 mod closed;
 mod cycles;
 mod dispatch;

@@ -497,6 +497,7 @@ impl World {
             ticket,
             owner: None,
             perhaps: Default::default(),
+            caller: 0,
             begun: false,
         };
         let (key, effects) = self.machine.step(event);

@@ -83,6 +83,7 @@ fn machines_refuse_trackers_and_units_of_others() {
             ticket: 1,
             owner: None,
             perhaps: Default::default(),
+            caller: 0,
             begun: false,
         });
         let unit = effects.work.first().expect("started").unit;

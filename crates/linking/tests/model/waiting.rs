@@ -56,6 +56,7 @@ impl Units {
                 ticket: i as u64,
                 owner: None,
                 perhaps: Default::default(),
+                caller: 0,
                 begun: false,
             });
             units.run(effects);

@@ -15,6 +15,7 @@
 //! Cost: at most two visits to every instruction and its operands. Needs the order of blocks; breaks the uses.
 
 use crate::facts::Fact;
+use crate::heads::leave_head;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::refit::assert_type;
 use crate::replace::Replacements;
@@ -76,6 +77,9 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
             Rewrite::Value(value) if !cx.types().is_subtype(func.ty(value), ty) => {
                 // A result may be asserted to be narrower than what the operation gives. The assertion stays.
                 if func.level == Level::Low || result.is_none() {
+                    break;
+                }
+                if func.op(inst) == Op::Phi && !leave_head(func, inst) {
                     break;
                 }
                 Rewrite::Op(Op::Pi, vec![value])

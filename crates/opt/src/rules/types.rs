@@ -192,11 +192,12 @@ fn isdefined(site: &mut Site<'_>) -> Option<Rewrite> {
         return site.truth(false);
     }
     let index = field_position(site.func, site.types, ty, field)?;
-    let field = site.types.field_type(ty, index)?;
-    let repr = site.types.field_repr(field);
+    // The storage of a field is said by the layout around it: a struct is stored by reference in itself.
+    let layout = site.types.layout(ty).ok()?;
+    let field = layout.fields.get(index)?;
     let always = match site.types.is_mutable(ty) {
-        true => site.types.first_reference(field, repr).is_none(),
-        false => site.types.tuple_elements(ty).is_some() || repr != FieldRepr::Pointer,
+        true => site.types.first_reference(field.ty, field.repr).is_none(),
+        false => site.types.tuple_elements(ty).is_some() || field.repr != FieldRepr::Pointer,
     };
     always.then(|| site.truth(true))?
 }

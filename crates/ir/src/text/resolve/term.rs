@@ -24,6 +24,9 @@ use crate::op::Level;
 use crate::scalar::{Outcome, Scalar, ScalarType, eval};
 use crate::types::{DeclKind, PrimitiveRepr, Type, TypeKind};
 
+/// A constant written by its type alone may stand for so many objects.
+const MAX_PARTS: usize = 4096;
+
 /// A constant as a tree.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Term {
@@ -622,10 +625,8 @@ impl<'a> Resolver<'a> {
             return not_a_struct(self);
         }
         // An object without bits is printed without its fields: `Pairs{Union{}, Union{}, Tuple{}, @NamedTuple{}}()`.
-        if args.is_empty()
-            && let Some(only) = self.only_instance(ty)
-        {
-            return Some(only);
+        if args.is_empty() && self.has_no_bits(ty) {
+            return self.only_instance(ty, &mut { MAX_PARTS }).or_else(|| not_a_struct(self));
         }
         let fields: Option<Vec<Term>> =
             args.iter().zip(declared).map(|(arg, field)| self.converted(arg, field.ty)).collect();
@@ -637,24 +638,21 @@ impl<'a> Resolver<'a> {
         self.aggregate(Ok(ty), fields, at)
     }
 
-    /// The only object of a type, if neither it nor its fields have bits. Recursion follows the nesting of types.
-    fn only_instance(&self, ty: Type) -> Option<Term> {
+    /// Whether a type has one object, without bits. A struct that contains itself has a reference.
+    fn has_no_bits(&self, ty: Type) -> bool {
         let types = &self.cx.types;
+        !types.is_mutable(ty) && types.layout(ty).is_ok_and(|layout| layout.size == 0)
+    }
+
+    /// The only object of a type without bits, if it has at most `room` parts. The recursion follows inline fields, whose nesting is bounded.
+    fn only_instance(&self, ty: Type, room: &mut usize) -> Option<Term> {
+        let types = &self.cx.types;
+        *room = room.checked_sub(1)?;
         if types.is_singleton(ty) {
             return Some(Term::Const(Const::Singleton(ty)));
         }
-        if types.is_mutable(ty) {
-            return None;
-        }
-        let fields: Vec<Term> = match (types.fields(ty), types.tuple_elements(ty)) {
-            (Some(fields), _) => {
-                fields.iter().map(|field| self.only_instance(field.ty)).collect::<Option<_>>()?
-            }
-            (None, Some(elems)) => {
-                elems.iter().map(|&elem| self.only_instance(elem)).collect::<Option<_>>()?
-            }
-            (None, None) => return None,
-        };
+        let parts = types.layout(ty).ok()?.fields.iter();
+        let fields = parts.map(|field| self.only_instance(field.ty, room)).collect::<Option<_>>()?;
         Some(Term::Aggregate { ty, fields })
     }
 

@@ -1,0 +1,96 @@
+//! Which methods the dynamic calls of a function may reach: those that it imports, and those whose definition recompiles it.
+//!
+//! ```text
+//!   dynamic h(%1, %2)          Call { h, (T1, T2) }     methods of h with no parameter that is disjoint from its argument
+//!   (h, %1), return h, φ h …   Mentioned h              all methods of h: it may be called with anything
+//!   dynamic %3(%1)             unknown                  methods of all functions that the program has or mentions
+//! ```
+//!
+//! Cost: one walk over the statements.
+
+use std::collections::BTreeSet;
+
+use brolga_ir::builtin::Builtin;
+use brolga_ir::func::CalleeData;
+use brolga_ir::{Func, Module, Op, Type, TypeKind, Types, Value};
+use smallvec::SmallVec;
+
+/// A dynamic call of a function that is seen.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct DynamicCall {
+    /// The type of the function object.
+    pub(crate) function: Type,
+    /// The types of the arguments.
+    pub(crate) args: SmallVec<[Type; 4]>,
+}
+
+/// What calls that are decided at run time may reach.
+#[derive(Default, Debug)]
+pub(crate) struct Reach {
+    pub(crate) calls: BTreeSet<DynamicCall>,
+    /// The types of function objects that may be called with anything.
+    pub(crate) mentioned: BTreeSet<Type>,
+    /// Whether a function is called that is not seen.
+    pub(crate) has_unknown: bool,
+}
+
+/// What a function may reach by calls that are decided at run time, if it has any, and what it has in its hands.
+pub(crate) fn reach(module: &Module, func: &Func) -> Reach {
+    let types = &module.cx.types;
+    let is_function = |value: &Value| matches!(types.kind(func.ty(*value)), TypeKind::Function(_));
+    let mut reach = Reach::default();
+    for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+        let args = func.args(inst);
+        let others = match (func.op(inst), args) {
+            (Op::Call, [callee, others @ ..]) if is_function(callee) => {
+                let args = others.iter().map(|&arg| func.ty(arg)).collect();
+                reach.calls.insert(DynamicCall { function: func.ty(*callee), args });
+                others
+            }
+            // A static call names its callee, and says of which method.
+            (Op::Invoke(callee), [object, others @ ..]) if matches!(func.callee(callee), CalleeData::Method { function, .. } if *function == func.ty(*object)) => {
+                others
+            }
+            (op, args) => {
+                reach.has_unknown |= decides_later(op);
+                args
+            }
+        };
+        reach.mentioned.extend(others.iter().filter(|arg| is_function(arg)).map(|&arg| func.ty(arg)));
+    }
+    reach
+}
+
+/// Whether an operation may call a function that only running decides.
+pub(crate) fn decides_later(op: Op) -> bool {
+    let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
+    match op {
+        Op::Call | Op::CallRuntime(_) => true,
+        Op::Builtin(builtin) => calls.contains(&builtin),
+        _ => false,
+    }
+}
+
+/// Whether a call with arguments of these types may go to a method. Parameters with the variables of a `where` take anything here.
+pub(crate) fn may_reach(types: &Types, args: &[Type], method: &Func) -> bool {
+    let is_open = method.sig.pattern().is_some();
+    let params = method.sig.params.get(1..).unwrap_or_default();
+    let (fixed, rest) = match method.sig.vararg {
+        true => params.split_at(params.len().saturating_sub(1)),
+        false => (params, [].as_slice()),
+    };
+    let fits_count = if rest.is_empty() { args.len() == fixed.len() } else { args.len() >= fixed.len() };
+    fits_count && (is_open || args.iter().zip(fixed).all(|(&arg, param)| !types.is_disjoint(arg, param.ty)))
+}
+
+/// The type of a method's first parameter, if it takes values of that type alone.
+pub(crate) fn first_parameter(types: &Types, method: &Func) -> Option<Type> {
+    let is_plain = !method.sig.vararg && method.sig.pattern().is_none();
+    let first = method.sig.params.get(1).filter(|_| is_plain)?.ty;
+    is_leaf(types, first).then_some(first)
+}
+
+/// Whether a type is disjoint from all other types that parameters name, but for those above it.
+pub(crate) fn is_leaf(types: &Types, ty: Type) -> bool {
+    matches!(types.kind(ty), TypeKind::Nominal { .. }) && types.is_concrete(ty)
+}
