@@ -34,7 +34,7 @@ pub use forms::Form;
 pub use targets::Target;
 
 /// How many programs an input has.
-pub const PARTS: usize = 32;
+pub const PARTS: usize = 96;
 /// Choices that are neither a target nor a form nor a type.
 pub const TRAITS: [&str; 7] =
     ["overrides", "handlers", "loops", "preserve", "giants", "globals", "unchecked"];

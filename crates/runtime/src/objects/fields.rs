@@ -106,6 +106,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             }
             (ObjectKind::DataType, _) => self.field_of_type(of, field),
+            (ObjectKind::Module, _) => {
+                Err(self.unsupported("`getfield` of a module by a name that is known at run time only"))
+            }
             (ObjectKind::Struct(_), _) if !is_memory_ref(object) => {
                 let place = self.find_field("getfield", of, field, checked)?;
                 if object.desc().is_mutable() {
