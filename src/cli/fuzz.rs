@@ -113,7 +113,8 @@ fn without(names: &[String]) -> Result<Without, Stop> {
 fn bound_memory(mebibytes: u64) -> Done {
     let most = Some(mebibytes.saturating_mul(1 << 20));
     let limit = Rlimit { current: most, maximum: most };
-    setrlimit(Resource::Data, limit).map_err(|error| Stop::System(format!("memory cannot be bounded: {error}")))
+    setrlimit(Resource::Data, limit)
+        .map_err(|error| Stop::System(format!("memory cannot be bounded: {error}")))
 }
 
 fn originals(files: &[String]) -> Result<Vec<String>, Stop> {

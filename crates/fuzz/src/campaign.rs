@@ -23,8 +23,8 @@ use brolga_runtime::{Runtime, RuntimeOptions};
 
 use crate::attack::{Bounds, Input, PARTS, Without};
 use crate::check::{
-    Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble, check_differential,
-    check_attack, check_guards, check_round_trip, check_text, check_tiers,
+    Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble,
+    check_attack, check_differential, check_guards, check_round_trip, check_text, check_tiers,
 };
 use crate::dynamic;
 use crate::generate::{Features, Options, generate};
@@ -124,11 +124,7 @@ impl Campaign {
     ///
     /// # Errors
     /// As [`Campaign::run`].
-    pub fn run_part(
-        &mut self,
-        seed: u64,
-        part: Option<usize>,
-    ) -> Result<Result<Tried, Box<Failure>>, Error> {
+    pub fn run_part(&mut self, seed: u64, part: Option<usize>) -> Result<Result<Tried, Box<Failure>>, Error> {
         let mut engines = match self.engines.take() {
             Some(engines) if engines.inputs < INPUTS => engines,
             _ => Engines::new(&self.inputs)?,
@@ -236,7 +232,7 @@ fn guarded(seed: u64, text: &str, engines: &Engines) -> Result<Tried, Box<Failur
 
 #[cfg(test)]
 mod tests {
-    use super::{Campaign, Inputs, Tried};
+    use super::{Campaign, Inputs, Tried, Without};
 
     #[test]
     fn generated_programs_agree_and_damaged_ones_are_refused_or_run() {
@@ -250,6 +246,17 @@ mod tests {
         assert_eq!(damaged.input(7), damaged.input(7));
         let outcomes: Vec<&str> = (0..40).map(|seed| damaged.run(seed).unwrap().unwrap().outcome).collect();
         assert!(outcomes.contains(&"refused") && outcomes.contains(&"ran"), "{outcomes:?}");
+    }
+
+    #[test]
+    fn attacks_end_as_in_the_interpreter_and_can_be_tried_alone() {
+        let without = ["unchecked", "jl_array_grow_at", "jl_array_del_at"].map(str::to_owned);
+        let mut attacks = Campaign::new(Inputs::Attack(Without::new(without)));
+        let alone = attacks.run_part(2, Some(5)).unwrap().unwrap();
+        assert!(alone.calls <= 6, "three calls in two engines: {alone:?}");
+        assert!(attacks.input_part(2, Some(5)).len() < attacks.input(2).len());
+        let calls: usize = (0..3).map(|seed| attacks.run(seed).unwrap().unwrap().calls).sum();
+        assert!(calls > 500, "{calls}");
     }
 
     #[test]

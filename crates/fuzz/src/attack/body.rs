@@ -133,7 +133,8 @@ impl<'a> Writer<'a> {
         self.stmt(&format!("$(Expr(:leave, :({enter})))"));
         self.stmt(&format!("goto @{join}@"));
         let caught = self.place(catch);
-        let stored = unset.zip(set).map(|(unset, set)| self.row(&format!("φᶜ ({unset}, {})", set.text), &set.ty));
+        let stored =
+            unset.zip(set).map(|(unset, set)| self.row(&format!("φᶜ ({unset}, {})", set.text), &set.ty));
         let mut exception = self.row("$(Expr(:the_exception))", "Any");
         if self.giants {
             exception = self.row(&format!("Core.typeof({})", exception.text), "Any");
@@ -213,7 +214,9 @@ impl<'a> Writer<'a> {
         if form.is_value() && !target.is_value() || !self.without.allows_form(&name, form) {
             let others: Vec<Form> = Form::ALL
                 .into_iter()
-                .filter(|&form| (!form.is_value() || target.is_value()) && self.without.allows_form(&name, form))
+                .filter(|&form| {
+                    (!form.is_value() || target.is_value()) && self.without.allows_form(&name, form)
+                })
                 .collect();
             form = self.rng.pick(&others).copied().unwrap_or(Form::Named);
         }

@@ -90,7 +90,10 @@ impl Writer<'_> {
                     let list = part.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(", ");
                     self.row(&format!("Core.tuple({list})"), "Any").text
                 });
-                return self.row(&format!("Core._apply_iterate(Base.iterate, {callee}, {})", tuples.join(", ")), "Any");
+                return self.row(
+                    &format!("Core._apply_iterate(Base.iterate, {callee}, {})", tuples.join(", ")),
+                    "Any",
+                );
             }
             Form::Latest => {
                 let name = if self.rng.chance(50) { "invokelatest" } else { "_call_latest" };
@@ -100,15 +103,14 @@ impl Writer<'_> {
                 let world = match self.rng.chance(50) {
                     true => "0xffffffffffffffff".to_owned(),
                     false => {
-                        let call = "$(Expr(:foreigncall, :(:jl_get_world_counter), UInt64, svec(), 0, :(:ccall)))";
+                        let call =
+                            "$(Expr(:foreigncall, :(:jl_get_world_counter), UInt64, svec(), 0, :(:ccall)))";
                         self.row(call, "UInt64").text
                     }
                 };
                 return self.row(&format!("Core.invoke_in_world({world}, {callee}{and_list})"), "Any");
             }
-            Form::Phi => {
-                self.either("c", callee, "Main.dropped").text
-            }
+            Form::Phi => self.either("c", callee, "Main.dropped").text,
             Form::Field => {
                 let hold = self.row(&format!("%new(Hold, {callee}, 1)"), "Hold");
                 self.row(&format!("Core.getfield({}, :a)", hold.text), "Any").text

@@ -70,9 +70,10 @@ impl Without {
     }
 
     fn allows_form(&self, target: &str, form: Form) -> bool {
-        self.allows(form.name()) && !self.names.iter().any(|left_out| {
-            left_out.rsplit_once(':').is_some_and(|(of, by)| of == target && by == form.name())
-        })
+        self.allows(form.name())
+            && !self.names.iter().any(|left_out| {
+                left_out.rsplit_once(':').is_some_and(|(of, by)| of == target && by == form.name())
+            })
     }
 }
 
@@ -185,11 +186,12 @@ mod tests {
     #[test]
     fn every_target_is_attacked_in_each_form_and_names_can_be_left_out() {
         let mut coverage = Coverage::default();
-        for seed in 0..600 {
+        for seed in 0..250 {
             Input::new(seed, &Without::default()).parts.iter().for_each(|part| coverage.add(part));
         }
         assert_eq!(coverage.missing(), Vec::<String>::new());
-        let without = Without::new(["memoryrefnew:barrier".into(), "jl_array_grow_at".into(), "nosuch".into()]);
+        let without =
+            Without::new(["memoryrefnew:barrier".into(), "jl_array_grow_at".into(), "nosuch".into()]);
         assert_eq!(without.unknown(), ["nosuch"]);
         for seed in 0..50 {
             for part in Input::new(seed, &without).parts {

@@ -1,7 +1,7 @@
 //! Operands by their roles, and the statements of a target.
 
-use brolga_ir::builtin::Builtin;
 use brolga_ir::base_fn::BaseFn;
+use brolga_ir::builtin::Builtin;
 use brolga_ir::doors::ALLOWED;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 
@@ -133,7 +133,8 @@ impl Writer<'_> {
             Target::C(number) => {
                 let (name, ty, count) = ALLOWED[number];
                 let ty = if ty == brolga_ir::Type::FLOAT32 { "Float32" } else { "Float64" };
-                let args: Vec<String> = (0..count).map(|_| self.float(ty)).collect();
+                // Of zeros of both signs a C library may return either as the least or the greatest.
+                let args: Vec<String> = (0..count).map(|_| self.float(ty).replace("-0.0", "0.0")).collect();
                 self.foreign(name, ty, &vec![ty; count], &args)
             }
             Target::Base(function) => {
@@ -215,7 +216,22 @@ impl Writer<'_> {
                 self.row(&format!("Core.compilerbarrier(:type, {value})"), "Any")
             }
             Role::Type => self.type_operand(subject),
-            Role::Generic => Val::new(["Box", "Cell", "Vector", "Memory", "Tuple", "MemoryRef", "Union", "Array", "Val", "Int64", "Pair"][self.rng.below(11)], "Type"),
+            Role::Generic => Val::new(
+                [
+                    "Box",
+                    "Cell",
+                    "Vector",
+                    "Memory",
+                    "Tuple",
+                    "MemoryRef",
+                    "Union",
+                    "Array",
+                    "Val",
+                    "Int64",
+                    "Pair",
+                ][self.rng.below(11)],
+                "Type",
+            ),
             Role::MemoryType => Val::new(format!("Memory{{{}}}", subject.element), "Type"),
             Role::Length => self.length(subject.element),
             Role::Base => match self.rng.chance(40) {
@@ -400,7 +416,8 @@ impl Writer<'_> {
         self.pool.push(memory.clone());
         if !self.giants && length != "0" && self.rng.chance(60) {
             let value = self.make(element).text;
-            let first = self.row(&format!("Core.memoryrefnew({})", memory.text), &format!("MemoryRef{{{element}}}"));
+            let first =
+                self.row(&format!("Core.memoryrefnew({})", memory.text), &format!("MemoryRef{{{element}}}"));
             self.stmt(&format!("Core.memoryrefset!({}, {value}, :not_atomic, true)::Any", first.text));
         }
         memory
@@ -434,8 +451,12 @@ impl Writer<'_> {
             .collect();
         let array = match rank == 1 && self.rng.chance(50) {
             true => {
-                let memory = self.row(&format!("Core.memorynew(Memory{{{element}}}, {})", dims[0]), &format!("Memory{{{element}}}"));
-                let first = self.row(&format!("Core.memoryrefnew({})", memory.text), &format!("MemoryRef{{{element}}}"));
+                let memory = self.row(
+                    &format!("Core.memorynew(Memory{{{element}}}, {})", dims[0]),
+                    &format!("Memory{{{element}}}"),
+                );
+                let first = self
+                    .row(&format!("Core.memoryrefnew({})", memory.text), &format!("MemoryRef{{{element}}}"));
                 let size = self.row(&format!("Core.tuple({})", dims[0]), "Tuple{Int64}");
                 self.row(&format!("%new({ty}, {}, {})", first.text, size.text), &ty)
             }
@@ -453,7 +474,9 @@ impl Writer<'_> {
 
     /// A value of this type: of an element, field or object.
     fn make(&mut self, ty: &str) -> Val {
-        if self.rng.chance(40) && let Some(known) = self.at_hand(ty) {
+        if self.rng.chance(40)
+            && let Some(known) = self.at_hand(ty)
+        {
             return known;
         }
         if let Some(parts) = ty.strip_prefix("Union{") {
@@ -587,8 +610,12 @@ impl Writer<'_> {
             Shape::Convert(Convert::SignExtend | Convert::ZeroExtend) => (vec!["Int8"], wide.into()),
             Shape::Convert(Convert::Truncate) => (vec!["Int64"], "Int8".into()),
             Shape::Convert(Convert::Bits) => (vec!["Int64"], "UInt64".into()),
-            Shape::Convert(Convert::FloatToSigned | Convert::FloatToUnsigned) => (vec!["Float64"], int.into()),
-            Shape::Convert(Convert::SignedToFloat | Convert::UnsignedToFloat) => (vec![int], "Float64".into()),
+            Shape::Convert(Convert::FloatToSigned | Convert::FloatToUnsigned) => {
+                (vec!["Float64"], int.into())
+            }
+            Shape::Convert(Convert::SignedToFloat | Convert::UnsignedToFloat) => {
+                (vec![int], "Float64".into())
+            }
             Shape::Convert(Convert::FloatTruncate) => (vec!["Float64"], "Float32".into()),
             Shape::Convert(Convert::FloatExtend) => (vec!["Float32"], "Float64".into()),
             Shape::PtrOffset => (vec!["Ptr{Nothing}", "UInt64"], "Ptr{Nothing}".into()),
@@ -603,7 +630,9 @@ impl Writer<'_> {
         let mut vals: Vec<Val> = match intrinsic.strict() == intrinsic {
             true => args.iter().map(|ty| self.number(ty)).collect(),
             // What `_fast` permits is no fault: nothing is said of NaN, infinities and the sign of zero.
-            false => args.iter().map(|ty| Val::new(["1.5", "-2.25", "0.5"][self.rng.below(3)], *ty)).collect(),
+            false => {
+                args.iter().map(|ty| Val::new(["1.5", "-2.25", "0.5"][self.rng.below(3)], *ty)).collect()
+            }
         };
         if intrinsic.takes_type() {
             vals.insert(0, Val::new(result.clone(), "Type"));
@@ -639,7 +668,10 @@ impl Writer<'_> {
             })
             .collect();
         let list = if quoted.is_empty() { String::new() } else { format!(", {}", quoted.join(", ")) };
-        let row = format!("$(Expr(:foreigncall, :(:{name}), {result}, svec({}), 0, :(:ccall){list}))", params.join(", "));
+        let row = format!(
+            "$(Expr(:foreigncall, :(:{name}), {result}, svec({}), 0, :(:ccall){list}))",
+            params.join(", ")
+        );
         self.row(&row, result)
     }
 
@@ -649,16 +681,25 @@ impl Writer<'_> {
         let array = |writer: &mut Self| {
             let array = if writer.rng.chance(97) { writer.array(element) } else { writer.any() };
             match form {
-                Form::Untyped => writer.row(&format!("Core.compilerbarrier(:type, {})", array.text), "Any").text,
+                Form::Untyped => {
+                    writer.row(&format!("Core.compilerbarrier(:type, {})", array.text), "Any").text
+                }
                 _ => array.text,
             }
         };
         let (result, params, args): (&str, Vec<&str>, Vec<String>) = match name {
-            "jl_alloc_array_1d" => (&vector, vec!["Any", "Int64"], vec![vector.clone(), self.length(element).text]),
+            "jl_alloc_array_1d" => {
+                (&vector, vec!["Any", "Int64"], vec![vector.clone(), self.length(element).text])
+            }
             "jl_alloc_array_2d" => {
                 let dims = [self.length(element).text, self.length(element).text];
                 let ty = format!("Matrix{{{element}}}");
-                return self.foreign(name, &ty, &["Any", "Int64", "Int64"], &[ty.clone(), dims[0].clone(), dims[1].clone()]);
+                return self.foreign(
+                    name,
+                    &ty,
+                    &["Any", "Int64", "Int64"],
+                    &[ty.clone(), dims[0].clone(), dims[1].clone()],
+                );
             }
             "jl_alloc_array_3d" => {
                 let ty = format!("Array{{{element}, 3}}");
@@ -672,21 +713,37 @@ impl Writer<'_> {
                 let dims = self.row(&format!("Core.tuple({})", dims.join(", ")), "Any").text;
                 ("Any", vec!["Any", "Any"], vec![vector.clone(), dims])
             }
-            "jl_alloc_genericmemory" => (&memory, vec!["Any", "UInt64"], vec![memory.clone(), format!("0x{:016x}", self.count(element))]),
+            "jl_alloc_genericmemory" => (
+                &memory,
+                vec!["Any", "UInt64"],
+                vec![memory.clone(), format!("0x{:016x}", self.count(element))],
+            ),
             "jl_array_copy" => ("Any", vec!["Any"], vec![array(self)]),
-            "jl_array_grow_end" | "jl_array_grow_beg" | "jl_array_sizehint" => {
-                ("Nothing", vec!["Any", "UInt64"], vec![array(self), format!("0x{:016x}", self.count(element))])
-            }
-            "jl_array_del_end" | "jl_array_del_beg" => {
-                ("Nothing", vec!["Any", "UInt64"], vec![array(self), format!("0x{:016x}", numbers::extreme(&mut self.rng))])
-            }
+            "jl_array_grow_end" | "jl_array_grow_beg" | "jl_array_sizehint" => (
+                "Nothing",
+                vec!["Any", "UInt64"],
+                vec![array(self), format!("0x{:016x}", self.count(element))],
+            ),
+            "jl_array_del_end" | "jl_array_del_beg" => (
+                "Nothing",
+                vec!["Any", "UInt64"],
+                vec![array(self), format!("0x{:016x}", numbers::extreme(&mut self.rng))],
+            ),
             "jl_array_grow_at" => {
                 let (array, at) = (array(self), self.index().text);
-                ("Nothing", vec!["Any", "Int64", "UInt64"], vec![array, at, format!("0x{:016x}", self.count(element))])
+                (
+                    "Nothing",
+                    vec!["Any", "Int64", "UInt64"],
+                    vec![array, at, format!("0x{:016x}", self.count(element))],
+                )
             }
             "jl_array_del_at" => {
                 let (array, at) = (array(self), self.index().text);
-                ("Nothing", vec!["Any", "Int64", "UInt64"], vec![array, at, format!("0x{:016x}", numbers::extreme(&mut self.rng))])
+                (
+                    "Nothing",
+                    vec!["Any", "Int64", "UInt64"],
+                    vec![array, at, format!("0x{:016x}", numbers::extreme(&mut self.rng))],
+                )
             }
             "jl_genericmemory_copy" => {
                 let memory = self.memory(element).text;
@@ -835,7 +892,9 @@ fn result(builtin: Builtin, args: &[Val], subject: &Subject) -> Option<String> {
         Builtin::Memorynew => format!("Memory{{{element}}}"),
         Builtin::Memoryrefnew => format!("MemoryRef{{{element}}}"),
         Builtin::Memoryrefget | Builtin::Memoryrefswap | Builtin::Arrayref => element.to_owned(),
-        Builtin::Memoryrefoffset | Builtin::Arraylen | Builtin::Arraysize | Builtin::Nfields => "Int64".to_owned(),
+        Builtin::Memoryrefoffset | Builtin::Arraylen | Builtin::Arraysize | Builtin::Nfields => {
+            "Int64".to_owned()
+        }
         Builtin::MemoryrefIsassigned
         | Builtin::Memoryrefsetonce
         | Builtin::Setfieldonce

@@ -187,15 +187,33 @@ end
 
 /// Methods that take the place of Base's, by name.
 pub(super) const OVERRIDES: [(&str, &str); 12] = [
-    ("override-boundserror", "function Base.throw_boundserror(a::Any, i::Any)::Any\n1 ─      return nothing\nend\n"),
-    ("override-boundserror-string", "function Base.throw_boundserror(a::String, i::Int64)::Any\n1 ─      return i\nend\n"),
+    (
+        "override-boundserror",
+        "function Base.throw_boundserror(a::Any, i::Any)::Any\n1 ─      return nothing\nend\n",
+    ),
+    (
+        "override-boundserror-string",
+        "function Base.throw_boundserror(a::String, i::Int64)::Any\n1 ─      return i\nend\n",
+    ),
     ("override-error", "function Base.error(a::String)::Any\n1 ─      return nothing\nend\n"),
     ("override-argerror", "function Base._throw_argerror(a::String)::Any\n1 ─      return 7\nend\n"),
-    ("override-inexacterror", "function Base.throw_inexacterror(a::Any, b::Any, c::Any)::Any\n1 ─      return 0x07\nend\n"),
-    ("override-getindex", "function Base.getindex(a::Array, i::Int64)::Any\n1 ─      return \"other\"\nend\n"),
-    ("override-setindex", "function Base.setindex!(a::Vector{Int64}, x::Any, i::Int64)::Any\n1 ─      return i\nend\n"),
+    (
+        "override-inexacterror",
+        "function Base.throw_inexacterror(a::Any, b::Any, c::Any)::Any\n1 ─      return 0x07\nend\n",
+    ),
+    (
+        "override-getindex",
+        "function Base.getindex(a::Array, i::Int64)::Any\n1 ─      return \"other\"\nend\n",
+    ),
+    (
+        "override-setindex",
+        "function Base.setindex!(a::Vector{Int64}, x::Any, i::Int64)::Any\n1 ─      return i\nend\n",
+    ),
     ("override-length", "function Base.length(a::String)::Int64\n1 ─      return 4611686018427387904\nend\n"),
-    ("override-iterate", "function Base.iterate(a::Tuple)::Any\n1 ─ %1 = Core.tuple(a)::Any\n└──      return %1\nend\n"),
+    (
+        "override-iterate",
+        "function Base.iterate(a::Tuple)::Any\n1 ─ %1 = Core.tuple(a)::Any\n└──      return %1\nend\n",
+    ),
     ("override-equal", "function Base.:(==)(a::S24, b::S24)::Any\n1 ─      return 5\nend\n"),
     ("override-hash", "function Base.hash(a::S24, b::UInt64)::Any\n1 ─      return nothing\nend\n"),
     ("override-string", "function Base.string(a::S24)::Any\n1 ─      return a\nend\n"),

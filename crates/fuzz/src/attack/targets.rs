@@ -77,7 +77,9 @@ impl Target {
                 55..65 => one(rng, builtins().collect()).map(Target::Builtin),
                 65..78 => one(rng, intrinsics().collect()).map(Target::Intrinsic),
                 78..82 => Some(Target::C(rng.below(ALLOWED.len()))),
-                82..90 if library => one(rng, brolga_engine::library_functions().collect()).map(Target::Library),
+                82..90 if library => {
+                    one(rng, brolga_engine::library_functions().collect()).map(Target::Library)
+                }
                 82..90 => one(rng, BaseFn::ALL.to_vec()).map(Target::Base),
                 90..97 => Some(Target::New),
                 _ => Some(Target::SplatNew),

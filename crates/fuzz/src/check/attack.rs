@@ -19,10 +19,10 @@ use brolga_engine::bridge::{self, BridgeError};
 use brolga_engine::{Engine, Error, Options, Program, Unit};
 use brolga_gcroots::Lowering as Roots;
 use brolga_interp::{self as interp, Interp, Outcome as End, SimMemory, Val};
+use brolga_ir::FuncId;
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::diag::Severity;
 use brolga_ir::text::{Call, Check};
-use brolga_ir::FuncId;
 use brolga_jit::CallError;
 use brolga_opt::OptLevel;
 use brolga_runtime::heap::{HeapOptions, Stress};
@@ -200,15 +200,23 @@ pub fn check_attack(
                         [] => ended.to_string(),
                         printed => format!("{ended}, prints {:?}", String::from_utf8_lossy(printed)),
                     };
-                    let [one, other] = different(&comparable(&shown(expected, printed)), &comparable(&shown(&got, &got_printed)));
+                    let [one, other] = different(
+                        &comparable(&shown(expected, printed)),
+                        &comparable(&shown(&got, &got_printed)),
+                    );
                     let outcomes = vec![("interpreter".to_owned(), one), (name.clone(), other)];
-                    return Err(failed(Some(part), Trouble::Differs { call: text.clone(), outcomes, opt_limit: None }));
+                    return Err(failed(
+                        Some(part),
+                        Trouble::Differs { call: text.clone(), outcomes, opt_limit: None },
+                    ));
                 }
                 attacked.agreed += usize::from(is_decided);
                 attacked.undecided += usize::from(!is_decided);
                 attacked.returned += usize::from(matches!(got, Ended::Value(_)));
             }
-            fenced("verifying the heap", || whole(runtime)).and_then(|whole| whole).map_err(|trouble| failed(Some(part), trouble))?;
+            fenced("verifying the heap", || whole(runtime))
+                .and_then(|whole| whole)
+                .map_err(|trouble| failed(Some(part), trouble))?;
         }
     }
     Ok(attacked)
@@ -218,8 +226,11 @@ pub fn check_attack(
 const LATE: &str = "it does not end in time";
 
 /// What the run time says of operations that native code does not do.
-const LEFT_OUT: [&str; 3] =
-    ["by a name that is known at run time only", "as a function that is known at run time only", "CompileError"];
+const LEFT_OUT: [&str; 3] = [
+    "by a name that is known at run time only",
+    "as a function that is known at run time only",
+    "CompileError",
+];
 
 /// A text without addresses, and without the messages of `ErrorException`s: what is said of operands that no operation takes is not compared.
 fn comparable(text: &str) -> String {
@@ -370,7 +381,8 @@ impl interp::Output for Printed {
 }
 
 fn interpreted(program: &Program, call: &Call) -> (Ended, Vec<u8>) {
-    let options = interp::Options { max_steps: STEPS, max_heap_bytes: HEAP as u64, ..interp::Options::default() };
+    let options =
+        interp::Options { max_steps: STEPS, max_heap_bytes: HEAP as u64, ..interp::Options::default() };
     let mut interp = Interp::new(program.module(), options, Box::new(SimMemory::default()));
     let printed = Printed::default();
     interp.set_output(Box::new(printed.clone()));
@@ -397,12 +409,19 @@ fn shown(interp: &mut Interp<'_>, val: &Val) -> Ended {
     }
 }
 
-fn native(program: &Program, unit: &Unit, id: FuncId, call: &Call, runtime: &Arc<Runtime>) -> (Ended, Vec<u8>) {
+fn native(
+    program: &Program,
+    unit: &Unit,
+    id: FuncId,
+    call: &Call,
+    runtime: &Arc<Runtime>,
+) -> (Ended, Vec<u8>) {
     let module = program.module();
     let mut interp = Interp::new(module, interp::Options::default(), Box::new(SimMemory::default()));
     let ended = (|| {
         let undecided = |why: String| Ended::Undecided(why);
-        let func = unit.untyped(&module[id].symbol(&module.cx)).map_err(|error| undecided(error.to_string()))?;
+        let func =
+            unit.untyped(&module[id].symbol(&module.cx)).map_err(|error| undecided(error.to_string()))?;
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig)
             .map_err(|_| undecided("no native signature".to_owned()))?;
         let mut vals = vec![interp.term(&call.callee).map_err(|_| undecided("no callee".to_owned()))?];
@@ -410,10 +429,13 @@ fn native(program: &Program, unit: &Unit, id: FuncId, call: &Call, runtime: &Arc
             vals.push(interp.term(arg).map_err(|_| undecided("no argument".to_owned()))?);
         }
         let limits = Limits::new().timeout(DEADLINE);
-        let called = runtime.limited(&limits, || bridge::call(&func, &signature, &vals, &mut interp, runtime));
+        let called =
+            runtime.limited(&limits, || bridge::call(&func, &signature, &vals, &mut interp, runtime));
         match called.map_err(|_| undecided(LATE.to_owned()))? {
             Ok(val) => Ok(shown(&mut interp, &val)),
-            Err(BridgeError::Call(CallError::Exception(exception))) => Ok(Ended::Thrown(exception.to_string())),
+            Err(BridgeError::Call(CallError::Exception(exception))) => {
+                Ok(Ended::Thrown(exception.to_string()))
+            }
             Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => {
                 Ok(Ended::Thrown(exception.to_string()))
             }
@@ -421,7 +443,9 @@ fn native(program: &Program, unit: &Unit, id: FuncId, call: &Call, runtime: &Arc
         }
     })();
     let mut ended = ended.unwrap_or_else(|undecided| undecided);
-    if let Ended::Value(text) | Ended::Thrown(text) = &ended && LEFT_OUT.iter().any(|part| text.contains(part)) {
+    if let Ended::Value(text) | Ended::Thrown(text) = &ended
+        && LEFT_OUT.iter().any(|part| text.contains(part))
+    {
         ended = Ended::LeftOut;
     }
     (ended, runtime.sink().take_captured())

@@ -88,12 +88,7 @@ impl Cells {
     }
 
     /// An object of exactly the size of the request.
-    fn allocate_bare(
-        &self,
-        heap: &Heap,
-        mutator: &Mutator,
-        request: Request,
-    ) -> Result<Object, OutOfMemory> {
+    fn allocate_bare(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
         let Request { bytes, align, tag } = request;
         if let Some(class) = SizeClass::of(bytes, align) {
             return self.allocate_cell(heap, mutator, class, tag);

@@ -417,7 +417,9 @@ impl ToValues<'_, '_, '_, '_> {
     fn fill(&mut self, object: Object, val: &Val) -> Result<(), CopyError> {
         let (count, is_memory) = match object.desc().kind() {
             // Elements without bytes are there from the start, however many. Those of a union have selectors.
-            ObjectKind::Memory(element) if element.stride == 0 && element.repr == FieldRepr::Inline => (0, true),
+            ObjectKind::Memory(element) if element.stride == 0 && element.repr == FieldRepr::Inline => {
+                (0, true)
+            }
             ObjectKind::Memory(_) => (object.word_at(LENGTH) as usize, true),
             _ => (At::boxed(object).map_or(0, |at| at.fields().len()), false),
         };
