@@ -276,7 +276,7 @@ fn forged(seed: u64, fate: Result<Fate, Fault>) -> Result<Tried, Box<Failure>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Campaign, Inputs, Tried};
+    use super::{Campaign, Inputs, Tried, Without};
 
     #[test]
     fn generated_programs_agree_and_damaged_ones_are_refused_or_run() {
@@ -290,6 +290,17 @@ mod tests {
         assert_eq!(damaged.input(7), damaged.input(7));
         let outcomes: Vec<&str> = (0..40).map(|seed| damaged.run(seed).unwrap().unwrap().outcome).collect();
         assert!(outcomes.contains(&"refused") && outcomes.contains(&"ran"), "{outcomes:?}");
+    }
+
+    #[test]
+    fn attacks_end_as_in_the_interpreter_and_can_be_tried_alone() {
+        let without = ["unchecked", "jl_array_grow_at", "jl_array_del_at"].map(str::to_owned);
+        let mut attacks = Campaign::new(Inputs::Attack(Without::new(without)));
+        let alone = attacks.run_part(2, Some(5)).unwrap().unwrap();
+        assert!(alone.calls <= 6, "three calls in two engines: {alone:?}");
+        assert!(attacks.input_part(2, Some(5)).len() < attacks.input(2).len());
+        let calls: usize = (0..3).map(|seed| attacks.run(seed).unwrap().unwrap().calls).sum();
+        assert!(calls > 500, "{calls}");
     }
 
     #[test]

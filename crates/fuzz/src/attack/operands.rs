@@ -133,7 +133,8 @@ impl Writer<'_> {
             Target::C(number) => {
                 let (name, ty, count) = ALLOWED[number];
                 let ty = if ty == brolga_ir::Type::FLOAT32 { "Float32" } else { "Float64" };
-                let args: Vec<String> = (0..count).map(|_| self.float(ty)).collect();
+                // Of zeros of both signs a C library may return either as the least or the greatest.
+                let args: Vec<String> = (0..count).map(|_| self.float(ty).replace("-0.0", "0.0")).collect();
                 self.foreign(name, ty, &vec![ty; count], &args)
             }
             Target::Base(function) => {

@@ -496,8 +496,9 @@ impl<'m> Interp<'m> {
 
     fn new_array(&mut self, elem: Type, dims: Vec<i64>) -> Eval<Val> {
         let ty = self.made(self.types().array(elem, dims.len() as u32))?;
-        let length = dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
-        let Some(length) = length.filter(|&n| i64::try_from(n).is_ok()) else {
+        // Each product on the way has to fit, too.
+        let length = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0));
+        let Some(length) = length.and_then(|n| u64::try_from(n).ok()) else {
             // A vector is its `Memory`, whose length is at fault.
             let text = if dims.len() == 1 { arrays::INVALID_LENGTH } else { "invalid Array dimensions" };
             return Err(self.message("ArgumentError", text));

@@ -55,3 +55,57 @@ impl Canaries {
 fn pattern() -> [u8; Canaries::BYTES] {
     std::array::from_fn(|n| PATTERN[n % PATTERN.len()])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brolga_ir::Context;
+    use brolga_ir::types::{Type, decl};
+
+    use super::Canaries;
+    use crate::heap::HeapOptions;
+    use crate::instance::{Runtime, RuntimeOptions};
+
+    fn runtime() -> Arc<Runtime> {
+        let heap = HeapOptions { canaries: true, verify: true, ..HeapOptions::default() };
+        Runtime::new(RuntimeOptions { heap, ..RuntimeOptions::default() })
+    }
+
+    /// Makes a memory of `length` bytes, writes one byte at `at` from its start, and collects.
+    fn write_at(length: usize, at: usize) {
+        let runtime = runtime();
+        let cx = Context::new();
+        let memory = cx.types.nominal(decl::MEMORY, &[Type::UINT8]).unwrap();
+        let ty = runtime.heap().describe(&cx, memory).unwrap();
+        runtime
+            .enter(|scope| {
+                let root = scope.memory(&ty, length).unwrap();
+                root.get(scope).object.write_bits(at, &[1]);
+                scope.collect();
+                assert_eq!(scope.heap().stats().live_objects, 1);
+            })
+            .unwrap();
+        runtime.enter(|scope| scope.collect()).unwrap();
+        assert_eq!(runtime.heap().stats().live_objects, 0);
+    }
+
+    #[test]
+    fn objects_may_be_written_to_their_last_byte() {
+        for length in [1, 8, 13, 300, 40_000, 5 << 20] {
+            write_at(length, 16 + length - 1);
+        }
+    }
+
+    #[test]
+    fn a_write_after_an_object_is_found() {
+        for length in [0, 1, 8, 13, 300, 40_000, 5 << 20] {
+            for after in [0, Canaries::BYTES - 1] {
+                let written = std::panic::catch_unwind(|| write_at(length, 16 + length + after));
+                let said = written.unwrap_err();
+                let said = said.downcast_ref::<String>().unwrap();
+                assert!(said.contains("memory after the") && said.contains("was written"), "{said}");
+            }
+        }
+    }
+}

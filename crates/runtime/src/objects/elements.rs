@@ -235,8 +235,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             (ObjectKind::Array { dims: rank, .. }, Some(dims)) if dims.len() == *rank as usize => dims,
             _ => return Err(self.unsupported(&format!("{op} takes an array type and its dimensions"))),
         };
-        let length = dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
-        if length.is_none_or(|n| i64::try_from(n).is_err()) {
+        // Each product on the way has to fit, too, as in compiled code.
+        let length = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0));
+        if length.is_none() {
             // A vector is its `Memory`, whose length is at fault.
             let text = if dims.len() == 1 { INVALID_LENGTH } else { "invalid Array dimensions" };
             return Err(self.message(ExceptionKind::ArgumentError, text));

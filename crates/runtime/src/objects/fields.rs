@@ -38,6 +38,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     pub(crate) fn field_builtin(&mut self, builtin: Builtin, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         let op = builtin.name();
         let &[object, field, ref rest @ ..] = args else { return Err(self.bad_count(op, args.len())) };
+        if matches!(self.object(object).desc().kind(), ObjectKind::Module) {
+            return Err(
+                self.unsupported(&format!("`{op}` of a module by a name that is known at run time only"))
+            );
+        }
         match (builtin, rest) {
             (Builtin::Getfield, _) => self.get_field(object, field, rest),
             (Builtin::Isdefined, _) => {
