@@ -17,10 +17,12 @@ use brolga_linking::Link;
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
+use super::imports::Importer;
 use super::input::ProgramFacts;
 use super::invalidation::Imported;
+use super::names_in::{functions_in, variables};
 use super::owners::{DylibScope, Use};
-use super::scope::{Importer, Scope, Seen, Variable, functions_in, variables, with_others};
+use super::scope::{Scope, Seen, Variable, with_others};
 use crate::error::Error;
 use crate::prelude;
 use crate::program::{

@@ -12,35 +12,19 @@
 //! the missing symbol. When a scope has twice as many symbols as it had after the last sweep, those without a definition are dropped, so its
 //! memory is proportional to the defined symbols. A declaration under the same symbol replaces the one before; a function of another context, whose types
 //! mean nothing here, leaves it without a body.
-//!
-//! **Bodies are closed over the scope in which they were defined.** A body comes into another program only if every name in it means the same there;
-//! else its declaration comes in, and the call stays a call:
-//!
-//! | a body with | comes in if |
-//! |---|---|
-//! | a global variable of its program, or a constant with an identity | never: each program has its own |
-//! | a C function or variable by name | it comes from the same dylib, or the name is one of the run time's |
-//! | a call of a method | the call goes to the same definition from there |
-//! | a function as a value | the name means the same function there (`owners.rs`) |
-//! | the address of a function for C | never |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use brolga_ir::builtin::Builtin;
-use brolga_ir::constant::Address;
 use brolga_ir::func::CalleeData;
-use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::module::Global;
-use brolga_ir::{Const, Context, Func, FuncId, FunctionName, Level, Module, Name, Op, Type, TypeKind, Value};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
 use brolga_jit::Globals;
 use brolga_linking::DylibId;
-use brolga_opt::lower::is_julia_function;
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::error::SessionError;
-use super::reach::{DynamicCall, decides_later, may_reach, reach};
+use super::names_in::uses_variable;
+use super::reach::decides_later;
 use super::sync::lock;
 
 /// See the file's header.
@@ -52,12 +36,12 @@ pub(crate) struct Scope {
 /// A declaration, and the view that holds its names and types.
 #[derive(Clone)]
 pub(crate) struct Offer {
-    cx: Arc<Context>,
-    func: Arc<Func>,
+    pub(super) cx: Arc<Context>,
+    pub(super) func: Arc<Func>,
 }
 
 impl Offer {
-    fn new(cx: &Arc<Context>, func: Func) -> Offer {
+    pub(super) fn new(cx: &Arc<Context>, func: Func) -> Offer {
         Offer { cx: cx.clone(), func: Arc::new(func) }
     }
 
@@ -304,13 +288,13 @@ impl<'a> Seen<'a> {
 
 /// A method that a program sees, and the dylib that defines it.
 #[derive(Clone)]
-struct Visible {
-    dylib: DylibId,
-    offer: Offer,
+pub(super) struct Visible {
+    pub(super) dylib: DylibId,
+    pub(super) offer: Offer,
 }
 
 /// The methods of a function object, by symbol. Of several with one symbol, that of the first dylib in the link order.
-fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Visible> {
+pub(super) fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Visible> {
     let mut found = BTreeMap::new();
     for seen in scopes {
         for (symbol, offer) in seen.declarations(function) {
@@ -331,217 +315,6 @@ pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -
         }
     }
     (module.func_count() > 0).then_some(module)
-}
-
-/// The methods of a function object that are imported.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Sought {
-    /// All, for a static call: one that is missing is found when the caller is linked.
-    Called(Type),
-    /// All that are there.
-    All(Type),
-    /// Those that are there and that a dynamic call may reach.
-    Reached(DynamicCall),
-}
-
-impl Sought {
-    fn function(&self) -> Type {
-        match self {
-            Sought::Called(function) | Sought::All(function) => *function,
-            Sought::Reached(call) => call.function,
-        }
-    }
-}
-
-/// The methods that a function of a module needs.
-fn sought(module: &Module, id: FuncId) -> Vec<Sought> {
-    let reach = reach(module, &module[id]);
-    let mut sought: Vec<Sought> = called(module, id).into_iter().map(Sought::Called).collect();
-    sought.extend(reach.mentioned.iter().copied().map(Sought::All));
-    let calls = reach.calls.into_iter().filter(|call| !reach.mentioned.contains(&call.function));
-    sought.extend(calls.map(Sought::Reached));
-    sought
-}
-
-/// What a dylib sees when it imports functions, and what the dylibs that they come from see.
-pub(crate) struct Importer<'a> {
-    pub(crate) dylib: DylibId,
-    pub(crate) scopes: Vec<Seen<'a>>,
-    /// What another dylib sees.
-    pub(crate) seen_by: &'a dyn Fn(DylibId) -> Vec<Seen<'a>>,
-    /// Whether a symbol is defined where this dylib looks.
-    pub(crate) is_there: &'a dyn Fn(&str) -> Result<bool, SessionError>,
-}
-
-impl<'a> Importer<'a> {
-    /// Adds to a module the declarations of functions that it calls and does not define, and of those that calls may go to which are decided at
-    /// run time (`reach.rs`), as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for
-    /// the methods of which function objects it has looked.
-    pub(crate) fn import(&self, module: &mut Module) -> Result<BTreeSet<Type>, SessionError> {
-        let own = module.func_count();
-        let mut homes: BTreeMap<DylibId, Vec<Seen<'a>>> = BTreeMap::new();
-        let (mut looked_up, mut done) = (BTreeSet::new(), FxHashSet::default());
-        let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
-        while let Some(id) = pending.pop() {
-            for sought in sought(module, id) {
-                looked_up.insert(sought.function());
-                if !done.insert(sought.clone()) {
-                    continue;
-                }
-                for (symbol, visible) in methods_in(&self.scopes, sought.function()) {
-                    let Visible { dylib, offer: Offer { cx: _held, func } } = visible;
-                    let is_imported = match &sought {
-                        // A removed callee that is called by name is missed when the caller is linked.
-                        Sought::Called(_) => true,
-                        Sought::All(_) => (self.is_there)(&symbol)?,
-                        Sought::Reached(call) => {
-                            may_reach(&module.cx.types, &call.args, &func) && (self.is_there)(&symbol)?
-                        }
-                    };
-                    // A method that the module has is its own, or was imported before.
-                    if !is_imported || module.find_same(&func).is_some() {
-                        continue;
-                    }
-                    let has_body = func.blocks().next().is_some() && {
-                        let home = homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
-                        self.means_the_same(module, own, &func, (dylib, home))
-                    };
-                    let func = if has_body { Func::clone(&func) } else { func.declaration() };
-                    // The module's view takes over what the function names.
-                    let is_held = module.cx.hold(&func);
-                    debug_assert!(is_held, "a declaration is offered with the view that it comes from");
-                    let Ok(id) = module.add_func(func) else { continue };
-                    pending.push(id);
-                }
-            }
-        }
-        Ok(looked_up)
-    }
-
-    /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.
-    fn means_the_same(
-        &self,
-        module: &Module,
-        own: usize,
-        func: &Func,
-        (dylib, home): (DylibId, &[Seen<'_>]),
-    ) -> bool {
-        let is_known = |(_, foreign): (_, &brolga_ir::func::ForeignData)| {
-            foreign.name.is_none_or(|name| is_julia_function(module.cx.names.text(name)))
-        };
-        let mut ops = func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
-        let is_here = dylib == self.dylib;
-        let stays = |op: Op| match op {
-            Op::CFunction(_) => true,
-            Op::Intrinsic(Intrinsic::Cglobal) => !is_here,
-            _ => false,
-        };
-        (is_here || func.foreigns().all(is_known))
-            && !ops.any(stays)
-            && functions_in(&module.cx, func).into_iter().all(|ty| is_meant(&module.cx, ty))
-            && !variables(func).any(|name| module.global(name).is_some())
-            && func.callees().all(|(_, callee)| match callee {
-                CalleeData::Method { function, args, .. } => {
-                    self.target(module, own, *function, args) == target(home, module, *function, args)
-                }
-                CalleeData::Symbol { .. } => is_here,
-            })
-    }
-
-    /// The method that a call of a module goes to: the dylib that defines it, and its symbol.
-    fn target(
-        &self,
-        module: &Module,
-        own: usize,
-        function: Type,
-        args: &[Type],
-    ) -> Option<(DylibId, Arc<str>)> {
-        let mut visible = methods_in(&self.scopes, function);
-        for &id in module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own) {
-            let (func, dylib) = (&module[id], self.dylib);
-            let offer = Offer::new(&module.cx, func.declaration());
-            visible.insert(func.symbol(&module.cx).into(), Visible { dylib, offer });
-        }
-        most_specific(visible, module, function, args)
-    }
-}
-
-/// The method that a call goes to where these scopes are seen: the dylib that defines it, and its symbol.
-fn target(
-    scopes: &[Seen<'_>],
-    module: &Module,
-    function: Type,
-    args: &[Type],
-) -> Option<(DylibId, Arc<str>)> {
-    most_specific(methods_in(scopes, function), module, function, args)
-}
-
-fn most_specific(
-    visible: BTreeMap<Arc<str>, Visible>,
-    module: &Module,
-    function: Type,
-    args: &[Type],
-) -> Option<(DylibId, Arc<str>)> {
-    let mut methods = Module::new(module.cx.clone());
-    let mut labels = Vec::with_capacity(visible.len());
-    for (symbol, Visible { dylib, offer }) in visible {
-        let func = offer.func.declaration();
-        if module.cx.hold(&func) && methods.add_func(func).is_ok() {
-            labels.push((dylib, symbol));
-        }
-    }
-    let found = methods.find_method(function, args)?;
-    labels.into_iter().nth(found.as_u32() as usize)
-}
-
-/// Whether the name of a function means this one in the scope of a context.
-fn is_meant(cx: &Context, function: Type) -> bool {
-    let TypeKind::Function(name) = *cx.types.kind(function) else { return true };
-    FunctionName::of(&cx.names, cx.names.text(name.module), cx.names.text(name.name)) == name
-}
-
-/// The function objects that a function calls or has as values.
-pub(crate) fn functions_in(cx: &Context, func: &Func) -> BTreeSet<Type> {
-    let called = func.callees().filter_map(|(_, callee)| match callee {
-        CalleeData::Method { function, .. } => Some(*function),
-        CalleeData::Symbol { .. } => None,
-    });
-    let values = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
-    let all: BTreeSet<Type> = called.chain(values).collect();
-    all.into_iter().filter(|&ty| matches!(cx.types.kind(ty), TypeKind::Function(_))).collect()
-}
-
-/// Whether a function uses a global variable of its program.
-fn uses_variable(module: &Module, func: &Func) -> bool {
-    !module.globals().is_empty() && variables(func).any(|name| module.global(name).is_some())
-}
-
-/// The names of global variables in a function.
-pub(crate) fn variables(func: &Func) -> impl Iterator<Item = Name> {
-    let of_inst = |inst| match func.op(inst) {
-        Op::GetGlobal(name) => Some(name),
-        Op::Builtin(
-            Builtin::Getglobal
-            | Builtin::Setglobal
-            | Builtin::Swapglobal
-            | Builtin::Modifyglobal
-            | Builtin::Replaceglobal
-            | Builtin::Setglobalonce
-            | Builtin::Isdefinedglobal
-            | Builtin::Isdefined
-            | Builtin::GetBindingType,
-        ) => match func.args(inst).get(1).and_then(|&name| func.as_const(name)) {
-            Some(Const::Symbol(name)) => Some(*name),
-            _ => None,
-        },
-        _ => None,
-    };
-    let addresses =
-        (0..func.value_count() as u32).filter_map(|value| match func.as_const(Value::from_u32(value)) {
-            Some(Const::Address(Address::Global(name))) => Some(*name),
-            _ => None,
-        });
-    func.blocks().flat_map(|block| func.block_insts(block)).filter_map(of_inst).chain(addresses)
 }
 
 /// A module with the first `own` functions of another one, its globals, and the rest as `rest` says.
@@ -602,7 +375,7 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
 }
 
 /// The function objects of which a function calls methods that the module does not have.
-fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
+pub(super) fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
     let callees = module[id].callees().filter_map(|(_, callee)| match callee {
         CalleeData::Method { function, args, .. } => {
             module.find_method(*function, args).is_none().then_some(*function)
