@@ -30,11 +30,12 @@
 //! Cost: a look-up for each name of a function in a text that is read. An entry for each name that a defined program defines or mentions; entries with one
 //! function whose name no program has any more are dropped when the table has twice the size that the last sweep left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::{Context, FunctionScope};
 use brolga_linking::DylibId;
+use smallvec::SmallVec;
 
 use super::sync::lock;
 
@@ -50,7 +51,7 @@ pub(crate) struct Owners {
 #[derive(Default)]
 struct Table {
     /// The functions by the path of their module and their name, in the order of their homonyms.
-    functions: BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<Homonym>>>,
+    functions: BTreeMap<Box<str>, BTreeMap<Box<str>, SmallVec<[Homonym; 1]>>>,
     /// The link order of each dylib, itself first.
     orders: BTreeMap<DylibId, Vec<DylibId>>,
     /// How many names there are.
@@ -63,7 +64,8 @@ struct Table {
 #[derive(Default)]
 struct Homonym {
     owner: Option<DylibId>,
-    users: BTreeSet<DylibId>,
+    /// The dylibs whose programs have used it, each once.
+    users: SmallVec<[DylibId; 1]>,
 }
 
 /// How a program that comes into force uses a name.
@@ -116,7 +118,9 @@ impl Table {
             homonyms.push(Homonym::default());
         }
         let known = &mut homonyms[at];
-        known.users.insert(dylib);
+        if !known.users.contains(&dylib) {
+            known.users.push(dylib);
+        }
         if what == Use::Defines {
             known.owner.get_or_insert(dylib);
         }
@@ -144,7 +148,7 @@ impl Owners {
         table.orders.remove(&dylib);
         for homonym in table.functions.values_mut().flat_map(BTreeMap::values_mut).flatten() {
             homonym.owner = homonym.owner.filter(|owner| *owner != dylib);
-            homonym.users.remove(&dylib);
+            homonym.users.retain(|user| *user != dylib);
         }
     }
 
