@@ -5,7 +5,7 @@
 //!                                                         │
 //!                        target   every builtin, intrinsic and routine that is not a door     (`targets`)
 //!                        form     named where it is called, or found at run time              (`forms`)
-//!                        operands by the role of each, or none that fits                      (`operands`)
+//!                        operands by the role of each, or none that fits                      (`operands`, `values`, `routines`)
 //! ```
 //!
 //! **Targets** come from the tables of the product, so a new row is attacked without a change here. A row whose operands have no known role gets values of any type.
@@ -22,8 +22,10 @@ mod body;
 mod forms;
 mod numbers;
 mod operands;
+mod routines;
 mod shared;
 mod targets;
+mod values;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,0 +1,303 @@
+//! Attacks in the process: the interpreter and native code agree, and the heap is whole.
+//!
+//! ```text
+//! parts ── read, verify, doors ──► those that are programs, in one unit for each of two engines
+//!          each call: interpreter (checks turned on) ── text of the value or of the exception ── the same natively
+//!          each part: a full collection, which checks references, canaries, and that nothing is left
+//! ```
+//!
+//! A part that is refused, or has no native form, is left out. A call that the interpreter does not decide (it stops with an error, or takes too many steps) is made all the
+//! same: it has to end in time and leave the heap whole.
+
+mod arena;
+mod ended;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brolga_engine::bridge::{self, BridgeError};
+use brolga_engine::{Error, Program, Unit};
+use brolga_interp::{self as interp, Interp, Outcome as End, SimMemory, Val};
+use brolga_ir::FuncId;
+use brolga_ir::abi::NativeSignature;
+use brolga_ir::diag::Severity;
+use brolga_ir::text::{Call, Check};
+use brolga_jit::CallError;
+use brolga_runtime::{Limits, Runtime};
+
+use super::{Failure, Trouble, fenced};
+use crate::attack::{Bounds, Input};
+pub use arena::Arena;
+use arena::Named;
+use ended::{Ended, Ending};
+
+/// The time of a call.
+const DEADLINE: Duration = Duration::from_secs(2);
+/// Bytes of objects.
+const HEAP: usize = 32 << 20;
+/// Statements of a call in the interpreter.
+const STEPS: u64 = 200_000;
+
+/// How the programs of an input ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Attacked {
+    /// Programs that were run.
+    pub programs: usize,
+    /// Programs that are refused: as text, because of doors, or because they have no native form.
+    pub refused: usize,
+    /// Calls on which both agreed, in one engine each.
+    pub agreed: usize,
+    /// How many of them returned.
+    pub returned: usize,
+    /// Calls that the interpreter does not decide.
+    pub undecided: usize,
+}
+
+/// Runs the programs of an input, or one of them.
+///
+/// # Errors
+/// A program for which something does not hold, alone.
+pub fn check_attack(
+    seed: u64,
+    input: &Input,
+    only: Option<usize>,
+    arena: &Arena,
+) -> Result<Attacked, Box<Failure>> {
+    let parts: Vec<usize> = only.map_or((0..input.parts.len()).collect(), |part| vec![part]);
+    let failed = |parts: &[usize], trouble| {
+        Box::new(Failure { seed, text: input.text(parts, Bounds::Unchecked).0, trouble })
+    };
+    let (runtime, engines) = arena.of(seed);
+    let made = fenced("compiling", || made(input, &parts, engines)).and_then(|made| made);
+    let Some((batch, units)) = made.map_err(|trouble| failed(&parts, trouble))? else {
+        return Ok(Attacked { refused: parts.len(), ..Attacked::default() });
+    };
+    let (programs, refused) = (batch.parts.len(), parts.len() - batch.parts.len());
+    let mut attacked = Attacked { programs, refused, ..Attacked::default() };
+    let expected = batch.expected(input);
+    for ((name, _), unit) in engines.into_iter().zip(&units) {
+        let run = Run { program: &batch.attacker, name, unit, runtime };
+        let mut calls = batch.attacker.checks().iter().zip(&expected);
+        for &part in &batch.parts {
+            let texts = &input.parts[part].calls;
+            let calls = texts.iter().zip(calls.by_ref());
+            let ran = calls.into_iter().try_for_each(|(text, (check, expected))| {
+                run.compare(text, &check.call, expected, &mut attacked)
+            });
+            ran.and_then(|()| run.check_heap()).map_err(|trouble| failed(&[part], trouble))?;
+        }
+    }
+    Ok(attacked)
+}
+
+/// The code of an input in an engine.
+struct Run<'a> {
+    program: &'a Program,
+    /// The engine in reports.
+    name: &'a str,
+    unit: &'a Unit,
+    runtime: &'a Arc<Runtime>,
+}
+
+impl Run<'_> {
+    /// Makes a call, which has to end as expected.
+    fn compare(
+        &self,
+        text: &str,
+        call: &Call,
+        expected: &Ending,
+        attacked: &mut Attacked,
+    ) -> Result<(), Trouble> {
+        let Some(callee) = callee(self.program, call) else { return Ok(()) };
+        let got = fenced("a call", || native(self.program, self.unit, callee, call, self.runtime))?;
+        let is_decided = expected.how.is_decided() && got.how.is_decided();
+        if got.how == Ended::Late || is_decided && !expected.agrees(&got) {
+            let [one, other] = expected.different(&got);
+            let outcomes = vec![("interpreter".to_owned(), one), (self.name.to_owned(), other)];
+            return Err(Trouble::Differs { call: text.to_owned(), outcomes, opt_limit: None });
+        }
+        attacked.agreed += usize::from(is_decided);
+        attacked.undecided += usize::from(!is_decided);
+        attacked.returned += usize::from(matches!(got.how, Ended::Value(_)));
+        Ok(())
+    }
+
+    /// A full collection, which checks the heap.
+    fn check_heap(&self) -> Result<(), Trouble> {
+        let collected = fenced("verifying the heap", || self.runtime.enter(|scope| scope.collect()))?;
+        collected.map_err(|error| Trouble::Malformed(error.to_string()))
+    }
+}
+
+/// The parts of an input that are programs.
+struct Batch {
+    parts: Vec<usize>,
+    /// As the attacker writes it.
+    attacker: Program,
+    /// As the interpreter runs it.
+    oracle: Program,
+}
+
+impl Batch {
+    /// How each call has to end.
+    fn expected(&self, input: &Input) -> Vec<Ending> {
+        let parts = self.parts.iter().map(|&part| &input.parts[part]);
+        let compared = parts.flat_map(|part| part.calls.iter().map(|_| part.is_compared));
+        let expect = |(check, is_compared): (&Check, bool)| match is_compared {
+            true => interpreted(&self.oracle, &check.call),
+            false => Ending::undecided("left open"),
+        };
+        self.oracle.checks().iter().zip(compared).map(expect).collect()
+    }
+}
+
+/// Reads the parts, without those that are refused.
+fn read(input: &Input, parts: &[usize]) -> Result<Option<Batch>, Trouble> {
+    let mut parts = parts.to_vec();
+    loop {
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let (text, starts) = input.text(&parts, Bounds::Unchecked);
+        let error = match Program::read("attack.jlir", text.as_bytes()) {
+            Ok(attacker) => match attacker.check_doors() {
+                Ok(()) => {
+                    let text = input.text(&parts, Bounds::Checked).0;
+                    let oracle = Program::read("attack.jlir", text.as_bytes())
+                        .map_err(|error| Trouble::Unreadable(error.to_string()))?;
+                    return Ok(Some(Batch { parts, attacker, oracle }));
+                }
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let Error::Broken(broken) = &error else { return Err(Trouble::Unreadable(error.to_string())) };
+        let errors = broken.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let lines = errors.map(|finding| broken.source.position(finding.at.start).line as usize);
+        // The last part that begins before the line.
+        let refused: BTreeSet<usize> =
+            lines.filter_map(|line| starts.partition_point(|&start| start <= line).checked_sub(1)).collect();
+        if refused.is_empty() {
+            return Err(Trouble::Unreadable(error.to_string()));
+        }
+        let mut number = 0;
+        parts.retain(|_| {
+            number += 1;
+            !refused.contains(&(number - 1))
+        });
+    }
+}
+
+/// The parts that are programs with a native form, and their code in each engine.
+fn made(input: &Input, parts: &[usize], engines: [&Named; 2]) -> Result<Option<(Batch, Vec<Unit>)>, Trouble> {
+    let mut parts = parts.to_vec();
+    'parts: loop {
+        let Some(batch) = read(input, &parts)? else { return Ok(None) };
+        let called: BTreeSet<FuncId> =
+            batch.attacker.checks().iter().filter_map(|check| callee(&batch.attacker, &check.call)).collect();
+        let mut units = Vec::new();
+        for (name, engine) in engines {
+            match engine.compile_only(&batch.attacker, called.iter().copied()) {
+                Ok(unit) => units.push(unit),
+                Err(error) => {
+                    // A dynamic call reaches every function, so one without a native form is in the way of the others.
+                    let Error::NotNative(reasons) = &error else {
+                        return Err(Trouble::Refused { engine: name.clone(), why: error.to_string() });
+                    };
+                    let before = batch.parts.len();
+                    parts = batch.parts;
+                    parts.retain(|part| !reasons.function.starts_with(&format!("p{part}(")));
+                    if parts.len() == before {
+                        return Err(Trouble::Refused { engine: name.clone(), why: error.to_string() });
+                    }
+                    continue 'parts;
+                }
+            }
+        }
+        return Ok(Some((batch, units)));
+    }
+}
+
+fn callee(program: &Program, call: &Call) -> Option<FuncId> {
+    let module = program.module();
+    let mut interp = Interp::new(module, interp::Options::default(), Box::new(SimMemory::default()));
+    let function = interp.term(&call.callee).ok()?.ty(&module.cx.types);
+    module.methods(function).first().copied()
+}
+
+/// What interpreted code prints.
+#[derive(Clone, Default)]
+struct Printed(Rc<RefCell<Vec<u8>>>);
+
+impl interp::Output for Printed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.borrow_mut().extend_from_slice(bytes);
+    }
+}
+
+fn interpreted(program: &Program, call: &Call) -> Ending {
+    let options =
+        interp::Options { max_steps: STEPS, max_heap_bytes: HEAP as u64, ..interp::Options::default() };
+    let mut interp = Interp::new(program.module(), options, Box::new(SimMemory::default()));
+    let printed = Printed::default();
+    interp.set_output(Box::new(printed.clone()));
+    let how = match interp.run_call(call) {
+        Ok(val) => shown(&mut interp, &val),
+        Err(End::Thrown(exception)) => match interp.show_error(&exception) {
+            Ok(text) => Ended::Thrown(text),
+            Err(_) => Ended::Undecided("the exception has no text".to_owned()),
+        },
+        Err(End::OutOfFuel) => Ended::Undecided("too many steps".to_owned()),
+        Err(End::Error(error)) => Ended::Undecided(error.to_string()),
+        Err(End::Ended(end)) => Ended::Undecided(end.to_string()),
+    };
+    drop(interp);
+    Ending { how, printed: printed.0.take() }
+}
+
+fn shown(interp: &mut Interp<'_>, val: &Val) -> Ended {
+    let types = &interp.module().cx.types;
+    let ty = types.display(val.type_of(types)).to_string();
+    match interp.show(val) {
+        Ok(text) => Ended::Value(format!("{text}::{ty}")),
+        Err(_) => Ended::Undecided("the value has no text".to_owned()),
+    }
+}
+
+fn native(program: &Program, unit: &Unit, id: FuncId, call: &Call, runtime: &Arc<Runtime>) -> Ending {
+    let module = program.module();
+    let mut interp = Interp::new(module, interp::Options::default(), Box::new(SimMemory::default()));
+    let how = called(&mut interp, unit, id, call, runtime).unwrap_or_else(Ended::Undecided);
+    Ending { how: how.or_left_out(), printed: runtime.sink().take_captured() }
+}
+
+/// How a call of compiled code ends; an error says why it could not be made, or its value not be taken out.
+fn called(
+    interp: &mut Interp<'_>,
+    unit: &Unit,
+    id: FuncId,
+    call: &Call,
+    runtime: &Arc<Runtime>,
+) -> Result<Ended, String> {
+    let module = interp.module();
+    let func = unit.untyped(&module[id].symbol(&module.cx)).map_err(|error| error.to_string())?;
+    let signature = NativeSignature::new(&module.cx.types, &module[id].sig)
+        .map_err(|_| "the function has no native signature".to_owned())?;
+    let terms = std::iter::once(&call.callee).chain(&call.args);
+    let vals: Result<Vec<Val>, End> = terms.map(|term| interp.term(term)).collect();
+    let vals = vals.map_err(|_| "an argument is no value".to_owned())?;
+    let limits = Limits::new().timeout(DEADLINE);
+    let limited = runtime.limited(&limits, || bridge::call(&func, &signature, &vals, interp, runtime));
+    let Ok(result) = limited else { return Ok(Ended::Late) };
+    match result {
+        Ok(val) => Ok(shown(interp, &val)),
+        Err(BridgeError::Call(CallError::Exception(exception))) => Ok(Ended::Thrown(exception.to_string())),
+        Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => {
+            Ok(Ended::Thrown(exception.to_string()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
