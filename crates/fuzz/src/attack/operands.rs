@@ -5,8 +5,8 @@ use brolga_ir::doors::ALLOWED;
 
 use super::body::{Val, Writer};
 use super::forms::Form;
-use super::targets::Target;
 use super::shared;
+use super::targets::Target;
 
 /// What an operand is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
