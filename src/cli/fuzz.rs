@@ -163,12 +163,26 @@ fn work(mut campaign: Campaign) -> Done {
 /// The state that all jobs share.
 struct Shared<'a> {
     args: &'a Args,
+    campaign: &'a Campaign,
     progress: Progress,
     end: u64,
     /// How many programs an input has.
     parts: usize,
     deadline: Option<Instant>,
     found: Mutex<Found>,
+}
+
+impl Fault {
+    /// Writes the input to its file.
+    fn keep(&self, args: &Args, campaign: &Campaign) -> Result<PathBuf, Stop> {
+        let Fault { seed, part, .. } = *self;
+        let part_text = part.map_or(String::new(), |part| format!("-{part}"));
+        let path = args.keep.join(format!("fuzz-{seed}{part_text}.{}", campaign.extension()));
+        match brolga_files::write(path.as_ref(), &campaign.input_part(seed, part)) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(Stop::System(format!("cannot write `{}`: {error}", path.display()))),
+        }
+    }
 }
 
 /// The results so far.
@@ -200,6 +214,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
     };
     let shared = Shared {
         args,
+        campaign,
         progress,
         end: args.seed.saturating_add(count),
         parts: campaign.parts(),
@@ -230,11 +245,9 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
     // Of several faults those of the first seeds are told.
     faults.sort_by_key(|fault| fault.seed);
     faults.truncate(args.faults.max(1));
-    for Fault { seed, part, trouble } in &faults {
-        let part_text = part.map_or(String::new(), |part| format!("-{part}"));
-        let path = args.keep.join(format!("fuzz-{seed}{part_text}.{}", campaign.extension()));
-        brolga_files::write(path.as_ref(), &campaign.input_part(*seed, *part))
-            .map_err(|error| Stop::System(format!("cannot write `{}`: {error}", path.display())))?;
+    for fault in &faults {
+        let path = fault.keep(args, campaign)?;
+        let Fault { seed, trouble, .. } = fault;
         err(format_args!("seed {seed}, input in `{}`:\n{}", path.display(), trouble.trim_end()));
     }
     Err(Stop::No("an input shows a fault".to_owned()))
@@ -254,6 +267,12 @@ impl Shared<'_> {
                 Ok(answer) => answer,
                 Err(trouble) => {
                     let fault = self.narrowed(Fault { seed, part: None, trouble });
+                    if self.args.faults > 1 {
+                        // A long run may be broken off. What cannot be written now is said at the end.
+                        let _ = fault.keep(self.args, self.campaign);
+                        self.progress
+                            .aside(|| err(format_args!("seed {seed}: {}", fault.trouble.trim_end())));
+                    }
                     self.change(|found| found.faults.push(fault));
                     continue;
                 }

@@ -4,7 +4,7 @@
 //! seed ─► 96 functions ── each: objects of odd types ─► up to five attacks, each in a handler ─► a tuple of all that is left
 //!                                                         │
 //!                        target   every builtin, intrinsic and routine that is not a door     (`targets`)
-//!                        form     named where it is called, or found at run time              (`forms`)
+//!                        form     named where it is called, or found at run time              (`forms`, `calls`)
 //!                        operands by the role of each, or none that fits                      (`operands`, `values`, `routines`)
 //! ```
 //!

@@ -197,7 +197,7 @@ impl Writer<'_> {
         let mut args = Vec::new();
         for n in 0..count {
             let role = roles.get(n).or(roles.last()).copied().unwrap_or(Role::Value);
-            let odd = self.rng.chance(7) && (form.is_value() || role != Role::Flag);
+            let odd = self.rng.chance(7) && (form.is_value() || role != Role::Flag) && role != Role::World;
             let mut arg = if odd { self.any() } else { self.operand(role, subject, form) };
             let is_constant = !arg.text.starts_with('%');
             if form == Form::Untyped && !is_constant || odd && !form.is_value() {
@@ -274,7 +274,8 @@ impl Writer<'_> {
             Role::Module => Val::new("Main", "Module"),
             Role::Global => Val::new([":victim", ":number", ":some"][self.rng.below(3)], "Symbol"),
             Role::World => match self.rng.below(4) {
-                0 => self.any(),
+                // The number of the present world depends on what has run before.
+                0 => Val::new(["-1", "\"text\"", "nothing", "0"][self.rng.below(4)], "Any"),
                 1 => Val::new("0x0000000000000000", "UInt64"),
                 _ => Val::new("0xffffffffffffffff", "UInt64"),
             },

@@ -10,7 +10,7 @@
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::Type;
 
-use crate::heap::{ARRAY_DIMS, End, LENGTH, MEMORY_DATA, Object, ObjectKind, Root, address_of, position_of};
+use crate::heap::{ARRAY_DIMS, End, LENGTH, Object, ObjectKind, Root, address_of, position_of};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
@@ -27,7 +27,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             (Builtin::Memoryrefnew, &[of]) => {
                 let object = self.object(of);
                 match object.desc().kind() {
-                    ObjectKind::Memory(_) => self.memory_ref(of, object.word_at(MEMORY_DATA)),
+                    // Not the address of the elements: without bytes they are counted.
+                    ObjectKind::Memory(_) => self.memory_ref(of, address_of(object, 0).unwrap_or(0)),
                     _ if memory_of_ref(object).is_some() => Ok(of),
                     _ => Err(self.bad_operand(op, "a Memory", of)),
                 }
