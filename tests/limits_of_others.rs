@@ -1,5 +1,9 @@
 //! Limits belong to the call that set them: deadlines, tokens, dropped futures and redefinitions beside calls without limits, which all
 //! succeed, whoever compiles what they share.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "calls are cancelled after some time, at no moment in particular; nothing waits for it"
+)]
 
 use std::future::Future;
 use std::pin::Pin;

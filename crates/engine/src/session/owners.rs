@@ -51,7 +51,7 @@ pub(crate) struct Owners {
 #[derive(Default)]
 struct Table {
     /// The functions by the path of their module and their name, in the order of their homonyms.
-    functions: BTreeMap<Box<str>, BTreeMap<Box<str>, SmallVec<[Homonym; 1]>>>,
+    functions: BTreeMap<Box<str>, BTreeMap<Box<str>, Homonyms>>,
     /// The link order of each dylib, itself first.
     orders: BTreeMap<DylibId, Vec<DylibId>>,
     /// How many names there are.
@@ -59,6 +59,9 @@ struct Table {
     /// At how many names those that no program has any more are dropped.
     sweep_at: usize,
 }
+
+/// The functions with a name: nearly always one.
+type Homonyms = SmallVec<[Homonym; 1]>;
 
 /// One of the functions with a name.
 #[derive(Default)]
