@@ -255,7 +255,8 @@ impl Shared<'_> {
                     if self.args.faults > 1 {
                         // A long run may be broken off. What cannot be written now is said at the end.
                         let _ = fault.keep(self.args, self.campaign);
-                        self.progress.aside(|| err(format_args!("seed {seed}: {}", fault.trouble.trim_end())));
+                        self.progress
+                            .aside(|| err(format_args!("seed {seed}: {}", fault.trouble.trim_end())));
                     }
                     self.change(|found| found.faults.push(fault));
                     continue;
