@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use brolga_ir::builtin::Builtin;
+
 use super::forms::Form;
 use super::targets::Target;
 use super::{Part, Without, numbers};
@@ -34,6 +36,8 @@ pub(super) struct Writer<'a> {
     pub(super) pool: Vec<Val>,
     /// From where on the pool may be used: all of it, but in a region with giants.
     pub(super) visible: usize,
+    /// The element type of the memory or array that was made last, which attacks after it take as a rule.
+    pub(super) focus: Option<&'static str>,
     /// Whether lengths may be larger than any memory. What is made then is not shown.
     pub(super) giants: bool,
     /// Whether the interpreter does not decide what is right.
@@ -55,6 +59,7 @@ impl<'a> Writer<'a> {
             values: 0,
             pool: Vec::new(),
             visible: 0,
+            focus: None,
             giants: false,
             is_open: false,
             attacks: Vec::new(),
@@ -179,12 +184,25 @@ impl<'a> Writer<'a> {
         let result = self.row(&format!("Core.tuple({all})"), "Any");
         self.stmt(&format!("return {}", result.text));
         let calls = (0..3).map(|_| self.call_of(number)).collect();
-        Part { function: self.text(number), calls, is_compared: !self.is_open, attacks: self.attacks }
+        Part {
+            function: self.text(number),
+            calls,
+            is_compared: !self.is_open && !self.sees_slack(),
+            attacks: self.attacks,
+        }
+    }
+
+    /// Whether it may read how much memory a vector has after it grew, which is left open.
+    fn sees_slack(&self) -> bool {
+        let targets = |is: fn(Target) -> bool| self.attacks.iter().any(|&(target, _)| is(target));
+        targets(
+            |target| matches!(target, Target::Routine(name) if name.contains("grow") || name.contains("hint")),
+        ) && targets(|target| target == Target::Builtin(Builtin::Getfield))
     }
 
     fn call_of(&mut self, number: usize) -> String {
         const OTHERS: [&str; 8] = ["nothing", "7", "\"text\"", "1.5", "(1, 2)", "true", "0x05", ":a"];
-        let (a, b) = (numbers::extreme(&mut self.rng), numbers::small(&mut self.rng));
+        let (a, b) = (self.extreme(), numbers::small(&mut self.rng));
         let x = OTHERS[self.rng.below(OTHERS.len())];
         format!("p{number}({a}, {b}, {x}, {})", self.rng.chance(50))
     }

@@ -28,13 +28,14 @@ const EDGES: [i64; 20] = [
     -2,
 ];
 
-/// An index, or a length that no memory has.
-pub(super) fn extreme(rng: &mut Rng) -> i64 {
+/// An index, or a length that no memory has. `stride`: the size of the elements that it is for, if there is one.
+pub(super) fn extreme(rng: &mut Rng, stride: Option<u64>) -> i64 {
     if rng.chance(55) {
         return EDGES[rng.below(EDGES.len())];
     }
     // A product with the stride is near 0 or near 2^63 again.
-    let stride = u128::from(STRIDES[rng.below(STRIDES.len())]);
+    let any = STRIDES[rng.below(STRIDES.len())];
+    let stride = u128::from(stride.filter(|&stride| stride > 1 && rng.chance(70)).unwrap_or(any));
     let (power, near) = (if rng.chance(70) { 64 } else { 63 }, rng.below(5) as i64 - 2);
     let wraps = (1u128 << power) / stride * (1 + rng.below(3) as u128);
     (wraps as u64).cast_signed().wrapping_add(near)

@@ -127,7 +127,9 @@ impl Writer<'_> {
                 self.is_open |= form != Form::Named && roles(builtin).contains(&Role::Global);
                 let args = self.operands(&roles(builtin), builtin.arity(), &subject, form);
                 let callee = path("Core", builtin.name());
-                self.call(form, builtin, &callee, &args, &subject)
+                let result = self.call(form, builtin, &callee, &args, &subject);
+                self.use_as(&result, result_type(builtin, &args, &subject));
+                result
             }
             Target::Intrinsic(intrinsic) => self.intrinsic(intrinsic, form),
             Target::Routine(name) => self.routine(name, &subject, form),
@@ -156,14 +158,19 @@ impl Writer<'_> {
     }
 
     pub(super) fn subject(&mut self) -> Subject {
-        let element = loop {
-            let element = shared::ELEMENTS[self.rng.below(shared::ELEMENTS.len())];
-            if self.without.allows(element) || self.rng.chance(1) {
-                break element;
-            }
+        let element = match self.focus.filter(|_| self.rng.chance(50)) {
+            Some(focus) => focus,
+            None => self.element(),
         };
         let object = self.rng.below(OBJECTS.len());
         Subject { element, object, field: self.rng.below(OBJECTS[object].2.len()) }
+    }
+
+    /// An element type that is not left out.
+    fn element(&mut self) -> &'static str {
+        let allowed = shared::ELEMENTS.iter().filter(|element| self.without.allows(element));
+        let allowed: Vec<&str> = allowed.copied().collect();
+        self.rng.pick(&allowed).copied().unwrap_or("Any")
     }
 
     fn call(&mut self, form: Form, builtin: Builtin, callee: &str, args: &[Val], subject: &Subject) -> Val {
@@ -172,10 +179,25 @@ impl Writer<'_> {
         }
         let list = args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(", ");
         let ty = match form {
-            Form::Named if self.rng.chance(70) => result(builtin, args, subject),
+            Form::Named if self.rng.chance(70) => result_type(builtin, args, subject),
             _ => None,
         };
         self.row(&format!("{callee}({list})"), ty.as_deref().unwrap_or("Any"))
+    }
+
+    /// Puts a result at hand as what it should be, so that attacks after this one use it.
+    fn use_as(&mut self, result: &Val, ty: Option<String>) {
+        let is_part =
+            |ty: &String| ty.starts_with("Memory") || OBJECTS.iter().any(|(object, ..)| object == ty);
+        if let Some(ty) = ty.filter(is_part)
+            && self.rng.chance(60)
+        {
+            let known = match result.ty == ty {
+                true => result.clone(),
+                false => self.row(&format!("Core.typeassert({}, {ty})", result.text), &ty),
+            };
+            self.pool.push(known);
+        }
     }
 
     fn operands(
@@ -340,7 +362,7 @@ fn roles(builtin: Builtin) -> Vec<Role> {
 }
 
 /// The type of the result where it follows from the operands.
-fn result(builtin: Builtin, args: &[Val], subject: &Subject) -> Option<String> {
+fn result_type(builtin: Builtin, args: &[Val], subject: &Subject) -> Option<String> {
     let element = subject.element;
     Some(match builtin {
         Builtin::Memorynew => format!("Memory{{{element}}}"),

@@ -69,8 +69,8 @@ impl Writer<'_> {
             "Ptr{Nothing}" => Val::new("Ptr{Nothing} @0x0000000000000010", ty),
             "Float32" | "Float64" => Val::new(self.float(ty), ty),
             "Int64" => self.index(),
-            "UInt64" => Val::new(format!("0x{:016x}", numbers::extreme(&mut self.rng)), ty),
-            "UInt128" => Val::new(format!("0x{:032x}", numbers::extreme(&mut self.rng)), ty),
+            "UInt64" => Val::new(format!("0x{:016x}", self.extreme()), ty),
+            "UInt128" => Val::new(format!("0x{:032x}", self.extreme()), ty),
             _ => self.make(ty),
         }
     }
@@ -141,11 +141,9 @@ impl Writer<'_> {
                 vec!["Any", "UInt64"],
                 vec![array(self), format!("0x{:016x}", self.count(element))],
             ),
-            "jl_array_del_end" | "jl_array_del_beg" => (
-                "Nothing",
-                vec!["Any", "UInt64"],
-                vec![array(self), format!("0x{:016x}", numbers::extreme(&mut self.rng))],
-            ),
+            "jl_array_del_end" | "jl_array_del_beg" => {
+                ("Nothing", vec!["Any", "UInt64"], vec![array(self), format!("0x{:016x}", self.extreme())])
+            }
             "jl_array_grow_at" => {
                 let (array, at) = (array(self), self.index().text);
                 (
@@ -159,7 +157,7 @@ impl Writer<'_> {
                 (
                     "Nothing",
                     vec!["Any", "Int64", "UInt64"],
-                    vec![array, at, format!("0x{:016x}", numbers::extreme(&mut self.rng))],
+                    vec![array, at, format!("0x{:016x}", self.extreme())],
                 )
             }
             "jl_genericmemory_copy" => {
@@ -188,7 +186,7 @@ impl Writer<'_> {
     /// How many elements to add: as many as there can be, or a few.
     pub(super) fn count(&mut self, element: &str) -> i64 {
         let may_be_huge = self.giants || !shared::is_empty(element) && self.rng.chance(40);
-        if may_be_huge { numbers::extreme(&mut self.rng) } else { numbers::small(&mut self.rng) }
+        if may_be_huge { self.extreme() } else { numbers::small(&mut self.rng) }
     }
 
     pub(super) fn base_operands(&mut self, function: BaseFn, subject: &Subject) -> Vec<Val> {

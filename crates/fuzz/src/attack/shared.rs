@@ -41,6 +41,29 @@ pub(super) const ELEMENTS: [&str; 34] = [
     "Vector{Int64}",
 ];
 
+/// The element type of this name, if it is one.
+pub(super) fn known(element: &str) -> Option<&'static str> {
+    ELEMENTS.iter().find(|known| **known == element).copied()
+}
+
+/// The bytes from one element to the next.
+pub(super) fn stride(element: &str) -> u64 {
+    match element {
+        _ if is_empty(element) => 0,
+        "Int8" | "Bool" | "Box{Box{Int8}}" | "Union{Nothing, Missing}" => 1,
+        "S3" => 3,
+        "Char" | "Union{Nothing, Int32, S3}" => 4,
+        "S12" => 12,
+        "S24" | "UU" => 24,
+        "S40" => 40,
+        "Int128" | "Tuple{Int8, Any}" | "MemoryRef{S3}" => 16,
+        "Union{Bool, Int128, Char, UInt16, Nothing, S12, Empty}" => 16,
+        "R16" | "Tuple{Int128, Int8}" => 32,
+        "T2" => 120,
+        _ => 8,
+    }
+}
+
 /// Whether elements of a type take no memory.
 pub(super) fn is_empty(element: &str) -> bool {
     matches!(element, "Empty" | "Nothing" | "Tuple{}" | "Box{Nothing}")

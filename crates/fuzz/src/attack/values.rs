@@ -5,6 +5,12 @@ use super::operands::{OBJECTS, Subject};
 use super::{numbers, shared};
 
 impl Writer<'_> {
+    /// A number that as an index of what was made last wraps.
+    pub(super) fn extreme(&mut self) -> i64 {
+        let stride = self.focus.map(shared::stride);
+        numbers::extreme(&mut self.rng, stride)
+    }
+
     /// A value of any type.
     pub(super) fn any(&mut self) -> Val {
         const CONSTANTS: [(&str, &str); 25] = [
@@ -56,7 +62,7 @@ impl Writer<'_> {
             0..2 => Val::new("a", "Int64"),
             2..4 => Val::new("b", "Int64"),
             4..6 => Val::new(numbers::small(&mut self.rng).to_string(), "Int64"),
-            _ => Val::new(numbers::extreme(&mut self.rng).to_string(), "Int64"),
+            _ => Val::new(self.extreme().to_string(), "Int64"),
         }
     }
 
@@ -64,7 +70,7 @@ impl Writer<'_> {
         // Memory of that size is refused, unless its elements have none.
         let may_be_huge = self.giants || !shared::is_empty(element) && self.rng.chance(30);
         match self.rng.below(10) {
-            0..7 if may_be_huge => Val::new(numbers::extreme(&mut self.rng).to_string(), "Int64"),
+            0..7 if may_be_huge => Val::new(self.extreme().to_string(), "Int64"),
             7..9 => Val::new("b", "Int64"),
             _ => Val::new(numbers::small(&mut self.rng).to_string(), "Int64"),
         }
@@ -125,6 +131,7 @@ impl Writer<'_> {
 
     pub(super) fn memory(&mut self, element: &str) -> Val {
         let ty = format!("Memory{{{element}}}");
+        self.focus = shared::known(element);
         if let Some(known) = self.at_hand(&ty) {
             return known;
         }
@@ -145,6 +152,7 @@ impl Writer<'_> {
 
     pub(super) fn reference(&mut self, element: &str) -> Val {
         let ty = format!("MemoryRef{{{element}}}");
+        self.focus = shared::known(element);
         if let Some(known) = self.at_hand(&ty) {
             return known;
         }
@@ -160,6 +168,7 @@ impl Writer<'_> {
             1 => format!("Vector{{{element}}}"),
             rank => format!("Array{{{element}, {rank}}}"),
         };
+        self.focus = shared::known(element);
         if let Some(known) = self.at_hand(&ty) {
             return known;
         }
@@ -222,7 +231,7 @@ impl Writer<'_> {
             "UInt8" => format!("0x{:02x}", self.rng.below(256)),
             "UInt16" => format!("0x{:04x}", self.rng.below(1 << 16)),
             "Int64" => return self.index(),
-            "Int128" => format!("Int128({})", numbers::extreme(&mut self.rng)),
+            "Int128" => format!("Int128({})", self.extreme()),
             "Float64" => self.float("Float64"),
             "Bool" => "true".to_owned(),
             "Char" => "'θ'".to_owned(),

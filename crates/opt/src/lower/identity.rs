@@ -161,6 +161,13 @@ impl Lowering<'_> {
             return Ok(self.same_objects(x, y, [a.ty, b.ty]));
         }
         let types = self.types;
+        // The run time lays a reference out, so it has no fields: where it is in its `Memory`, and the `Memory`.
+        if let (true, &[x, of_x], &[y, of_y]) =
+            (types.memory_ref_element(a.ty).is_some(), &a.leaves[..], &b.leaves[..])
+        {
+            let (place, memory) = (self.equal(x, y), self.equal(of_x, of_y));
+            return Ok(self.both(place, memory));
+        }
         match (&form.kind, types.kind(a.ty)) {
             (FormKind::Never | FormKind::Ghost, _) => Ok(self.truth(true)),
             (FormKind::Scalar, _) => match (&a.leaves[..], &b.leaves[..]) {

@@ -152,6 +152,13 @@ pub(crate) fn egal(a: Object, b: Object) -> bool {
             }
             continue;
         }
+        // The run time lays a reference out, so it has no fields.
+        if a.cx.types.memory_ref_element(a.ty).is_some() {
+            if words_of_reference(a) != words_of_reference(b) {
+                return false;
+            }
+            continue;
+        }
         for (a, b) in a.fields().zip(b.fields()) {
             let fits = match (a.held(), b.held()) {
                 (Held::Undefined, Held::Undefined) => true,
@@ -169,6 +176,11 @@ pub(crate) fn egal(a: Object, b: Object) -> bool {
         }
     }
     true
+}
+
+/// The position of a `MemoryRef` in its `Memory`, as its first word has it, and the `Memory`.
+fn words_of_reference(at: At<'_>) -> (u64, Option<Object>) {
+    (at.object.word_at(at.offset), at.object.pointer_at(at.offset + 8))
 }
 
 /// Whether two objects may be the same; the values of immutable ones are left to be compared.
