@@ -564,6 +564,6 @@ fn a_file_is_replaced_as_a_whole() {
     assert_eq!(names, ["a.so"], "nothing is left beside it");
     let error = super::write_file(&folder.join("none/a.so"), b"new").unwrap_err();
     assert!(error.to_string().starts_with("cannot write `"), "{error}");
-    assert!(super::read_file(&folder).unwrap_err().to_string().contains("no regular file"));
+    assert!(super::read_file(&folder).unwrap_err().to_string().contains("regular file"));
     std::fs::remove_dir_all(&folder).unwrap();
 }
