@@ -8,7 +8,7 @@
 //! | the user: a program, an image, a package, a key | followed ([`Links::Followed`]) | an error that says what it is |
 //! | the process, in a folder that others may write to: an entry of a cache, a lock | refused; below a [`Folder`] for each part of the path | the same error, which the caller takes for a miss |
 //! | the process, for a new file: a temporary file, a map for profilers | whatever is there is removed, and never opened ([`fresh`]) | |
-//! | the user, for a result | followed | written to, if that does not wait for a reader ([`write`]) |
+//! | the user, for a result | followed | written to, if that does not wait for a reader ([`write()`]) |
 //!
 //! **Races.** What is decisive is the second look, by the descriptor; the first one keeps devices from being opened. A [`Folder`] is a descriptor, so a
 //! folder that is exchanged meanwhile leads nowhere else. Owners are not looked at: contents that matter are sealed, or the user has named the file.

@@ -195,7 +195,7 @@ pub struct Place {
 /// A function of either level.
 #[derive(Clone, Debug)]
 pub struct Func {
-    /// The name, without module: a text, no [homonym](Names::homonym). The type of argument 0 has the identity of a high function.
+    /// The name, without module: a text, no [homonym](crate::names::Names::homonym). The type of argument 0 has the identity of a high function.
     pub name: Name,
     /// The level.
     pub level: Level,
