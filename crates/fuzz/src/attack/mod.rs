@@ -171,15 +171,6 @@ impl Coverage {
         }
         missing
     }
-
-    /// The table, one target a line.
-    pub fn table(&self) -> String {
-        let mut text = String::new();
-        for (name, [named, value]) in &self.counts {
-            let _ = writeln!(text, "{name:32} {named:>9} {value:>9}");
-        }
-        text
-    }
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ impl Writer<'_> {
             vals.insert(0, Val::new(result.clone(), "Type"));
         }
         let callee = format!("Base.{}", intrinsic.name());
+        // Native code has no fence that is found at run time.
+        self.is_open |= form.is_value() && !intrinsic.is_pure();
         if form.is_value() {
             return self.call_value(form, &callee, &vals);
         }
