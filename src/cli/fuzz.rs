@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Forge files below their checksums, and use what is read of them
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["files", "checked", "attack"])]
     forged: Option<Forged>,
-    /// Generate programs as an attacker would write them, 32 for each seed, compare them with the interpreter, and check the heap after each
+    /// Generate programs as an attacker would write them, 96 for each seed, compare them with the interpreter, and check the heap after each
     #[arg(long, conflicts_with_all = ["checked", "files"])]
     attack: bool,
     /// What attacks leave out: targets (`memoryrefnew`), forms (`barrier`), both (`memoryrefnew:barrier`), element types and traits, separated by blanks
