@@ -142,6 +142,88 @@ fn types_go_with_their_program() {
     assert!(external < 12 << 20, "{external}: a program's types take 4 MiB");
 }
 
+/// A loop of 500 iterations from `n` on, around statements as in [`looped`].
+fn from_there(before: &str, body: &str) -> String {
+    let text = looped(before, body).replace("%1 = φ (#1 => 0,", "%1 = φ (#1 => n,");
+    let text = text.replace("Base.slt_int(%1, n)::Bool", "Base.slt_int(%1, %20)::Bool");
+    text.replace("1 ─      goto #2", "1 ─ %20 = Base.add_int(n, 500)::Int64\n└──      goto #2")
+}
+
+/// Types that a program makes and drops, call after call, do not use its heap up.
+#[test]
+fn types_go_with_their_objects() {
+    let kept = "function kept(x::Any)::Int64 noinline\n1 ─      return 7\nend
+function number(x::Val{N})::Int64 where N noinline
+1 ─ %1 = $(Expr(:static_parameter, 1))::Any
+│   %2 = Core.typeassert(%1, Int64)::Int64
+└──      return %2
+end
+struct A{T}\n    a::Any\nend";
+    let value = "│   %11 = Core.apply_type(Core.Val, %1)::Any\n│   %12 = dynamic (%11)()::Any\n";
+    for (name, body) in [
+        ("as an argument", "│   %13 = dynamic Main.kept(%12)::Any"),
+        ("in a tuple", "│   %13 = Core.tuple(%12, %1)::Any\n│   %14 = dynamic Main.kept(%13)::Any"),
+        (
+            "in a tuple of the run time",
+            "│   %13 = Core.compilerbarrier(:type, Core.tuple)::Any\n│   %14 = (%13)(%12, %1)::Any",
+        ),
+        ("as a parameter", "│   %13 = dynamic Main.number(%12)::Any"),
+        (
+            "as an element",
+            "│   %13 = Core.apply_type(Memory, %11)::Any\n│   %14 = Core.memorynew(%13, 2)::Any",
+        ),
+        ("of the program", "│   %13 = Core.apply_type(A, %1)::Any\n│   %14 = dynamic (%13)(%1)::Any"),
+        (
+            "with a type of the program",
+            "│   %13 = Core.apply_type(A, %11)::Any\n│   %14 = dynamic (%13)(%1)::Any",
+        ),
+    ] {
+        for level in [OptLevel::O0, OptLevel::O2] {
+            let engine = Engine::new(options(level).heap_limit(Some(4 << 20))).unwrap();
+            let unit = engine.compile(&read(&from_there(kept, &format!("{value}{body}")))).unwrap();
+            let main: Int = unit.func("main").unwrap();
+            let mut ends = 0;
+            for n in (0..30).map(|call| 500 * call) {
+                match main.call((n,)) {
+                    Ok(end) => assert_eq!(end, n + 500),
+                    Err(CallError::Exception(thrown)) => {
+                        assert_eq!(
+                            thrown.kind,
+                            ExceptionKind::OutOfMemoryError,
+                            "{name}, {level:?}: {thrown}"
+                        );
+                        assert_eq!(main.call((n,)), Ok(n + 500), "{name}, {level:?}");
+                        ends += 1;
+                    }
+                    other => panic!("{name}, {level:?}: {other:?}"),
+                }
+            }
+            assert!(ends > 0, "{name}, {level:?}: the limit was reached");
+        }
+    }
+}
+
+/// Types that the texts of programs mention and that mention no declaration, program after program.
+#[test]
+fn types_that_programs_share_go_with_the_last_of_them() {
+    let engine = Engine::new(options(OptLevel::O0).heap_limit(Some(4 << 20))).unwrap();
+    let mut external = Vec::new();
+    for n in 0..100 {
+        let mut text = String::from("function kept(x::Any)::Int64 noinline\n1 ─      return 7\nend\n");
+        text += "function main(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 1)::Int64\n";
+        for at in (2..200).step_by(2) {
+            let ty = format!("Val{{{}}}", 1000 * n + at);
+            text += &format!("│   %{at} = Core.tuple(n, {ty}())::Tuple{{Int64, {ty}}}\n");
+            text += &format!("│   %{} = dynamic Main.kept(%{at})::Any\n", at + 1);
+        }
+        text += "└──      return %1\nend\n";
+        let main: Int = engine.compile(&read(&text)).unwrap().func("main").unwrap();
+        assert_eq!(main.call((n,)), Ok(n + 1));
+        external.push(engine.runtime().heap().stats().external_bytes);
+    }
+    assert!(external.iter().all(|&bytes| bytes < 3 << 20), "{external:?}");
+}
+
 /// The interpreter has the same rule.
 #[test]
 fn types_count_in_the_interpreter() {

@@ -79,6 +79,11 @@ impl Context {
         self.view_with(self.names.scope().cloned(), meter)
     }
 
+    /// Whether the view charges what it holds to a meter.
+    pub fn is_metered_by(&self, meter: &Arc<Meter>) -> bool {
+        self.types.is_metered_by(meter)
+    }
+
     fn view_with(&self, scope: Option<Arc<dyn FunctionScope>>, meter: &Arc<Meter>) -> Arc<Context> {
         let names = Arc::new(self.names.another(scope, meter));
         Arc::new(Context { types: self.types.another(names.clone(), meter), names })

@@ -44,6 +44,11 @@ impl Charge {
         charge
     }
 
+    /// Whether the meter is this one.
+    pub(crate) fn is_to(&self, meter: &Arc<Meter>) -> bool {
+        Arc::ptr_eq(&self.meter, meter)
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed) // N1

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_ir::Context;
-use brolga_ir::types::{LayoutError, Type, Types};
+use brolga_ir::types::{LayoutError, Type, TypeKind, Types};
 
 use crate::events::Events;
 use crate::foreign::Foreign;
@@ -131,9 +131,9 @@ impl Runtime {
         self.heap.strings().string(content)
     }
 
-    /// The address of a type as an object: what is in the tags of objects of the type, if it has any.
+    /// The address of a type as an object: what is in the tags of objects of the type, if it has any. It is valid as long as the context is in use.
     pub fn type_address(&self, cx: &Arc<Context>, ty: Type) -> Result<usize, LayoutError> {
-        self.heap.type_object(cx, ty).map(|desc| desc.object().expose())
+        self.heap.type_in_code(cx, ty).map(|desc| desc.object().expose())
     }
 
     /// The type whose objects have this tag, as `cx` numbers it; `None` if it is no tag that was ever given out, or that of a type of
@@ -144,7 +144,10 @@ impl Runtime {
 
     /// The address of the only object of a type: `nothing`, a function object.
     pub fn instance_address(&self, cx: &Arc<Context>, ty: Type) -> Result<usize, LayoutError> {
-        let desc = self.heap.type_object(cx, ty)?;
+        if let TypeKind::TypeOf(of) = *cx.types.kind(ty) {
+            return self.type_address(cx, of);
+        }
+        let desc = self.heap.type_in_code(cx, ty)?;
         self.heap.types().instance(&desc).map(Object::expose).ok_or(LayoutError::NotConcrete(ty))
     }
 
@@ -153,7 +156,7 @@ impl Runtime {
         if cx.types.primitive(ty).is_none() {
             return Err(LayoutError::NotConcrete(ty));
         }
-        let desc = self.heap.describe(cx, ty)?;
+        let desc = self.heap.type_in_code(cx, ty)?;
         Ok(self.heap.permanent_box(&desc, bits).expose())
     }
 

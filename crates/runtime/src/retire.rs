@@ -54,18 +54,20 @@ impl Runtime {
         with_attached_to(self, |thread| thread.report_if(is_due));
     }
 
-    /// Frees the types of contexts that no code uses any more, when there are twice as many types as the last time: with their objects, and a full
-    /// collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
+    /// Frees the types that nothing uses, when there are twice as many types as the last time, when they take much of the heap's limit, or when a call failed
+    /// because of that: with their objects, and a full collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
     pub fn free_unused_types(self: &Arc<Self>) {
-        if !self.heap().types().is_sweep_due(self.heap().stats().live_bytes) {
+        let (heap, types) = (self.heap(), self.heap().types());
+        if !types.wants_census() && !types.is_sweep_due(heap.stats().live_bytes, heap.limit()) {
             return;
         }
-        // In a scope nothing is collected; the next program tries again.
+        // In a scope nothing is collected; another program or call tries again.
         let _collected = self.enter(|scope| scope.collect_kind(Collection::Full));
-        let types = self.heap().types().take_swept();
-        if !types.is_empty() {
+        types.end_census();
+        let unused = types.take_swept();
+        if !unused.is_empty() {
             let last = self.next_world(|_| ()) - 1;
-            self.retire([Box::new(UnusedTypes { _types: types, last }) as Box<dyn RetiredCode>]);
+            self.retire([Box::new(UnusedTypes { _types: unused, last }) as Box<dyn RetiredCode>]);
         }
     }
 

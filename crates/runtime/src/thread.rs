@@ -362,9 +362,13 @@ impl Thread {
         });
         // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
         let exception = taken.unwrap_or_else(|| {
-            Exception::missing(runtime.map_or_else(Context::new, |r| r.heap().types().base().clone()))
+            let base = runtime.as_ref().map(|runtime| runtime.heap().types().base().clone());
+            Exception::missing(base.unwrap_or_else(Context::new))
         });
         self.pop_exceptions(depth);
+        if let Some(runtime) = runtime.filter(|runtime| runtime.heap().types().wants_census()) {
+            runtime.free_unused_types();
+        }
         exception
     }
 

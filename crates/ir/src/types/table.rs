@@ -175,6 +175,11 @@ impl Types {
         Arc::ptr_eq(&self.declared, &other.declared)
     }
 
+    /// Whether the view charges what it holds to a meter.
+    pub(crate) fn is_metered_by(&self, meter: &Arc<Meter>) -> bool {
+        self.facts.charge().is_to(meter)
+    }
+
     /// The bytes of the types that the view holds, about.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.bytes() + self.facts.charge().bytes()

@@ -1,27 +1,30 @@
 //! Which types of the heap are in use, found by a full collection.
 //!
-//! Problem: a program has a context, and the heap describes the types of the context that the program's code and objects use. After the program is
-//! dropped, its descriptions would stay as long as the heap.
+//! Problem: the heap describes the types that programs mention and those that they make while they run. After the program or the last object is
+//! gone, the descriptions would stay as long as the heap.
 //!
 //! ```text
 //!   context ── held by modules, units, handles, methods ──► in use
 //!      ▲                                                       not so: held by descriptions alone
-//!   descriptions ── held by methods, handles ──► in use           │
+//!   descriptions ── held by code, methods, handles ──► in use     │
 //!      ▲                                                          ▼
 //!   objects: tags, type objects, instances, boxes ── census ──► in use, or else the context and its descriptions go
 //! ```
 //!
-//! A context goes as a whole. It is unused when
+//! A description is unused when
 //!
-//! 1. it has no view but the heap's, and no reference to that is left but those of the heap's table and of its own descriptions;
-//! 2. no reference to a description is left but that of the table and those of descriptions of the same context;
-//! 3. no live object has one of its types, and no live object, root or weak reference leads to one of its permanent objects.
+//! 1. no code has its address: none ever had it, or the context of the program is unused;
+//! 2. no reference to it is left but the one of the table, and those of unused descriptions;
+//! 3. no live object has the type, and no live object, root or weak reference leads to one of its permanent objects.
 //!
-//! Rules 1 and 2 compare reference counts. A holder of addresses without references must hold the context for that long:
+//! The context of a program is unused when it has no views but the heap's, no reference to those is left but the ones of the heap's table and of descriptions, and
+//! rules 2 and 3 hold for its descriptions. The program's code holds the context.
 //!
-//! | holder of addresses of descriptions | why rule 1 or 2 holds |
+//! These rules compare reference counts. Holders of addresses without references:
+//!
+//! | holder of addresses of descriptions | why it is safe |
 //! |---|---|
-//! | compiled code | its unit holds the context (`Code` in `crates/jit/src/engine.rs`), until no thread can run the code |
+//! | compiled code | it has them from [`Runtime::type_address`](crate::Runtime::type_address) and its like, which mark the table's row for the program; its unit holds the context (`Code` in `crates/jit/src/engine.rs`), until no thread can run the code |
 //! | tables of methods, by the callee's tag | a method holds the descriptions of its callee, its parameters and its signature |
 //! | profiles | a guess: a type in a profile is looked up by its tag, and code tests for the type that is found |
 //!
@@ -35,13 +38,14 @@
 //!
 //! Cost: nothing without a request; in a collection with a census one look-up in a hash table for each object.
 //!
-//! Not done: mmtk's heap keeps all types. A context with a holder keeps all its types.
+//! Not done: mmtk's heap keeps all types. A context with a holder keeps the types that code has; symbols stay as long as the heap, because programs keep
+//! pointers to their text, as Julia's do.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
+use super::desc::TypeRef;
 use super::layout::{TAG_BITS, TAG_PERMANENT};
 use super::object::Object;
 
@@ -64,13 +68,8 @@ impl Census {
         }
     }
 
-    /// Whether an object has this tag.
-    pub(crate) fn has_tag(&self, tag: u64) -> bool {
-        self.tags.contains(&(tag & !TAG_BITS))
-    }
-
-    /// Whether something leads to a permanent object at these addresses.
-    pub(crate) fn leads_to(&self, addresses: Range<usize>) -> bool {
-        self.permanent.range(addresses).next().is_some()
+    /// Whether an object has this type, or something leads to the type as an object, or to its only instance.
+    pub(super) fn has(&self, ty: &TypeRef) -> bool {
+        self.tags.contains(&(ty.tag() & !TAG_BITS)) || self.permanent.range(ty.addresses()).next().is_some()
     }
 }

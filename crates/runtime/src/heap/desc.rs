@@ -260,6 +260,11 @@ impl TypeDesc {
         })
     }
 
+    /// The bytes of the description in tables, about.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
     pub(crate) fn scan(&self) -> &Scan {
         &self.scan
     }

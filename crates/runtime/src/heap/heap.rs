@@ -212,6 +212,11 @@ impl Heap {
         self.types.type_object(cx, ty)
     }
 
+    /// The description of any type, for code that has its address as long as the context is in use.
+    pub(crate) fn type_in_code(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
+        self.types.in_code(cx, ty)
+    }
+
     /// The frame maps of compiled code that does not link its frames.
     pub(crate) fn frames(&self) -> &Arc<FrameIndex> {
         &self.frames
@@ -250,6 +255,11 @@ impl Heap {
             _ => None,
         };
         small.unwrap_or_else(|| self.permanent.boxed(ty, bits))
+    }
+
+    /// The most bytes of the heap, if it has a limit.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.options.limit
     }
 
     /// Statistics.
@@ -435,13 +445,14 @@ impl Heap {
         self.backend.release_external(bytes);
     }
 
-    /// Makes names, types and permanent objects count to the limit, as external bytes. They may take half of it: most stay as long as the heap, which has to be
-    /// of use without more of them. To be called before a program makes more; as the bytes are announced afterwards, by [`GRANULE`]s, the limit is
+    /// Makes names, types and permanent objects count to the limit, as external bytes. They may take half of it, so that the heap is of use without more of them;
+    /// when they do, the call fails and the types that nothing uses are freed after it (`Runtime::free_unused_types`). To be called before a program makes more; as the bytes are announced afterwards, by [`GRANULE`]s, the limit is
     /// exceeded by one at most. A safepoint.
     pub(crate) fn count_tables(&self, mutator: &Mutator) -> Result<(), OutOfMemory> {
         let charged = self.charged.load(Ordering::Relaxed); // A2
         let bytes = self.types.meter().bytes();
-        if self.options.limit.is_some_and(|limit| bytes > limit / 2) {
+        if self.limit().is_some_and(|limit| bytes > limit / 2) {
+            self.types.want_sweep();
             return Err(OutOfMemory { requested: GRANULE });
         }
         if bytes.abs_diff(charged) < GRANULE {

@@ -1,19 +1,30 @@
 //! The run-time types of one heap: one description for each type, created on first use.
 //!
 //! **One type, one description.** Each program has its own context, and several programs may share a heap. A type that
-//! mentions no declaration of a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is
+//! mentions no declaration of a program (`Int64`, `Vector{Any}`, `Val{3}`) is the same in all of them: it is
 //! translated into the heap's own context, the *base*, and described there. Types of functions are translated too, because
 //! module and name identify a function; its methods are in tables. A type that mentions a declaration of a program
 //! belongs to the program's context. The heap holds a view of that context, so the context's address stays its key. Hence
 //! two types are equal exactly if they have the same description. Relations between two types are decided in the context
 //! of the one that is not of the base.
 //!
-//! Types of contexts without users are freed (`census.rs`); those of the base never are. A meter has what they all take, with the names, and the heap counts it to
+//! **Views.** A view of a context frees what it holds as a whole, and a description holds the view that it was made through. So that a type goes when nothing
+//! uses it, the heap has several views of each context:
+//!
+//! ```text
+//!   base      first     fixed types, exceptions, what routines make objects of: a bounded number    as long as the heap
+//!             of texts  what the text of one program mentions, for each program                     as long as the program and such types of it as are in use
+//!             newest    what programs make while they run                                           a sweep begins another; until its last type is gone
+//!   program   own       what its text mentions                                                      as long as the program and its types
+//!             newest    what programs make while they run                                           as in the base
+//! ```
+//!
+//! A sweep frees types that nothing uses (`census.rs`). A meter has what they all take, with the names, and the heap counts it to
 //! its limit before a program makes more (`Heap::count_tables`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | U1 | is_census_wanted, sweeps: load, store, add | Relaxed | – | nothing: a census comes with the next collection; `relations.rs` says why a cache sees the number |
+//! | U1 | is_census_wanted, sweeps: load, store, add | Relaxed | – | nothing: a census that is missed comes with a later collection; `relations.rs` says why a cache sees the number |
 //!
 //! Small integers are boxed once, `Int64` from -512 to 511, and so are both `Bool`s. Their boxes are permanent objects.
 
@@ -48,6 +59,7 @@ const _: () = assert!(size_of::<Small>() == SMALL_INT_BYTES, "compiled code goes
 #[derive(Debug)]
 pub(crate) struct RuntimeTypes {
     maker: Maker,
+    /// The first view of the base.
     base: Arc<Context>,
     string: TypeRef,
     symbol: TypeRef,
@@ -108,26 +120,121 @@ const LIVE_BYTES_PER_TYPE: usize = 4096;
 #[derive(Default, Debug)]
 pub(crate) struct Unused {
     types: Vec<TypeRef>,
-    contexts: Vec<Arc<Context>>,
     boxes: Vec<Words>,
 }
 
 impl Unused {
     pub(crate) fn is_empty(&self) -> bool {
-        self.types.is_empty() && self.contexts.is_empty() && self.boxes.is_empty()
+        self.types.is_empty() && self.boxes.is_empty()
     }
 }
 
 #[derive(Default, Debug)]
 struct ByType {
-    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base also has an entry
+    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base also has a row
     /// for each context that it was translated from.
-    types: BTreeMap<(usize, Type), TypeRef>,
-    /// The heap's own views, which the descriptions hold.
-    contexts: BTreeMap<usize, Arc<Context>>,
+    types: BTreeMap<(usize, Type), Row>,
+    /// The heap's views of the contexts of programs, which the descriptions hold.
+    contexts: BTreeMap<usize, Views>,
+    /// The newest view of the base.
+    newest: Option<Arc<Context>>,
     /// The number of types at which the next sweep is due.
     sweep_at: usize,
+    /// What the meter has after the last sweep, when what was unused is free.
+    swept_bytes: usize,
     unused: Unused,
+}
+
+#[derive(Debug)]
+struct Row {
+    ty: TypeRef,
+    /// Whether code of the program has the address: then the type stays as long as the context.
+    is_in_code: bool,
+}
+
+/// The heap's views for one program.
+#[derive(Clone, Debug)]
+struct Views {
+    own: Arc<Context>,
+    newest: Option<Arc<Context>>,
+    /// Of the base, for what the program's text mentions.
+    of_text: Arc<Context>,
+}
+
+impl ByType {
+    /// The rows of descriptions that belong to a context.
+    fn own_rows(&self, at: usize) -> impl Iterator<Item = &Row> {
+        let rows = self.types.range((at, Type::BOTTOM)..(at + 1, Type::BOTTOM));
+        rows.map(|(_, row)| row).filter(move |row| is_home(at, &row.ty))
+    }
+
+    /// Whether nothing uses a program's context and its types.
+    fn is_unused(&self, at: usize, census: &Census) -> bool {
+        let Some(Views { own, .. }) = self.contexts.get(&at) else { return false };
+        // The heap's views, and the references to them that rows of the table are.
+        let mut views = BTreeMap::from([(Arc::as_ptr(own).addr(), (own, 1))]);
+        for row in self.own_rows(at) {
+            let cx = row.ty.context();
+            views.entry(Arc::as_ptr(cx).addr()).or_insert((cx, 0)).1 += 1;
+        }
+        let holders = Holders::of(self.own_rows(at).map(|row| &row.ty));
+        own.views() == views.len()
+            && views.values().all(|&(cx, count)| Arc::strong_count(cx) == count)
+            && self.own_rows(at).all(|row| holders.are_all_of(&row.ty) && !census.has(&row.ty))
+    }
+
+    /// Takes out the types that nothing uses, of all contexts.
+    fn take_unused_types(&mut self, census: &Census) -> Vec<TypeRef> {
+        let may_go = |row: &Row| !row.is_in_code && !census.has(&row.ty);
+        // Rows that make look-ups shorter are no users.
+        self.types.retain(|&(at, _), row| row.is_in_code || is_home(at, &row.ty));
+        let rows = || self.types.values().filter(|row| may_go(row)).map(|row| &row.ty);
+        let mut holders = Holders::of(rows());
+        for ty in rows().filter(|ty| !holders.are_all_of(ty)).collect::<Vec<_>>() {
+            holders.release(ty);
+        }
+        let taken = self.types.extract_if(.., |_, row| may_go(row) && holders.are_all_of(&row.ty));
+        taken.map(|(_, row)| row.ty).collect()
+    }
+}
+
+/// Whether a description belongs to the context of its row (0: the base).
+fn is_home(at: usize, ty: &TypeRef) -> bool {
+    at == 0 || ty.context().address() == at
+}
+
+/// The references to descriptions that rows of the table and arrays are, which hold their `Memory`.
+struct Holders(BTreeMap<u64, usize>);
+
+impl Holders {
+    /// Those of descriptions with one row each, and of arrays among them.
+    fn of<'a>(rows: impl Iterator<Item = &'a TypeRef>) -> Holders {
+        let rows: Vec<&TypeRef> = rows.collect();
+        let mut holders = Holders(rows.iter().map(|ty| (ty.tag(), 1)).collect());
+        for memory in rows.into_iter().filter_map(memory_of) {
+            holders.0.entry(memory.tag()).and_modify(|count| *count += 1);
+        }
+        holders
+    }
+
+    /// An array that stays does not count.
+    fn release(&mut self, ty: &TypeRef) {
+        if let Some(memory) = memory_of(ty) {
+            self.0.entry(memory.tag()).and_modify(|count| *count -= 1);
+        }
+    }
+
+    /// Whether there is no other reference to a description.
+    fn are_all_of(&self, ty: &TypeRef) -> bool {
+        self.0.get(&ty.tag()) == Some(&ty.holders())
+    }
+}
+
+fn memory_of(ty: &TypeRef) -> Option<&TypeRef> {
+    match ty.kind() {
+        ObjectKind::Array { memory, .. } => Some(memory),
+        _ => None,
+    }
 }
 
 impl RuntimeTypes {
@@ -172,28 +279,44 @@ impl RuntimeTypes {
         };
         let RuntimeTypes { string, symbol, module, datatype, unionall, int64, float64, .. } = &types;
         let known = [string, symbol, module, datatype, unionall, int64, float64, &bool];
-        let known = known.into_iter().filter_map(|desc| Some(((0, desc.ty()?), desc.clone()))).collect();
+        let row = |ty: &TypeRef| Row { ty: ty.clone(), is_in_code: false };
+        let known = known.into_iter().filter_map(|desc| Some(((0, desc.ty()?), row(desc)))).collect();
         types.lock().types = known;
         types
     }
 
     /// Whether the number of types has doubled since the last sweep and is large for the live bytes of the heap, all of
-    /// which a census visits. If so, makes the next full collection take a census, and doubles the threshold.
-    pub(crate) fn is_sweep_due(&self, live_bytes: usize) -> bool {
+    /// which a census visits, or whether all tables take more than a quarter of `limit`, and an eighth of it more than after the last sweep. If so, makes the
+    /// next full collection take a census, and doubles the threshold.
+    pub(crate) fn is_sweep_due(&self, live_bytes: usize, limit: Option<usize>) -> bool {
         let mut known = self.lock();
-        let is_due =
+        let bytes = self.meter().bytes();
+        let are_many =
             known.types.len() >= known.sweep_at.max(MIN_TYPES_TO_SWEEP).max(live_bytes / LIVE_BYTES_PER_TYPE);
+        let is_due =
+            are_many || limit.is_some_and(|limit| bytes > (limit / 4).max(known.swept_bytes + limit / 8));
         if is_due {
-            // If no sweep follows, the next one is due when the number has doubled again.
+            // If no sweep follows, the next one is due when there is as much again.
             known.sweep_at = 2 * known.types.len();
+            known.swept_bytes = bytes;
             self.is_census_wanted.store(true, Ordering::Relaxed); // U1
         }
         is_due
     }
 
-    /// Whether the current collection takes a census.
-    pub(super) fn wants_census(&self) -> bool {
+    /// Makes the next full collection take a census. The thread that takes the exception of the call requests that collection.
+    pub(crate) fn want_sweep(&self) {
+        self.is_census_wanted.store(true, Ordering::Relaxed); // U1
+    }
+
+    /// Whether the next full collection takes a census.
+    pub(crate) fn wants_census(&self) -> bool {
         self.is_census_wanted.load(Ordering::Relaxed) // U1
+    }
+
+    /// The next collection takes none.
+    pub(crate) fn end_census(&self) {
+        self.is_census_wanted.store(false, Ordering::Relaxed); // U1
     }
 
     /// The number of sweeps that removed types. Tables with addresses of types drop those from before the last one.
@@ -206,49 +329,30 @@ impl RuntimeTypes {
         std::mem::take(&mut self.lock().unused)
     }
 
-    /// Removes the types of contexts without users (`census.rs`). The world is stopped. `take_boxes` removes the boxes of types
+    /// Removes the types that nothing uses (`census.rs`). The world is stopped. `take_boxes` removes the boxes of types
     /// with these tags.
     pub(super) fn take_unused(&self, census: &Census, take_boxes: impl FnOnce(&BTreeSet<u64>) -> Vec<Words>) {
-        self.is_census_wanted.store(false, Ordering::Relaxed); // U1
-        let mut known = self.lock();
-        let ByType { types, contexts, .. } = &*known;
-        let all = |at: usize| types.range((at, Type::BOTTOM)..(at + 1, Type::BOTTOM));
-        let is_unused = |&(&at, cx): &(&usize, &Arc<Context>)| {
-            let own: Vec<&TypeRef> =
-                all(at).map(|(_, ty)| ty).filter(|ty| ty.context().is_same(cx)).collect();
-            let mut holders: BTreeMap<u64, usize> = own.iter().map(|ty| (ty.tag(), 1)).collect();
-            for ty in &own {
-                if let ObjectKind::Array { memory, .. } = ty.kind()
-                    && let Some(count) = holders.get_mut(&memory.tag())
-                {
-                    *count += 1;
-                }
-            }
-            cx.views() == 1
-                && Arc::strong_count(cx) == 1 + own.len()
-                && own.iter().all(|ty| {
-                    holders.get(&ty.tag()) == Some(&ty.holders())
-                        && !census.has_tag(ty.tag())
-                        && !census.leads_to(ty.addresses())
-                })
-        };
-        let gone: Vec<usize> = contexts.iter().filter(is_unused).map(|(&at, _)| at).collect();
-        let mut tags = BTreeSet::new();
-        for at in gone {
-            let ByType { types, contexts, unused, .. } = &mut *known;
-            let taken = types.extract_if((at, Type::BOTTOM)..(at + 1, Type::BOTTOM), |_, _| true);
-            let context = contexts.remove(&at);
-            for (_, ty) in taken {
-                if context.as_ref().is_some_and(|cx| ty.context().is_same(cx)) {
-                    tags.insert(ty.tag());
-                    unused.types.push(ty);
-                }
-            }
-            unused.contexts.extend(context);
+        self.end_census();
+        let known = &mut *self.lock();
+        // Whoever uses them has references of their own.
+        known.newest = None;
+        known.contexts.values_mut().for_each(|views| views.newest = None);
+        let contexts: Vec<usize> =
+            known.contexts.keys().copied().filter(|&at| known.is_unused(at, census)).collect();
+        let mut gone = Vec::new();
+        for at in contexts {
+            let taken = known.types.extract_if((at, Type::BOTTOM)..(at + 1, Type::BOTTOM), |_, _| true);
+            gone.extend(taken.map(|(_, row)| row.ty).filter(|ty| is_home(at, ty)));
+            known.contexts.remove(&at);
         }
+        gone.extend(known.take_unused_types(census));
         known.sweep_at = 2 * known.types.len();
-        if !tags.is_empty() {
+        let freed: usize = gone.iter().map(|ty| ty.table_bytes()).sum();
+        known.swept_bytes = self.meter().bytes().saturating_sub(freed);
+        if !gone.is_empty() {
+            let tags = gone.iter().map(|ty| ty.tag()).collect();
             known.unused.boxes.extend(take_boxes(&tags));
+            known.unused.types.extend(gone);
             self.sweeps.fetch_add(1, Ordering::Relaxed); // U1
         }
     }
@@ -262,9 +366,31 @@ impl RuntimeTypes {
         &self.maker.owner
     }
 
-    /// The context of types that mention no declaration of a program.
+    /// The context of types that mention no declaration of a program, for a bounded number of them: what is looked at through this view stays.
     pub(crate) fn base(&self) -> &Arc<Context> {
         &self.base
+    }
+
+    /// The newest view of a context, for types that programs make while they run.
+    pub(crate) fn newest(&self, cx: &Context) -> Arc<Context> {
+        let mut known = self.lock();
+        let newest = match self.key(cx) {
+            0 => &mut known.newest,
+            at => &mut self.views(&mut known, at, cx).newest,
+        };
+        newest.get_or_insert_with(|| cx.metered_view(self.meter())).clone()
+    }
+
+    /// The heap's views of a program's context.
+    fn views<'k>(&self, known: &'k mut ByType, at: usize, cx: &Context) -> &'k mut Views {
+        let view = |cx: &Context| cx.metered_view(self.meter());
+        let new = || Views { own: view(cx), newest: None, of_text: view(&self.base) };
+        known.contexts.entry(at).or_insert_with(new)
+    }
+
+    /// The first part of the keys of a context's rows.
+    fn key(&self, cx: &Context) -> usize {
+        if cx.is_same(&self.base) { 0 } else { cx.address() }
     }
 
     pub(crate) fn string(&self) -> &TypeRef {
@@ -311,7 +437,7 @@ impl RuntimeTypes {
     /// The description of any type.
     pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let Some(fixed) = self.fixed.get(ty.index()) else {
-            return self.searched(cx, ty, if cx.is_same(&self.base) { 0 } else { cx.address() });
+            return self.searched(cx, ty, self.key(cx));
         };
         match fixed.get() {
             Some(known) => Ok(known.clone()),
@@ -322,26 +448,39 @@ impl RuntimeTypes {
         }
     }
 
+    /// The description of any type, for code of a program that has its address as long as the program's context is in use.
+    pub(crate) fn in_code(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
+        let found = self.type_object(cx, ty)?;
+        let mut known = self.lock();
+        let row = known.types.entry((self.key(cx), ty));
+        row.or_insert_with(|| Row { ty: found.clone(), is_in_code: true }).is_in_code = true;
+        Ok(found)
+    }
+
     /// The description of a type of the base (context 0) or of a program's context, by the map.
     fn searched(&self, cx: &Arc<Context>, ty: Type, context: usize) -> Result<TypeRef, LayoutError> {
         let mut known = self.lock();
-        if let Some(found) = known.types.get(&(context, ty)) {
-            return Ok(found.clone());
+        if let Some(row) = known.types.get(&(context, ty)) {
+            return Ok(row.ty.clone());
         }
-        // Descriptions hold the heap's view, not that of the program that first needed them.
-        let own = match context {
-            0 => self.base.clone(),
-            _ => known.contexts.entry(context).or_insert_with(|| cx.metered_view(self.meter())).clone(),
-        };
+        if context == 0 {
+            drop(known);
+            // A type with the same number everywhere is described in the first view.
+            return self.make(if cx.is_same(&self.base) { cx } else { &self.base }, 0, ty);
+        }
+        let is_of_heap = cx.is_metered_by(self.meter());
+        let Views { own, of_text, .. } = self.views(&mut known, context, cx).clone();
         drop(known);
-        let made = match context {
-            0 => self.make(&own, 0, ty)?,
-            _ => match translate(&cx.types, &self.base.types, ty) {
-                Some(portable) => self.type_object(&self.base, portable)?,
-                None => self.make(&own, context, ty)?,
-            },
-        };
-        Ok(self.lock().types.entry((context, ty)).or_insert(made).clone())
+        // Descriptions hold a view of the heap's, not that of the program that first needed them.
+        let (own, base) = if is_of_heap { (cx, self.newest(&self.base)) } else { (&own, of_text) };
+        match translate(&cx.types, &base.types, ty) {
+            Some(portable) => {
+                let ty_of_base = self.type_object(&base, portable)?;
+                let row = || Row { ty: ty_of_base, is_in_code: false };
+                Ok(self.lock().types.entry((context, ty)).or_insert_with(row).ty.clone())
+            }
+            None => self.make(own, context, ty),
+        }
     }
 
     fn make(&self, cx: &Arc<Context>, context: usize, ty: Type) -> Result<TypeRef, LayoutError> {
@@ -351,8 +490,8 @@ impl RuntimeTypes {
             TypeKind::Generic(_) | TypeKind::UnionAll { .. } => &self.unionall,
             _ => &self.datatype,
         };
-        let made = || TypeRef::new(made, Some(of.tag()));
-        Ok(self.lock().types.entry((context, ty)).or_insert_with(made).clone())
+        let row = || Row { ty: TypeRef::new(made, Some(of.tag())), is_in_code: false };
+        Ok(self.lock().types.entry((context, ty)).or_insert_with(row).ty.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, ByType> {
@@ -367,18 +506,20 @@ impl RuntimeTypes {
             return Some(ty);
         }
         let of_base = desc.context().is_same(&self.base);
-        of_base.then(|| translate(&self.base.types, &cx.types, ty)).flatten()
+        of_base.then(|| translate(&desc.context().types, &cx.types, ty)).flatten()
+    }
+
+    /// The context in which all these types can be expressed, if they belong to one program: its context, or the base.
+    pub(crate) fn context_of<'a>(&self, descs: impl IntoIterator<Item = &'a TypeDesc>) -> Arc<Context> {
+        let found = descs.into_iter().map(TypeDesc::context).find(|cx| !cx.is_same(&self.base));
+        self.newest(found.unwrap_or(&self.base))
     }
 
     /// A context that has both types, and the types in it; `None` if they belong to two programs.
-    pub(crate) fn in_common<'a>(
-        &self,
-        a: &'a TypeDesc,
-        b: &'a TypeDesc,
-    ) -> Option<(&'a Arc<Context>, Type, Type)> {
-        let of_base = a.context().is_same(&self.base);
-        let cx = if of_base { b.context() } else { a.context() };
-        Some((cx, self.type_in(a, cx)?, self.type_in(b, cx)?))
+    pub(crate) fn in_common(&self, a: &TypeDesc, b: &TypeDesc) -> Option<(Arc<Context>, Type, Type)> {
+        let cx = self.context_of([a, b]);
+        let (a, b) = (self.type_in(a, &cx)?, self.type_in(b, &cx)?);
+        Some((cx, a, b))
     }
 
     /// Whether `a <: b`.
@@ -388,8 +529,8 @@ impl RuntimeTypes {
 
     /// Whether the type object `of` is an instance of `b`: `Type{of} <: b`.
     pub(crate) fn is_type_of(&self, of: &TypeDesc, b: &TypeDesc) -> bool {
-        let of = self.in_common(of, b).and_then(|(cx, of, b)| Some((cx, cx.types.type_of(of).ok()?, b)));
-        of.is_some_and(|(cx, of, b)| cx.types.is_subtype(of, b))
+        let Some((cx, of, b)) = self.in_common(of, b) else { return false };
+        cx.types.type_of(of).is_ok_and(|of| cx.types.is_subtype(of, b))
     }
 
     /// The only object of a type; `None` if it has none or several.
@@ -418,14 +559,17 @@ impl RuntimeTypes {
 
     /// The type whose objects have this tag, in `cx`. A linear search.
     pub(crate) fn type_of_tag(&self, tag: u64, cx: &Arc<Context>) -> Option<Type> {
-        let found = self.lock().types.values().find(|desc| desc.tag() == tag & !TAG_BITS).cloned()?;
+        let found = self.lock().types.values().find(|row| row.ty.tag() == tag & !TAG_BITS)?.ty.clone();
         self.type_in(&found, cx)
     }
 
     /// Whether a type has this tag. A linear search.
     pub(crate) fn has_tag(&self, tag: u64) -> bool {
         let known = self.lock();
-        [&self.weak].into_iter().chain(known.types.values()).any(|desc| desc.tag() == tag & !TAG_BITS)
+        [&self.weak]
+            .into_iter()
+            .chain(known.types.values().map(|row| &row.ty))
+            .any(|desc| desc.tag() == tag & !TAG_BITS)
     }
 }
 

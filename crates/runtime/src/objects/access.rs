@@ -163,9 +163,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let heap = self.heap();
         // The context of the tuple is that of the first element that a program declares.
         let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
-        let base = heap.types().base().clone();
-        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !cx.is_same(&base)).cloned();
-        let cx = cx.unwrap_or(base);
+        let cx = heap.types().context_of(descs.iter().map(|desc| &**desc));
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
         let kind = TypeKind::Tuple { elems: parts.collect(), vararg: None };
         let ty = self.counted_type(&cx, kind)?;

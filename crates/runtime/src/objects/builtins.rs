@@ -12,7 +12,7 @@ use brolga_ir::Context;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::{FieldRepr, Type, TypeError, TypeKind};
 
-use crate::heap::{ObjectKind, Root, TypeDesc};
+use crate::heap::{ObjectKind, Root};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
@@ -146,17 +146,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.box_int(size as i64)
     }
 
-    /// The context in which all these types can be talked about: that of the first that a program declares.
-    pub(crate) fn context_of<'a>(&self, descs: impl IntoIterator<Item = &'a TypeDesc>) -> Arc<Context> {
-        let base = self.base();
-        let found = descs.into_iter().map(TypeDesc::context).find(|cx| !cx.is_same(&base));
-        found.cloned().unwrap_or(base)
-    }
-
     fn apply_type(&mut self, generic: Root<'f, 'h>, params: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         let generic = self.type_operand("apply_type", generic)?;
         let objects = self.objects(params);
-        let cx = self.context_of(objects.iter().filter_map(|&object| as_type(object)).chain([generic]));
+        let cx = self
+            .runtime
+            .heap()
+            .types()
+            .context_of(objects.iter().filter_map(|&object| as_type(object)).chain([generic]));
         let types = self.runtime.heap().types();
         let foreign = "a type of one program cannot be a parameter of a type of another";
         let mut given = Vec::with_capacity(params.len());

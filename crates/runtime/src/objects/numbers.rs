@@ -20,7 +20,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// Objects as numbers of one context; `None` for an object that is no primitive value.
     fn numbers(&self, args: &[Root<'f, 'h>]) -> (Arc<Context>, Vec<Option<Number>>) {
         let objects = self.objects(args);
-        let cx = self.context_of(objects.iter().map(|object| object.desc()));
+        let cx = self.runtime.heap().types().context_of(objects.iter().map(|object| object.desc()));
         let types = self.runtime.heap().types();
         let number = |object| {
             let bits = At::boxed(object)?.bits()?;

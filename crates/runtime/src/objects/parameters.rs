@@ -34,7 +34,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
         let objects = self.objects(&args);
         let variables = Variables::new(cx.clone(), statics, vararg);
-        let values = variables.bind(self.runtime.heap(), &objects).unwrap_or_default();
+        let (cx, values) = variables.bind(self.runtime.heap(), &objects).unwrap_or((cx, Vec::new()));
         Ok((cx, name, values.get(number as usize - 1).copied().flatten()))
     }
 

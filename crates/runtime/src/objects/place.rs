@@ -297,7 +297,7 @@ pub(crate) fn store(scope: &Scope<'_, '_>, place: Place<'_>, value: Object) -> b
         }
         FieldRepr::Inline => {}
         FieldRepr::BitsUnion { .. } => {
-            let given = types.type_in(value.desc(), place.cx);
+            let given = types.type_in(value.desc(), &types.newest(place.cx));
             let members = place.cx.types.members(&place.ty);
             let Some(which) = members.iter().position(|&member| Some(member) == given) else { return false };
             place.object.write_bits(place.selector, &[which as u8]);

@@ -50,23 +50,22 @@ impl Variables {
         Pattern { statics: &self.statics, vararg: self.vararg }
     }
 
-    /// The values of the variables for these arguments; nothing if these do not fit.
-    pub(crate) fn bind(&self, heap: &Heap, args: &[Object]) -> Option<Vec<Option<Type>>> {
-        let given = args.iter().map(|&arg| {
-            let types = heap.types();
-            match as_type(arg) {
-                Some(of) => self.cx.types.type_of(types.type_in(of, &self.cx)?).ok(),
-                None => types.type_in(arg.desc(), &self.cx),
-            }
+    /// The values of the variables for these arguments, with a view of the context that has them; nothing if the arguments do not fit.
+    pub(crate) fn bind(&self, heap: &Heap, args: &[Object]) -> Option<(Arc<Context>, Vec<Option<Type>>)> {
+        let (types, cx) = (heap.types(), heap.types().newest(&self.cx));
+        let given = args.iter().map(|&arg| match as_type(arg) {
+            Some(of) => cx.types.type_of(types.type_in(of, &cx)?).ok(),
+            None => types.type_in(arg.desc(), &cx),
         });
-        self.cx.types.bind_statics(self.pattern(), &given.collect::<Option<Vec<Type>>>()?)
+        let values = cx.types.bind_statics(self.pattern(), &given.collect::<Option<Vec<Type>>>()?)?;
+        Some((cx, values))
     }
 
     /// Whether all arguments of the types fit.
     pub(crate) fn take(&self, heap: &Heap, args: &[TypeRef]) -> bool {
-        let given = args.iter().map(|arg| heap.types().type_in(arg, &self.cx));
-        let given: Option<Vec<Type>> = given.collect();
-        given.is_some_and(|given| self.cx.types.bind_statics(self.pattern(), &given).is_some())
+        let (types, cx) = (heap.types(), heap.types().newest(&self.cx));
+        let given: Option<Vec<Type>> = args.iter().map(|arg| types.type_in(arg, &cx)).collect();
+        given.is_some_and(|given| cx.types.bind_statics(self.pattern(), &given).is_some())
     }
 
     /// Whether all arguments that fit the others fit these.
