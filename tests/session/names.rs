@@ -282,6 +282,10 @@ fn a_definition_extends_the_function_of_a_linked_dylib() {
     }
 }
 
+fn call(dylib: &Dylib, name: &str) -> i64 {
+    dylib.func::<(), i64>(name).unwrap().call(()).unwrap()
+}
+
 /// A program that counts in a global variable, declared with this first value or not at all.
 fn counts(name: &str, by: i64, first: Option<i64>) -> String {
     let declared = first.map_or(String::new(), |first| format!("global count::Int64 = {first}\n"));
@@ -302,7 +306,6 @@ fn the_state_of_a_dylib_outlives_its_functions() {
             let at = format!("{level:?}, {kind:?}");
             let session = session(level);
             let (k, d) = (session.create_dylib("k").unwrap(), session.create_dylib("d").unwrap());
-            let call = |dylib: &Dylib, name: &str| dylib.func::<(), i64>(name).unwrap().call(()).unwrap();
             define(&k, kind, &(counts("inc", 1, Some(0)) + READS));
             assert_eq!([call(&k, "inc"), call(&k, "inc"), call(&k, "reads")], [1, 2, 2], "{at}");
             // The same declaration, none, and none that is read.
@@ -340,5 +343,46 @@ fn what_others_may_assign_is_read_each_time() {
         define(&k, Kind::Eager, SETS);
         assert_eq!(k.func::<(i64,), i64>("sets").unwrap().call((4,)), Ok(4));
         assert_eq!(value(&k, "reads"), Ok(4), "{level:?}");
+    }
+}
+
+/// A definition that is refused leaves no variable.
+#[test]
+fn a_refused_definition_declares_nothing() {
+    for level in LEVELS {
+        let session = session(level);
+        let k = session.create_dylib("k").unwrap();
+        define(
+            &k,
+            Kind::Eager,
+            SETS.replace("Main, :count", "Main, :other")
+                .replace("function", "global other::Int64 = 1\nfunction")
+                .as_str(),
+        );
+        let refused = k.read("refused.jlir", (counts("inc", 1, Some(0)) + SETS).as_bytes()).unwrap();
+        assert!(k.define(refused).is_err(), "{level:?}");
+        assert!(k.read("reads.jlir", READS.as_bytes()).is_err(), "{level:?}: there is no `count`");
+        define(&k, Kind::Eager, &(counts("inc", 1, Some(0)) + READS));
+        assert_eq!([call(&k, "inc"), call(&k, "reads")], [1, 1], "{level:?}");
+    }
+}
+
+/// Programs that declare one variable at the same time share it.
+#[test]
+fn a_variable_that_two_threads_declare_is_one() {
+    let session = session(OptLevel::O0);
+    for n in 0..100 {
+        let k = session.create_dylib(&format!("k{n}")).unwrap();
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for name in ["a", "b", "c", "d"] {
+                let (k, start) = (&k, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    define(k, Kind::Eager, &counts(name, 1, Some(0)));
+                });
+            }
+        });
+        assert_eq!(["a", "b", "c", "d"].map(|name| call(&k, name)), [1, 2, 3, 4], "{n}");
     }
 }

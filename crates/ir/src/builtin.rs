@@ -217,6 +217,21 @@ impl Builtin {
         !self.has(READS | WRITES | ALLOCATES | CALLS_BIT)
     }
 
+    /// Whether the first operands are a module and the name of a global variable. Those of `isdefined` may be, too.
+    pub fn is_of_global(self) -> bool {
+        matches!(
+            self,
+            Builtin::Getglobal
+                | Builtin::Setglobal
+                | Builtin::Swapglobal
+                | Builtin::Modifyglobal
+                | Builtin::Replaceglobal
+                | Builtin::Setglobalonce
+                | Builtin::Isdefinedglobal
+                | Builtin::GetBindingType
+        )
+    }
+
     /// The operands that say whether bounds are checked, of a call with `count` operands. Those of `getfield` may also name an order of memory: they are
     /// `Symbol`s then.
     ///

@@ -522,17 +522,5 @@ fn is_of_global(callee: &Expr<'_>) -> bool {
         ExprKind::Path(path) => path.last(),
         _ => None,
     };
-    matches!(
-        name.and_then(|name| Builtin::from_name(name)),
-        Some(
-            Builtin::Getglobal
-                | Builtin::Setglobal
-                | Builtin::Swapglobal
-                | Builtin::Modifyglobal
-                | Builtin::Replaceglobal
-                | Builtin::Setglobalonce
-                | Builtin::Isdefinedglobal
-                | Builtin::GetBindingType
-        )
-    )
+    name.and_then(|name| Builtin::from_name(name)).is_some_and(Builtin::is_of_global)
 }

@@ -5,7 +5,7 @@
 //! | units | defined, all or none; all are refused if a function to be replaced is being compiled |
 //! | existing cells | keep their places; they get other bodies, and their symbols the tracker of the definitions |
 //! | functions that have inlined a changed function (`invalidation.rs`) | get new bodies in the same step, behind their cells |
-//! | names and types, finalisers, records of inlining | visible to programs that are read from then on, in the same step |
+//! | names, types and global variables, finalisers, records of inlining | visible to programs that are read from then on, in the same step |
 //! | bodies | become versions of the existing cells, for the worlds from the next one on, in the same step; those of lazy functions that running frames must reach, after it |
 //!
 //! Nothing is refused after the step. If the basis of a change has changed, the step fails, and the defining thread
@@ -340,8 +340,8 @@ impl<'a> Batch<'a> {
             beside: self.beside.clone(),
         };
         let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut self.finalizers));
-        // Dropped behind the locks.
-        let mut gone = Vec::new();
+        // Dropped after the locks are released.
+        let (mut gone, mut former) = (Vec::new(), Vec::new());
         let offer = |is_defined: &dyn Fn(Label) -> bool| {
             if let Some(home) = lock(&inner.homes).get_mut(&dylib.linking.id()) {
                 gone = home.scope.sweep(|symbol| {
@@ -349,6 +349,7 @@ impl<'a> Batch<'a> {
                     symbol.is_some_and(|symbol| is_defined(dylib.linking.label(symbol)))
                 });
                 home.scope.take_over(offers);
+                former = self.basis.variables.declare_in(&home.scope);
                 home.finalizers.retain(|old| !finalizers.contains(old));
                 home.finalizers.extend(finalizers);
             }

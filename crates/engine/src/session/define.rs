@@ -41,6 +41,7 @@ use super::target::Native;
 use super::tiering::interpreted::InterpretedBody;
 use super::tiering::policy::Limits;
 use super::unit::CodegenUnit;
+use super::variables::DeclaredVariables;
 use super::{host, linking};
 use crate::native_type::type_of;
 use crate::session::tiering::profile::Profile;
@@ -138,6 +139,7 @@ impl Dylib {
             own.iter().filter_map(|&id| Some((id, type_of(module, id)?.into()))).collect();
         let shared = &self.session.inner.shared;
         let behind_cells = types.keys().map(|&id| module[id].symbol(&module.cx)).collect();
+        new.basis.variables = DeclaredVariables::of(self, module)?;
         let facts = ProgramFacts::new(
             shared.jit.runtime(),
             module,
@@ -145,9 +147,9 @@ impl Dylib {
             lazy.is_empty(),
             behind_cells,
             definitions.callees,
-            |global| self.shared_variable(module, global),
+            |global| new.basis.variables.shared(global).cloned(),
         )?;
-        self.keep_variables(module, &facts);
+        new.basis.variables.add_new(module, &facts.globals);
         let facts = Arc::new(facts);
         let limits = definitions.policy.limits().filter(|_| lazy.len() == own.len());
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();

@@ -52,6 +52,7 @@ use super::reach::{DynamicCall, Reach, decides_later, first_parameter, is_leaf, 
 use super::scope::{mentioned, object};
 use super::sync::lock;
 use super::tiering::policy::Limits;
+use super::variables::DeclaredVariables;
 
 /// The most invalidations that are kept for the embedder; then the oldest are dropped.
 const KEPT: usize = 1000;
@@ -172,6 +173,8 @@ pub(crate) struct Basis {
     pub(crate) seen: u64,
     /// Its imports.
     pub(crate) imports: Vec<Imported>,
+    /// The global variables that its program declares.
+    pub(crate) variables: DeclaredVariables,
 }
 
 /// Notes about functions, to be made when they come into force.
@@ -419,7 +422,7 @@ impl State {
 
     /// Whether a prepared change is still valid.
     fn is_prepared(&self, basis: &Basis) -> bool {
-        if !basis.imports.iter().all(|imported| self.is_new(imported)) {
+        if !basis.variables.are_prepared() || !basis.imports.iter().all(|imported| self.is_new(imported)) {
             return false;
         }
         let noted = |label: &Label| self.sources.get(label).map(|caller| caller.noted);

@@ -79,7 +79,7 @@
 //!
 //! | files, lowest layer first | content |
 //! |---|---|
-//! | `input` (on `pipeline.rs`), `scope`, `imports`, `names_in`, `owners`, `reach` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
+//! | `input` (on `pipeline.rs`), `scope`, `imports`, `names_in`, `owners`, `reach`, `variables` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
 //! | `cells`, `target`, `method_table`, `shared` | linking: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
 //! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
@@ -122,6 +122,7 @@ mod shared;
 mod target;
 pub(crate) mod tiering;
 mod unit;
+mod variables;
 mod workers;
 
 use std::collections::BTreeMap;

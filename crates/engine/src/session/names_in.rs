@@ -27,20 +27,12 @@ pub(crate) fn uses_variable(module: &Module, func: &Func) -> bool {
 pub(crate) fn variables(func: &Func) -> impl Iterator<Item = Name> {
     let of_inst = |inst| match func.op(inst) {
         Op::GetGlobal(name) => Some(name),
-        Op::Builtin(
-            Builtin::Getglobal
-            | Builtin::Setglobal
-            | Builtin::Swapglobal
-            | Builtin::Modifyglobal
-            | Builtin::Replaceglobal
-            | Builtin::Setglobalonce
-            | Builtin::Isdefinedglobal
-            | Builtin::Isdefined
-            | Builtin::GetBindingType,
-        ) => match func.args(inst).get(1).and_then(|&name| func.as_const(name)) {
-            Some(Const::Symbol(name)) => Some(*name),
-            _ => None,
-        },
+        Op::Builtin(op) if op.is_of_global() || op == Builtin::Isdefined => {
+            match func.args(inst).get(1).and_then(|&name| func.as_const(name)) {
+                Some(Const::Symbol(name)) => Some(*name),
+                _ => None,
+            }
+        }
         _ => None,
     };
     let addresses =

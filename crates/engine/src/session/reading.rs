@@ -10,19 +10,17 @@ use brolga_aot::image::ImageError;
 use brolga_ir::function_name::is_library;
 use brolga_ir::module::Global;
 use brolga_ir::text::Surroundings;
-use brolga_ir::{Context, FunctionName, Level, Module, Name, Type, TypeKind, binary};
-use brolga_jit::Globals;
+use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
 use brolga_linking::Link;
 
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::imports::Importer;
-use super::input::ProgramFacts;
 use super::invalidation::Imported;
-use super::names_in::{functions_in, variables};
+use super::names_in::functions_in;
 use super::owners::{DylibScope, Use};
-use super::scope::{Scope, Seen, Variable, with_others};
+use super::scope::{Scope, Seen, with_others};
 use crate::error::Error;
 use crate::prelude;
 use crate::program::{
@@ -168,45 +166,6 @@ impl Dylib {
         Ok(Definitions { imported, ..Definitions::new(module, own) })
     }
 
-    /// Declares the global variables of other programs that the first `own` functions of a module use.
-    fn import_variables(&self, module: &mut Module, own: usize) -> Result<(), SessionError> {
-        let used: BTreeSet<Name> = module.funcs().take(own).flat_map(|(_, func)| variables(func)).collect();
-        for name in used.into_iter().filter(|&name| module.global(name).is_none()).collect::<Vec<_>>() {
-            if let Some(known) = self.variable(module.cx.names.text(name)) {
-                // There is none of that name.
-                let _ = module.add_global(known.declared);
-            }
-        }
-        Ok(())
-    }
-
-    /// The global variable of this name that a program of the dylib means.
-    fn variable(&self, name: &str) -> Option<Variable> {
-        let links = self.linking.links().unwrap_or_default();
-        self.session.scopes(&links).iter().find_map(|scope| scope.variable(name))
-    }
-
-    /// The cells among which a program's variable is, if other programs have it: it is declared as theirs is.
-    pub(super) fn shared_variable(&self, module: &Module, global: &Global) -> Option<Globals> {
-        let may_be = !global.is_const && self.is_shared(module);
-        let known = may_be.then(|| self.variable(module.cx.names.text(global.name)))??;
-        (known.declared == *global).then_some(known.cells)
-    }
-
-    /// Lets other programs share the variables of a program.
-    pub(super) fn keep_variables(&self, module: &Module, facts: &ProgramFacts) {
-        let Some(scope) = self.session.scope(self.linking.id()).filter(|_| self.is_shared(module)) else {
-            return;
-        };
-        for declared in module.globals().iter().filter(|global| !global.is_const) {
-            if self.shared_variable(module, declared).is_none() {
-                let name = module.cx.names.text(declared.name);
-                let (cx, declared, cells) = (module.cx.clone(), declared.clone(), facts.globals.clone());
-                scope.declare(name, Variable { cx, declared, cells });
-            }
-        }
-    }
-
     /// Imports again for definitions that a dylib has read, if something has been defined since that was looked for.
     pub(super) fn refresh_imports(definitions: &mut Definitions<'_>) -> Result<(), SessionError> {
         let Some((dylib, imported)) = &definitions.imported else { return Ok(()) };
@@ -217,10 +176,10 @@ impl Dylib {
         dylib.clone().import_again(definitions, module)
     }
 
-    /// Gives definitions a module with their own functions, and imports what that lacks.
+    /// Gives definitions a module, which has their own functions alone, and imports what that lacks.
     fn import_again(&self, definitions: &mut Definitions<'_>, module: Module) -> Result<(), SessionError> {
         let own = definitions.own;
-        let again = self.import(with_others(&module, own, |_| None))?;
+        let again = self.import(module)?;
         definitions.imported = again.imported;
         definitions.module = match check_built(&again.module, own, definitions.callees) {
             Ok(()) => again.module,
@@ -257,7 +216,7 @@ impl Dylib {
             let translated = binary::read(&binary::write(module), cx.clone());
             let translated = translated.map_err(|error| Error::from(ImageError::from(error)))?;
             if is_shared {
-                self.import_again(definitions, translated)?;
+                self.import_again(definitions, with_others(&translated, definitions.own, |_| None))?;
             } else {
                 let here = |&ty: &Type| prelude::in_context(&module.cx, ty, &cx);
                 definitions.library = definitions.library.iter().filter_map(here).collect();

@@ -17,15 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::module::Global;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
-use brolga_jit::Globals;
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
 use super::names_in::uses_variable;
 use super::reach::decides_later;
 use super::sync::lock;
+use super::variables::Variable;
 
 /// See the file's header.
 #[derive(Default)]
@@ -55,14 +54,6 @@ impl Offer {
     fn declared(&self) -> Offer {
         Offer::new(&self.cx, self.func.declaration())
     }
-}
-
-/// A global variable of a dylib: its declaration, the view that holds what this names, and the programs' cells, of which its own is one.
-#[derive(Clone)]
-pub(crate) struct Variable {
-    pub(crate) cx: Arc<Context>,
-    pub(crate) declared: Global,
-    pub(crate) cells: Globals,
 }
 
 #[derive(Default)]
@@ -204,14 +195,13 @@ impl Scope {
         lock(&self.offers).variables.get(name).cloned()
     }
 
-    /// Declares a global variable. The former one of the name remains that of the programs that use it.
-    pub(crate) fn declare(&self, name: &str, variable: Variable) {
-        let before = lock(&self.offers).variables.insert(name.into(), variable);
-        // Dropped without the lock.
-        drop(before);
+    /// Declares a global variable. The result is the former one of the name, to be dropped without a lock: programs that use it keep it.
+    #[must_use]
+    pub(crate) fn declare(&self, name: Box<str>, variable: Variable) -> Option<Variable> {
+        lock(&self.offers).variables.insert(name, variable)
     }
 
-    /// Forgets all global variables; they remain those of the programs that use them.
+    /// Forgets all global variables. Programs that use them keep them.
     pub(crate) fn forget_variables(&self) {
         let before = std::mem::take(&mut lock(&self.offers).variables);
         drop(before);

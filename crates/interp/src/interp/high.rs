@@ -264,16 +264,7 @@ impl<'m> Interp<'m> {
                 | Builtin::Isdefined,
                 _,
             ) => self.field_builtin(builtin, &args),
-            (
-                Builtin::Getglobal
-                | Builtin::Setglobal
-                | Builtin::Swapglobal
-                | Builtin::Replaceglobal
-                | Builtin::Setglobalonce
-                | Builtin::Isdefinedglobal
-                | Builtin::GetBindingType,
-                _,
-            ) => self.global_builtin(builtin, &args),
+            (op, _) if op.is_of_global() => self.global_builtin(builtin, &args),
             _ => self.array_builtin(builtin, &args),
         }
     }

@@ -104,7 +104,10 @@ impl Globals {
         let mut types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
         let known = types.entry(name.to_owned()).or_default();
         if !known.iter().any(|(of, known)| of.is_same(cx) && *known == ty) {
-            known.push((cx.clone(), ty));
+            // A view that holds nothing but the type.
+            let of = cx.view();
+            of.types.kind(ty);
+            known.push((of, ty));
         }
     }
 
@@ -124,6 +127,13 @@ impl Globals {
         let Some(cell) = other.lock().get(name).cloned() else { return };
         self.lock().entry(name.to_owned()).or_insert(cell);
         other.types_of(name).iter().for_each(|(cx, ty)| self.declare_type(cx, name, *ty));
+    }
+
+    /// One of the variables, which the result shares.
+    pub fn only(&self, name: &str) -> Globals {
+        let one = Globals::new(&self.shared.runtime);
+        one.adopt(name, self);
+        one
     }
 
     /// Makes a variable, if there is none of that name.

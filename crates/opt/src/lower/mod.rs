@@ -506,14 +506,7 @@ impl Lowering<'_> {
             | Builtin::Modifyfield
             | Builtin::Replacefield
             | Builtin::Setfieldonce => self.change_field(op),
-            Builtin::Getglobal
-            | Builtin::Setglobal
-            | Builtin::Swapglobal
-            | Builtin::Modifyglobal
-            | Builtin::Replaceglobal
-            | Builtin::Setglobalonce
-            | Builtin::Isdefinedglobal
-            | Builtin::GetBindingType => self.global_builtin(op),
+            op if op.is_of_global() => self.global_builtin(op),
             Builtin::Memorynew
             | Builtin::Memoryrefnew
             | Builtin::Memoryrefget

@@ -89,17 +89,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 | Builtin::Isdefined,
                 _,
             ) => self.field_builtin(builtin, args),
-            (
-                Builtin::Getglobal
-                | Builtin::Setglobal
-                | Builtin::Swapglobal
-                | Builtin::Modifyglobal
-                | Builtin::Replaceglobal
-                | Builtin::Setglobalonce
-                | Builtin::Isdefinedglobal
-                | Builtin::GetBindingType,
-                _,
-            ) => Err(self.unsupported(&format!("`{builtin}` by a name that is known at run time only"))),
+            (op, _) if op.is_of_global() => {
+                Err(self.unsupported(&format!("`{builtin}` by a name that is known at run time only")))
+            }
             _ => self.element_builtin(builtin, args),
         }
     }

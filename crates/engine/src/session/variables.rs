@@ -1,0 +1,117 @@
+//! Global variables that the programs of a session share.
+//!
+//! A `global` belongs to the dylib of the program that declares it. Programs that see the dylib use it by its name; a program that declares it as it is
+//! declared there means the same variable, and one that declares it in another way has a variable of its own, which later programs mean from then on.
+//!
+//! ```text
+//!   Scope of a dylib ── name ──► Variable ── cells ──► the value
+//!                                    ▲
+//!   facts of a program ── adopts ────┘        one cell for all programs of the variable
+//! ```
+//!
+//! A program is prepared with cells of its own for the variables that it is the first to declare. They become those of the dylib in the step that brings the
+//! definition into force, if no other program has declared them meanwhile; otherwise the definition is prepared again. So a definition that is refused
+//! leaves no variable.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brolga_ir::module::Global;
+use brolga_ir::{Context, Module, Name};
+use brolga_jit::Globals;
+
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::names_in::variables;
+use super::scope::Scope;
+
+/// A global variable of a dylib.
+#[derive(Clone)]
+pub(crate) struct Variable {
+    /// A view that holds what the declaration names.
+    pub(super) cx: Arc<Context>,
+    pub(super) declared: Global,
+    /// The variable's cell.
+    cells: Globals,
+}
+
+/// The variables that a program declares.
+#[derive(Default)]
+pub(crate) struct DeclaredVariables {
+    /// Where others may declare them meanwhile.
+    scopes: Vec<Arc<Scope>>,
+    /// Those that other programs have, with their cells.
+    shared: Vec<(Name, Globals)>,
+    /// Those that the program is the first to declare.
+    new: Vec<(Box<str>, Variable)>,
+}
+
+impl DeclaredVariables {
+    /// Those of a program that the dylib is to define.
+    pub(super) fn of(dylib: &Dylib, module: &Module) -> Result<DeclaredVariables, SessionError> {
+        let mut all = DeclaredVariables::default();
+        if dylib.is_shared(module) && module.globals().iter().any(|global| !global.is_const) {
+            all.scopes = dylib.session.scopes(&dylib.linking.links()?);
+            let known = |declared: &Global| {
+                let known = find(&all.scopes, module.cx.names.text(declared.name))?;
+                (!declared.is_const && known.declared == *declared).then_some((declared.name, known.cells))
+            };
+            all.shared = module.globals().iter().filter_map(known).collect();
+        }
+        Ok(all)
+    }
+
+    /// Those that other programs do not have are new, and have their cells among these.
+    pub(super) fn add_new(&mut self, module: &Module, cells: &Globals) {
+        let is_new = |global: &&Global| !global.is_const && self.shared(global).is_none();
+        let new =
+            module.globals().iter().filter(|_| !self.scopes.is_empty()).filter(is_new).map(|declared| {
+                let name = module.cx.names.text(declared.name);
+                // A view that holds nothing else.
+                let cx = module.cx.view();
+                let _held = (cx.names.text(declared.name), cx.types.kind(declared.ty));
+                (name.into(), Variable { cx, declared: declared.clone(), cells: cells.only(name) })
+            });
+        self.new = new.collect();
+    }
+
+    /// The cell of a variable that other programs have.
+    pub(super) fn shared(&self, global: &Global) -> Option<&Globals> {
+        self.shared.iter().find(|(name, _)| *name == global.name).map(|(_, cells)| cells)
+    }
+
+    /// Whether no other program has declared one of the new ones meanwhile.
+    pub(super) fn are_prepared(&self) -> bool {
+        let is_new = |(name, new): &(Box<str>, Variable)| {
+            find(&self.scopes, name).is_none_or(|known| known.declared != new.declared)
+        };
+        self.new.iter().all(is_new)
+    }
+
+    /// Makes the new ones variables of a dylib. The result is the former ones of these names, to be dropped without a lock.
+    #[must_use]
+    pub(super) fn declare_in(&self, scope: &Scope) -> Vec<Variable> {
+        let declare = |(name, new): &(Box<str>, Variable)| scope.declare(name.clone(), new.clone());
+        self.new.iter().filter_map(declare).collect()
+    }
+}
+
+/// The variable that a name means: the one of the first scope that has it.
+fn find(scopes: &[Arc<Scope>], name: &str) -> Option<Variable> {
+    scopes.iter().find_map(|scope| scope.variable(name))
+}
+
+impl Dylib {
+    /// Declares the global variables of other programs that the first `own` functions of a module use.
+    pub(super) fn import_variables(&self, module: &mut Module, own: usize) -> Result<(), SessionError> {
+        let used: BTreeSet<Name> = module.funcs().take(own).flat_map(|(_, func)| variables(func)).collect();
+        let scopes = self.session.scopes(&self.linking.links()?);
+        for name in used.into_iter().filter(|&name| module.global(name).is_none()).collect::<Vec<_>>() {
+            if let Some(known) = find(&scopes, module.cx.names.text(name)) {
+                // There is none of that name.
+                let _ = module.add_global(known.declared);
+            }
+        }
+        Ok(())
+    }
+}
