@@ -251,7 +251,7 @@ fn high_constants_are_read_back_by_bits() {
     for ty in
         [Type::INT64, types.vector(Type::ANY).unwrap(), Type::BOTTOM, types.function(name("a b")), Type::BOX]
     {
-        constants.push(b.func.constant(Const::Type(ty)));
+        constants.push(b.func.constant(types.type_constant(ty)));
         constants.push(b.func.constant(Const::Undef(ty)));
     }
     for function in ["tuple", "add_int", "error", "throw_boundserror", "max", "+"] {
@@ -358,11 +358,9 @@ fn high_operations_are_read_back() {
         let callee = b.func.add_callee(data);
         b.inst(Op::Invoke(callee), &[object, one32, one32], &[Type::INT8]);
     }
-    for object in [
-        any,
-        b.func.constant(Const::Type(Type::INT8)),
-        b.func.constant(Const::Singleton(cx.types.base_function("tuple"))),
-    ] {
+    for object in
+        [any, b.func.constant(cx.types.type_constant(Type::INT8)), b.func.constant(Const::Singleton(cx.types.base_function("tuple")))]
+    {
         b.inst(Op::Call, &[object, x], &[Type::ANY]);
     }
     let five = b.bits(Type::INT8, 5);

@@ -539,7 +539,7 @@ impl<'m> Interp<'m> {
             },
             Const::String(name) => self.string_constant(name)?,
             Const::Symbol(name) => Val::Symbol(name),
-            Const::Type(ty) => Val::Type(ty),
+            Const::Type { of, .. } => Val::Type(of),
             Const::Module(name) => Val::Module(name),
             Const::Aggregate { ty, .. } | Const::Undef(ty) => {
                 return Err(Fault::Type(format!("no constant of type `{}` here", self.type_text(ty))).into());

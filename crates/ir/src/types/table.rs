@@ -603,7 +603,7 @@ impl Types {
             }
             TypeKind::Sym(name) => Const::Symbol(name),
             TypeKind::Bits { ty, bits } => Const::Bits { ty, bits },
-            _ => Const::Type(param),
+            _ => self.type_constant(param),
         }
     }
 
