@@ -358,9 +358,11 @@ fn high_operations_are_read_back() {
         let callee = b.func.add_callee(data);
         b.inst(Op::Invoke(callee), &[object, one32, one32], &[Type::INT8]);
     }
-    for object in
-        [any, b.func.constant(cx.types.type_constant(Type::INT8)), b.func.constant(Const::Singleton(cx.types.base_function("tuple")))]
-    {
+    for object in [
+        any,
+        b.func.constant(cx.types.type_constant(Type::INT8)),
+        b.func.constant(Const::Singleton(cx.types.base_function("tuple"))),
+    ] {
         b.inst(Op::Call, &[object, x], &[Type::ANY]);
     }
     let five = b.bits(Type::INT8, 5);

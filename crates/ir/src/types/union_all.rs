@@ -157,6 +157,24 @@ impl Types {
         }
     }
 
+    /// The `typeof` of values of a type, if they have one: that of a type is the type of its object.
+    pub fn type_of_values(&self, ty: Type) -> Type {
+        match self.kind(ty) {
+            TypeKind::TypeOf(of) => self.type_of_type(*of),
+            _ => ty,
+        }
+    }
+
+    /// The type of a tuple of values of these types. No tuple is a `Tuple{Type{T}}`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Types::tuple`].
+    pub fn tuple_of_values(&self, elems: &[Type]) -> Result<Type, TypeError> {
+        let elems: Vec<Type> = elems.iter().map(|&elem| self.type_of_values(elem)).collect();
+        self.tuple(&elems)
+    }
+
     /// `Type{<:Tuple}`, the type of tuple types as objects.
     ///
     /// # Errors

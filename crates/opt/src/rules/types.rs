@@ -134,9 +134,8 @@ fn subtype(site: &mut Site<'_>) -> Option<Rewrite> {
 /// typeof(x)  →  T, if x can only be a T
 fn type_of(site: &mut Site<'_>) -> Option<Rewrite> {
     let ty = site.func.ty(site.arg(0)?);
-    // A value of type `Type{T}` is a type, and the type of that is `DataType`.
-    let known = site.types.is_concrete(ty) && !matches!(site.types.kind(ty), TypeKind::TypeOf(_));
-    known.then(|| Rewrite::Value(site.func.constant(site.types.type_constant(ty))))
+    let exact = site.types.type_constant(site.types.type_of_values(ty));
+    site.types.is_concrete(ty).then(|| Rewrite::Value(site.func.constant(exact)))
 }
 
 /// typeassert(x, T)  →  x, if x is a T anyway
