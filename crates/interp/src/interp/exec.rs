@@ -13,7 +13,7 @@
 
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
 use super::jobs::Waiting;
-use super::places::Place;
+use super::places::Modify;
 use super::value::{Token, Val};
 use super::{Interp, shape};
 use brolga_ir::constant::Const;
@@ -47,8 +47,8 @@ pub(super) struct Frame<'m> {
 pub(super) enum Then {
     /// They become the results of the calling statement.
     Assign,
-    /// The result replaces the old value in a place. Ends `modifyfield!` and similar builtins, given by name.
-    Modify(Box<(&'static str, Place, Val)>),
+    /// The result replaces the old value in a place.
+    Modify(Box<Modify>),
     /// They are the answer to a C function that called the program.
     C(Box<Waiting>),
 }
@@ -115,12 +115,12 @@ impl<'m> Interp<'m> {
                 let Some(frame) = self.pop_frame() else { return Err(Fault::NoTerminator.into()) };
                 let vals = match frame.then {
                     Then::Assign => vals,
+                    // These give a call or a value, so this goes one level deep.
                     Then::Modify(modify) => {
-                        let (op, place, old) = *modify;
                         let new = vals.into_iter().next().unwrap_or(Val::NOTHING);
-                        vec![self.finish_modify(op, &place, old, new)?]
+                        let flow = self.finish_modify(*modify, new)?;
+                        return self.apply_flow(flow);
                     }
-                    // Gives a call or a value, so this goes one level deep.
                     Then::C(waiting) => {
                         let flow = self.return_to_c(*waiting, &vals)?;
                         return self.apply_flow(flow);
@@ -576,20 +576,11 @@ impl<'m> Interp<'m> {
         }
     }
 
-    pub(super) fn modify(&mut self, op: &'static str, place: Place, f: Val, operand: Val) -> Eval<Flow> {
-        let old = self.read_place(&place)?;
-        let then = Then::Modify(Box::new((op, place, old.clone())));
-        self.apply(f, vec![old, operand], then)
-    }
-
     /// The outcome of a call that was evaluated without a frame.
     pub(super) fn returned(&mut self, val: Val, then: Then) -> Eval<Flow> {
         match then {
             Then::Assign => Ok(Flow::Value(val)),
-            Then::Modify(modify) => {
-                let (op, place, old) = *modify;
-                self.finish_modify(op, &place, old, val).map(Flow::Value)
-            }
+            Then::Modify(modify) => self.finish_modify(*modify, val),
             Then::C(waiting) => self.return_to_c(*waiting, &[val]),
         }
     }
