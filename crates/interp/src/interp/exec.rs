@@ -13,7 +13,7 @@
 
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
 use super::jobs::Waiting;
-use super::places::Modify;
+use super::places::{Modify, Place};
 use super::value::{Token, Val};
 use super::{Interp, shape};
 use brolga_ir::constant::Const;
@@ -574,6 +574,30 @@ impl<'m> Interp<'m> {
             }
             Err(stop) => stop,
         }
+    }
+
+    pub(super) fn modify(&mut self, op: &'static str, place: Place, f: Val, operand: Val) -> Eval<Flow> {
+        let old = self.read_place(&place)?;
+        self.call_modify(Modify { op, place, f, operand, old })
+    }
+
+    fn call_modify(&mut self, modify: Modify) -> Eval<Flow> {
+        let (f, args) = (modify.f.clone(), vec![modify.old.clone(), modify.operand.clone()]);
+        self.apply(f, args, Then::Modify(Box::new(modify)))
+    }
+
+    /// Ends a change by a function with the function's result, or begins it again if the function has changed the place itself.
+    pub(super) fn finish_modify(&mut self, modify: Modify, new: Val) -> Eval<Flow> {
+        let Modify { op, place, .. } = modify;
+        if !self.is_a(&new, place.ty()) {
+            return Err(self.type_error(op, place.ty(), new));
+        }
+        let now = self.read_place(&place)?;
+        if !self.egal(&now, &modify.old)? {
+            return self.call_modify(Modify { old: now, ..modify });
+        }
+        self.write_place(op, &place, new.clone())?;
+        self.pair(place.ty(), now, new).map(Flow::Value)
     }
 
     /// The outcome of a call that was evaluated without a frame.

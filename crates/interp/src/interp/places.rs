@@ -15,7 +15,6 @@
 use super::Interp;
 use super::bytes;
 use super::error::{Eval, Fault};
-use super::exec::{Flow, Then};
 use super::heap::{Data, Memory, Object};
 use super::value::{ObjId, Val};
 use brolga_ir::Name;
@@ -38,12 +37,14 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Modify {
     /// The name of the builtin.
-    op: &'static str,
-    place: Place,
-    f: Val,
-    operand: Val,
+    pub(super) op: &'static str,
+    /// What it changes.
+    pub(super) place: Place,
+    /// The function, and what it is given beside the old value.
+    pub(super) f: Val,
+    pub(super) operand: Val,
     /// The value that the function was given.
-    old: Val,
+    pub(super) old: Val,
 }
 
 impl Place {
@@ -146,30 +147,6 @@ impl Interp<'_> {
         let old = self.read_place(place)?;
         self.write_place(op, place, val)?;
         Ok(old)
-    }
-
-    pub(super) fn modify(&mut self, op: &'static str, place: Place, f: Val, operand: Val) -> Eval<Flow> {
-        let old = self.read_place(&place)?;
-        self.call_modify(Modify { op, place, f, operand, old })
-    }
-
-    fn call_modify(&mut self, modify: Modify) -> Eval<Flow> {
-        let (f, args) = (modify.f.clone(), vec![modify.old.clone(), modify.operand.clone()]);
-        self.apply(f, args, Then::Modify(Box::new(modify)))
-    }
-
-    /// Ends a change by a function with the function's result, or begins it again if the function has changed the place itself.
-    pub(super) fn finish_modify(&mut self, modify: Modify, new: Val) -> Eval<Flow> {
-        let Modify { op, place, .. } = modify;
-        if !self.is_a(&new, place.ty()) {
-            return Err(self.type_error(op, place.ty(), new));
-        }
-        let now = self.read_place(&place)?;
-        if !self.egal(&now, &modify.old)? {
-            return self.call_modify(Modify { old: now, ..modify });
-        }
-        self.write_place(op, &place, new.clone())?;
-        self.pair(place.ty(), now, new).map(Flow::Value)
     }
 
     pub(super) fn replace(&mut self, op: &str, place: &Place, expected: &Val, val: Val) -> Eval<Val> {
