@@ -138,7 +138,7 @@ impl<'a> Reach<'a> {
             let values = results.chain(args.iter().skip(usize::from(is_chosen)).copied());
             for value in values {
                 self.name_type(func.ty(value));
-                if let Some(Const::Type(ty) | Const::Undef(ty)) = func.as_const(value) {
+                if let Some(Const::Type { of: ty, .. } | Const::Undef(ty)) = func.as_const(value) {
                     self.name_type(*ty);
                 }
             }
@@ -153,7 +153,7 @@ impl<'a> Reach<'a> {
         while let Some(literal) = work.pop() {
             self.name_type(literal.ty());
             match literal {
-                Literal::Const(Const::Type(ty)) => self.name_type(*ty),
+                Literal::Const(Const::Type { of, .. }) => self.name_type(*of),
                 Literal::Const(_) => {}
                 Literal::Aggregate { fields, .. } => work.extend(fields),
                 Literal::Array { items, .. } => work.extend(items),

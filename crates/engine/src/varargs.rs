@@ -78,7 +78,7 @@ fn instance(module: &Module, method: &Func, given: &[Type]) -> Option<Func> {
     let mut func = method.clone();
     // The function itself is the first parameter, and the last one collects.
     let rest = given.get(func.sig.params.len().checked_sub(2)?..)?;
-    let tuple = module.cx.types.tuple(rest).ok()?;
+    let tuple = module.cx.types.tuple_of_values(rest).ok()?;
     let params: Vec<Param> = rest.iter().map(|&ty| Param { name: None, ty }).collect();
     let made = func.spread_rest(&params, tuple);
     // A row may claim of an element of the tuple what it is not here: that call throws when it gets there, as before.

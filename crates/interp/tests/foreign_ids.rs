@@ -211,7 +211,7 @@ fn breakages() -> Vec<Breakage> {
         }),
         on("pattern", move |func, _, _| func.sig.statics.patterns = vec![ty]),
         on("constant", move |func, _, _| {
-            let _ = func.constant(Const::Type(ty));
+            let _ = func.constant(Const::Type { of: ty, ty: Type::DATATYPE });
         }),
         on("undefined", move |func, _, _| {
             let _ = func.constant(Const::Undef(ty));
@@ -273,7 +273,12 @@ fn globals_of_another_context_are_reported() {
     for global in [
         Global { name, ty: Type::INT64, init: bits.clone(), is_const: false },
         Global { name: own, ty, init: bits, is_const: false },
-        Global { name: own, ty: Type::ANY, init: Literal::Const(Const::Type(ty)), is_const: false },
+        Global {
+            name: own,
+            ty: Type::ANY,
+            init: Literal::Const(Const::Type { of: ty, ty: Type::DATATYPE }),
+            is_const: false,
+        },
         Global {
             name: own,
             ty: Type::ANY,

@@ -323,7 +323,7 @@ impl<'c> Builder<'c> {
 
     /// A type as a value.
     pub fn type_value(&mut self, ty: Type) -> Value {
-        self.func.constant(Const::Type(ty))
+        self.func.constant(self.cx.types.type_constant(ty))
     }
 
     // ----- statements of both levels -----

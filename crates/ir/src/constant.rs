@@ -24,8 +24,13 @@ pub enum Const {
     String(Name),
     /// A symbol.
     Symbol(Name),
-    /// A type as a value.
-    Type(Type),
+    /// A type as a value: an object of the kind `ty`, made by [`Types::type_constant`](crate::Types::type_constant).
+    Type {
+        /// The type that is the value.
+        of: Type,
+        /// Its own type: `DataType`, `UnionAll`, `Union` or `Core.TypeofBottom`.
+        ty: Type,
+    },
     /// A module as a value.
     Module(Name),
     /// An immutable struct, tuple or named tuple whose fields are constants of the same function.
@@ -77,11 +82,11 @@ impl Const {
         match *self {
             Const::Bits { ty, .. }
             | Const::Aggregate { ty, .. }
+            | Const::Type { ty, .. }
             | Const::Singleton(ty)
             | Const::Undef(ty) => ty,
             Const::String(_) => Type::STRING,
             Const::Symbol(_) => Type::SYMBOL,
-            Const::Type(_) => Type::DATATYPE,
             Const::Module(_) => Type::MODULE,
             Const::Address(_) => Type::PTR,
         }

@@ -251,7 +251,7 @@ fn high_constants_are_read_back_by_bits() {
     for ty in
         [Type::INT64, types.vector(Type::ANY).unwrap(), Type::BOTTOM, types.function(name("a b")), Type::BOX]
     {
-        constants.push(b.func.constant(Const::Type(ty)));
+        constants.push(b.func.constant(types.type_constant(ty)));
         constants.push(b.func.constant(Const::Undef(ty)));
     }
     for function in ["tuple", "add_int", "error", "throw_boundserror", "max", "+"] {
@@ -360,7 +360,7 @@ fn high_operations_are_read_back() {
     }
     for object in [
         any,
-        b.func.constant(Const::Type(Type::INT8)),
+        b.func.constant(cx.types.type_constant(Type::INT8)),
         b.func.constant(Const::Singleton(cx.types.base_function("tuple"))),
     ] {
         b.inst(Op::Call, &[object, x], &[Type::ANY]);

@@ -190,7 +190,7 @@ impl Fact<'_> {
 
     fn type_constant(&self, value: Value) -> Option<Type> {
         match self.func.as_const(value)? {
-            Const::Type(ty) => Some(*ty),
+            Const::Type { of, .. } => Some(*of),
             _ => None,
         }
     }
@@ -253,10 +253,14 @@ pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) ->
             Builtin::Typeof if types.is_disjoint(arg_type(0), types.supertype(Type::DATATYPE)) => {
                 Type::DATATYPE
             }
+            Builtin::Tuple => {
+                let elems: Vec<Type> = func.args(inst).iter().map(|&v| func.ty(v)).collect();
+                types.tuple_of_values(&elems).unwrap_or(Type::ANY)
+            }
             // Their rows hold their operands.
-            Builtin::Tuple | Builtin::Ifelse | Builtin::Compilerbarrier | Builtin::Blackbox => return false,
+            Builtin::Ifelse | Builtin::Compilerbarrier | Builtin::Blackbox => return false,
             Builtin::Memorynew => match func.args(inst).first().and_then(|&v| func.as_const(v)) {
-                Some(Const::Type(ty)) => *ty,
+                Some(Const::Type { of, .. }) => *of,
                 _ => Type::ANY,
             },
             Builtin::Memoryrefnew => types

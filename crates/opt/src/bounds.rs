@@ -96,7 +96,7 @@ fn memory_length(func: &Func, reference: Value) -> Option<u128> {
     let def = func.def_inst(memory)?;
     match (func.op(def), func.args(def)) {
         (Op::Builtin(Builtin::Memorynew), &[ty, length])
-            if matches!(func.as_const(ty), Some(Const::Type(_))) =>
+            if matches!(func.as_const(ty), Some(Const::Type { .. })) =>
         {
             // A negative length has thrown before.
             func.as_bits(length).filter(|&n| n <= i64::MAX as u128)

@@ -36,7 +36,7 @@ pub(crate) fn assert_type(
         // The row that would produce it throws, or never comes back.
         (Op::Copy, smallvec![func.constant(Const::Undef(ty))])
     } else if types.is_disjoint(func.ty(value), ty) {
-        let asserted = func.constant(Const::Type(ty));
+        let asserted = func.constant(types.type_constant(ty));
         (Op::Builtin(Builtin::Typeassert), smallvec![value, asserted])
     } else {
         (Op::Pi, smallvec![value])

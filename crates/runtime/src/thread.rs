@@ -490,26 +490,26 @@ impl Thread {
         Ok(body())
     }
 
-    /// Throws an exception whose only field is a text. A safepoint. The code that called the running routine continues to
+    /// Throws `CompileError(text)`. A safepoint. The code that called the running routine continues to
     /// `brolga_unwind`.
-    pub fn throw_text(&self, kind: ExceptionKind, text: &str) {
+    pub fn throw_refusal(&self, text: &str) {
         let thrown = self.runtime().and_then(|runtime| {
             let _entry = self.enter_own_heap(&runtime);
             with_scope(runtime.heap(), &self.mutator, |scope| {
-                let _pending = scope.raise_message(kind, text);
+                let _pending = scope.raise_message(ExceptionKind::CompileError, text);
             })
         });
         if thrown.is_none() {
             // A scope is in use on this thread, whose references no root would keep while objects are made.
-            self.throw(kind, Detail::None);
+            self.throw(ExceptionKind::CompileError, Detail::None);
         }
     }
 
-    /// As [`Thread::throw_text`], for a text that becomes a constant of the runtime: one for each text, however often it is thrown. It needs no
+    /// As [`Thread::throw_refusal`], for a text that becomes a constant of the runtime: one for each text, however often it is thrown. It needs no
     /// heap, and is no safepoint.
-    pub fn throw_constant(&self, kind: ExceptionKind, text: &str) {
+    pub fn throw_constant_refusal(&self, text: &str) {
         let text = self.runtime().map(|runtime| Detail::Message(runtime.string(text.as_bytes())));
-        self.throw(kind, text.unwrap_or(Detail::None));
+        self.throw(ExceptionKind::CompileError, text.unwrap_or(Detail::None));
     }
 
     pub(crate) fn throw(&self, kind: ExceptionKind, detail: Detail) {

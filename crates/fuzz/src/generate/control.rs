@@ -16,7 +16,7 @@
 use super::func::{FuncGen, Loop};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Block, Const, Inst, Op, Type, TypeKind, Value};
+use brolga_ir::{Block, Inst, Op, Type, TypeKind, Value};
 
 /// A φ at the head of a loop, its value, and its type.
 type Carried = Vec<(Inst, Value, Type)>;
@@ -373,7 +373,7 @@ impl FuncGen<'_> {
         let value = self.value(union);
         let Some(&member) = self.rng.pick(members) else { return };
         let Ok(rest) = self.cx.types.difference(union, member) else { return };
-        let asked = self.func.constant(Const::Type(member));
+        let asked = self.func.constant(self.cx.types.type_constant(member));
         let is_member = self.builtin(Builtin::Isa, &[value, asked], Type::BOOL);
         let (then, otherwise) = (self.func.make_block(), self.func.make_block());
         let join = self.func.make_block();
@@ -440,7 +440,7 @@ impl FuncGen<'_> {
                 let function = name(this, "throw_inexacterror");
                 let ty = this.palette.int(this.rng);
                 let (symbol, value) = (this.symbol("trunc"), this.value(ty));
-                let target = this.func.constant(Const::Type(Type::INT8));
+                let target = this.func.constant(this.cx.types.type_constant(Type::INT8));
                 let Ok(of_target) = this.cx.types.type_of(Type::INT8) else { return };
                 let params = [Type::SYMBOL, of_target, ty];
                 this.invoke(function, &params, &[symbol, target, value], Type::BOTTOM);

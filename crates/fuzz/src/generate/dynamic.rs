@@ -66,7 +66,7 @@ impl FuncGen<'_> {
                 if self.options.features.throws && self.rng.chance(15) {
                     self.asserted(value, ty);
                 } else {
-                    let asked = self.func.constant(Const::Type(ty));
+                    let asked = self.func.constant(self.cx.types.type_constant(ty));
                     self.builtin(Builtin::Isa, &[value, asked], Type::BOOL);
                 }
             }
@@ -130,7 +130,7 @@ impl FuncGen<'_> {
     }
 
     fn asserted(&mut self, value: Value, ty: Type) -> Value {
-        let asked = self.func.constant(Const::Type(ty));
+        let asked = self.func.constant(self.cx.types.type_constant(ty));
         self.builtin(Builtin::Typeassert, &[value, asked], ty)
     }
 
@@ -149,7 +149,7 @@ impl FuncGen<'_> {
     pub(super) fn split_any(&mut self, depth: usize) {
         let Some(value) = self.find(Type::ANY) else { return self.dynamic_statement() };
         let ty = self.number_type();
-        let asked = self.func.constant(Const::Type(ty));
+        let asked = self.func.constant(self.cx.types.type_constant(ty));
         let is_it = self.builtin(Builtin::Isa, &[value, asked], Type::BOOL);
         let (then, otherwise, join) =
             (self.func.make_block(), self.func.make_block(), self.func.make_block());
@@ -251,7 +251,7 @@ impl FuncGen<'_> {
             if matches!(ty, Type::FLOAT64 | Type::FLOAT32) && self.palette.floats.is_empty() {
                 continue;
             }
-            let asked = self.func.constant(Const::Type(ty));
+            let asked = self.func.constant(self.cx.types.type_constant(ty));
             let is_it = self.emit_hidden(Op::Builtin(Builtin::Isa), &[value, asked], Type::BOOL);
             let (then, otherwise) = (self.func.make_block(), self.func.make_block());
             self.branch(is_it, then, otherwise);

@@ -96,7 +96,7 @@ impl FuncGen<'_> {
         let ty = self.func.ty(object);
         let name = self.symbol("link");
         let linked = self.emit_hidden(Op::Builtin(Builtin::Getfield), &[object, name], Type::ANY);
-        let wanted = self.func.constant(Const::Type(ty));
+        let wanted = self.func.constant(self.cx.types.type_constant(ty));
         let is_object = self.emit_hidden(Op::Builtin(Builtin::Isa), &[linked, wanted], Type::BOOL);
         let (then, join) = (self.func.make_block(), self.func.make_block());
         self.branch(is_object, then, join);

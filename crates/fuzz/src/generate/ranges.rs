@@ -468,7 +468,8 @@ impl FuncGen<'_> {
             Source::Vector { array, element, checked, by_reference: self.rng.chance(50) }
         } else {
             let ty = self.cx.types.memory(element).ok()?;
-            let (of, length) = (self.func.constant(Const::Type(ty)), self.bits(Type::INT64, count as u128));
+            let (of, length) =
+                (self.func.constant(self.cx.types.type_constant(ty)), self.bits(Type::INT64, count as u128));
             let memory = self.emit_hidden(Op::Builtin(Builtin::Memorynew), &[of, length], ty);
             Source::Memory { memory, element, checked }
         };

@@ -329,7 +329,7 @@ impl FuncGen<'_> {
                 _ if self.rng.chance(50) => ty,
                 _ => self.palette.concrete(self.rng),
             };
-            let asked = self.func.constant(Const::Type(asked));
+            let asked = self.func.constant(self.cx.types.type_constant(asked));
             self.builtin(Builtin::Isa, &[value, asked], Type::BOOL);
             return;
         }
@@ -434,7 +434,7 @@ impl FuncGen<'_> {
             }
             _ => ty,
         };
-        let asked = self.func.constant(Const::Type(wanted));
+        let asked = self.func.constant(self.cx.types.type_constant(wanted));
         self.builtin(Builtin::Typeassert, &[value, asked], wanted)
     }
 

@@ -17,7 +17,7 @@
 use super::func::FuncGen;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Const, Inst, Op, Type, Value};
+use brolga_ir::{Inst, Op, Type, Value};
 
 /// Memory with elements that all have a value.
 #[derive(Clone, Copy)]
@@ -126,7 +126,8 @@ impl FuncGen<'_> {
         let memory = types.memory(element).ok()?;
         let (reference, vector) = (types.memory_ref(element).ok()?, types.vector(element).ok()?);
         let size = types.tuple(&[Type::INT64]).ok()?;
-        let (ty, length) = (self.func.constant(Const::Type(memory)), self.bits(Type::INT64, count as u128));
+        let (ty, length) =
+            (self.func.constant(self.cx.types.type_constant(memory)), self.bits(Type::INT64, count as u128));
         let elements = self.emit_hidden(Op::Builtin(Builtin::Memorynew), &[ty, length], memory);
         let first = self.emit_hidden(Op::Builtin(Builtin::Memoryrefnew), &[elements], reference);
         let size = self.emit_hidden(Op::Builtin(Builtin::Tuple), &[length], size);

@@ -106,8 +106,9 @@ fn decode_at(types: &Types, ty: Type, bytes: &[u8], depth: usize) -> Eval<Val> {
 }
 
 /// Whether a value in a field of a mutable object or in an element counts as none: the rule of [`Types::first_reference`].
-pub(super) fn is_undefined(types: &Types, ty: Type, val: &Val) -> bool {
-    let (mut ty, mut repr, mut val) = (ty, types.field_repr(ty), val);
+/// The layout around the place says how the value is stored: a struct that contains itself is a reference there.
+pub(super) fn is_undefined(types: &Types, ty: Type, repr: FieldRepr, val: &Val) -> bool {
+    let (mut ty, mut repr, mut val) = (ty, repr, val);
     while let (FieldRepr::Inline, Val::Struct(data)) = (repr, val) {
         let (Some(first), Ok(layout)) = (types.first_reference(ty, repr), types.layout(ty)) else {
             return false;

@@ -25,6 +25,7 @@ use brolga_ir::entity::{Callee, FuncId};
 use brolga_ir::func::{CalleeData, Func};
 use brolga_ir::function_name::bare_name;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::show::INVOKE_MISFIT;
 use brolga_ir::types::{Type, TypeKind};
 
 /// Why an intrinsic is refused where it is called as a value, as it is natively.
@@ -251,20 +252,14 @@ impl<'m> Interp<'m> {
             Builtin::Invoke => {
                 let rest = args.split_off(2);
                 let (callee, signature) = (args[0].clone(), args[1].clone());
-                let signature = self.type_operand("invoke", &signature)?;
+                let signature = self.invoke_signature(&signature, &rest)?;
                 let declared = self.types().tuple_elements(signature);
                 let found = declared.and_then(|types| self.visible_method(callee.ty(self.types()), types));
-                if let Some(id) = found {
-                    return Ok(Next::Method(id, callee, rest));
-                }
-                // Base has methods that no text gives a body for.
-                let declared = declared.unwrap_or_default();
-                let fits = declared.len() == rest.len()
-                    && rest.iter().zip(declared).all(|(arg, &ty)| self.is_a(arg, ty));
-                match fits {
-                    true => Ok(Next::Base(callee, rest)),
-                    false => Err(self.method_error(&callee, rest)),
-                }
+                Ok(match found {
+                    Some(id) => Next::Method(id, callee, rest),
+                    // Base has methods that no text gives a body for.
+                    None => Next::Base(callee, rest),
+                })
             }
             Builtin::Applicable => {
                 let callee = args.remove(0);
@@ -283,6 +278,24 @@ impl<'m> Interp<'m> {
                 Ok(Next::Call(callee, all))
             }
         }
+    }
+
+    /// The tuple type that `invoke` is given, of which the arguments must be.
+    fn invoke_signature(&mut self, signature: &Val, args: &[Val]) -> Eval<Type> {
+        let types = self.types();
+        let ty = self.type_operand("invoke", signature)?;
+        if !matches!(types.kind(ty), TypeKind::Tuple { .. }) {
+            let expected = types.types_of_tuples();
+            let expected = self.made(expected)?;
+            return Err(self.type_error("invoke", expected, signature.clone()));
+        }
+        let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
+        let given = types.tuple(&given);
+        if types.is_subtype(self.made(given)?, ty) {
+            return Ok(ty);
+        }
+        let args = self.new_tuple(args.to_vec())?;
+        Err(self.type_error(INVOKE_MISFIT, ty, args))
     }
 
     /// The elements that iterating over a container gives.

@@ -13,7 +13,7 @@
 
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
 use super::jobs::Waiting;
-use super::places::Place;
+use super::places::{Modify, Place};
 use super::value::{Token, Val};
 use super::{Interp, shape};
 use brolga_ir::constant::Const;
@@ -47,8 +47,8 @@ pub(super) struct Frame<'m> {
 pub(super) enum Then {
     /// They become the results of the calling statement.
     Assign,
-    /// The result replaces the old value in a place. Ends `modifyfield!` and similar builtins, given by name.
-    Modify(Box<(&'static str, Place, Val)>),
+    /// The result replaces the old value in a place.
+    Modify(Box<Modify>),
     /// They are the answer to a C function that called the program.
     C(Box<Waiting>),
 }
@@ -115,12 +115,12 @@ impl<'m> Interp<'m> {
                 let Some(frame) = self.pop_frame() else { return Err(Fault::NoTerminator.into()) };
                 let vals = match frame.then {
                     Then::Assign => vals,
+                    // These give a call or a value, so this goes one level deep.
                     Then::Modify(modify) => {
-                        let (op, place, old) = *modify;
                         let new = vals.into_iter().next().unwrap_or(Val::NOTHING);
-                        vec![self.finish_modify(op, &place, old, new)?]
+                        let flow = self.finish_modify(*modify, new)?;
+                        return self.apply_flow(flow);
                     }
-                    // Gives a call or a value, so this goes one level deep.
                     Then::C(waiting) => {
                         let flow = self.return_to_c(*waiting, &vals)?;
                         return self.apply_flow(flow);
@@ -539,7 +539,7 @@ impl<'m> Interp<'m> {
             },
             Const::String(name) => self.string_constant(name)?,
             Const::Symbol(name) => Val::Symbol(name),
-            Const::Type(ty) => Val::Type(ty),
+            Const::Type { of, .. } => Val::Type(of),
             Const::Module(name) => Val::Module(name),
             Const::Aggregate { ty, .. } | Const::Undef(ty) => {
                 return Err(Fault::Type(format!("no constant of type `{}` here", self.type_text(ty))).into());
@@ -578,18 +578,33 @@ impl<'m> Interp<'m> {
 
     pub(super) fn modify(&mut self, op: &'static str, place: Place, f: Val, operand: Val) -> Eval<Flow> {
         let old = self.read_place(&place)?;
-        let then = Then::Modify(Box::new((op, place, old.clone())));
-        self.apply(f, vec![old, operand], then)
+        self.call_modify(Modify { op, place, f, operand, old })
+    }
+
+    fn call_modify(&mut self, modify: Modify) -> Eval<Flow> {
+        let (f, args) = (modify.f.clone(), vec![modify.old.clone(), modify.operand.clone()]);
+        self.apply(f, args, Then::Modify(Box::new(modify)))
+    }
+
+    /// Ends a change by a function with the function's result, or begins it again if the function has changed the place itself.
+    pub(super) fn finish_modify(&mut self, modify: Modify, new: Val) -> Eval<Flow> {
+        let Modify { op, place, .. } = modify;
+        if !self.is_a(&new, place.ty()) {
+            return Err(self.type_error(op, place.ty(), new));
+        }
+        let now = self.read_place(&place)?;
+        if !self.egal(&now, &modify.old)? {
+            return self.call_modify(Modify { old: now, ..modify });
+        }
+        self.write_place(op, &place, new.clone())?;
+        self.pair(place.ty(), now, new).map(Flow::Value)
     }
 
     /// The outcome of a call that was evaluated without a frame.
     pub(super) fn returned(&mut self, val: Val, then: Then) -> Eval<Flow> {
         match then {
             Then::Assign => Ok(Flow::Value(val)),
-            Then::Modify(modify) => {
-                let (op, place, old) = *modify;
-                self.finish_modify(op, &place, old, val).map(Flow::Value)
-            }
+            Then::Modify(modify) => self.finish_modify(*modify, val),
             Then::C(waiting) => self.return_to_c(*waiting, &[val]),
         }
     }

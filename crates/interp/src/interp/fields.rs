@@ -96,8 +96,7 @@ impl Interp<'_> {
                     let count = fields.len();
                     let index = self.field_index(object, field, count, checked)?;
                     self.check_order("getfield", ty, index, order)?;
-                    let ty = self.types().field_type(ty, index).unwrap_or(Type::ANY);
-                    self.read_place(&Place::Field { object: id, index, ty })
+                    self.read_place(&self.field_of(ty, id, index))
                 }
                 Some(Object::Array(array)) => {
                     let array = array.clone();
@@ -151,10 +150,7 @@ impl Interp<'_> {
             }
             &Val::Object { ty, id } => match self.heap.get(id) {
                 Some(Object::Struct(fields)) => match index(self, ty, fields.len()) {
-                    Some(index) => {
-                        let ty = self.types().field_type(ty, index).unwrap_or(Type::ANY);
-                        self.peek(&Place::Field { object: id, index, ty })?.is_some()
-                    }
+                    Some(index) => self.peek(&self.field_of(ty, id, index))?.is_some(),
                     None => false,
                 },
                 Some(Object::Array(_)) => self.field_index_of(field, &["ref", "size"]).is_some(),
@@ -194,8 +190,7 @@ impl Interp<'_> {
             let text = format!("{op}: const field .{name} of type {} cannot be changed", self.type_text(ty));
             return Err(self.message("ErrorException", &text));
         }
-        let ty = self.types().field_type(ty, index).unwrap_or(Type::ANY);
-        Ok(Place::Field { object: id, index, ty })
+        Ok(self.field_of(ty, id, index))
     }
 
     /// The position from 0 of a field among `count`.

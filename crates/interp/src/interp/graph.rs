@@ -3,7 +3,6 @@
 
 use super::error::Fault;
 use super::heap::{Array, Object};
-use super::places::Place;
 use super::value::Val;
 use super::{Interp, Outcome, bytes};
 use brolga_ir::show::View;
@@ -71,8 +70,8 @@ impl<'m> Interp<'m> {
     pub fn set_part(&mut self, of: &Val, index: usize, part: Val) -> Result<(), Outcome> {
         let done = match *of {
             Val::Object { ty, id } if matches!(self.heap.get(id), Some(Object::Struct(_))) => {
-                let ty = self.types().field_type(ty, index).unwrap_or(Type::BOTTOM);
-                self.write_place("setfield!", &Place::Field { object: id, index, ty }, part)
+                let place = self.field_of(ty, id, index);
+                self.write_place("setfield!", &place, part)
             }
             Val::Object { id, .. } => self.set_element(id, index as i64, part),
             _ => Err(Fault::Type("a part of something that has none".to_owned()).into()),

@@ -416,8 +416,8 @@ impl<'m> Interp<'m> {
         let ty = match types.kind(generic) {
             TypeKind::Generic(decl) => types.nominal(*decl, &given),
             TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => types.tuple(&given),
+            _ if generic == Type::UNION => types.union(&given),
             _ if given.is_empty() => Ok(generic),
-            TypeKind::Bottom => types.union(&given),
             _ => {
                 return Err(Fault::Unsupported(format!(
                     "`{}` takes no type parameters",

@@ -6,7 +6,7 @@
 //! | change | gives | writes |
 //! |---|---|---|
 //! | swap | the old value | always |
-//! | modify | `Pair(old, f(old, x))` | the result of `f` |
+//! | modify | `Pair(old, f(old, x))` | the result of `f`, which is called again if it has changed the place |
 //! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
 //! | set once | whether it wrote | if the place was empty |
 //!
@@ -19,7 +19,7 @@ use super::heap::{Data, Memory, Object};
 use super::value::{ObjId, Val};
 use brolga_ir::Name;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::types::Type;
+use brolga_ir::types::{FieldRepr, Type};
 
 /// How far elements that are no bytes are apart.
 pub(super) const REFERENCE_BYTES: u64 = 8;
@@ -27,10 +27,24 @@ pub(super) const REFERENCE_BYTES: u64 = 8;
 /// A place that holds a value of type `ty` or nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-    Field { object: ObjId, index: usize, ty: Type },
+    Field { object: ObjId, index: usize, ty: Type, repr: FieldRepr },
     Global { name: Name, ty: Type },
     Element { memory: ObjId, index: i64, ty: Type },
     Pointer { address: u64, align: u64, ty: Type },
+}
+
+/// A `modifyfield!` or similar builtin whose function runs.
+#[derive(Clone, Debug)]
+pub(super) struct Modify {
+    /// The name of the builtin.
+    pub(super) op: &'static str,
+    /// What it changes.
+    pub(super) place: Place,
+    /// The function, and what it is given beside the old value.
+    pub(super) f: Val,
+    pub(super) operand: Val,
+    /// The value that the function was given.
+    pub(super) old: Val,
 }
 
 impl Place {
@@ -48,10 +62,10 @@ impl Interp<'_> {
     /// The present value, if any.
     pub(super) fn peek(&mut self, place: &Place) -> Eval<Option<Val>> {
         match *place {
-            Place::Field { object, index, ty } => {
+            Place::Field { object, index, ty, repr } => {
                 self.read_back(object)?;
                 match self.heap.get(object) {
-                    Some(Object::Struct(fields)) => Ok(self.if_defined(ty, fields.get(index))),
+                    Some(Object::Struct(fields)) => Ok(self.if_defined(ty, repr, fields.get(index))),
                     _ => Err(Fault::Type("a field of something that has none".to_owned()).into()),
                 }
             }
@@ -66,14 +80,28 @@ impl Interp<'_> {
     }
 
     /// The value at a place of an object, if any.
-    fn if_defined(&self, ty: Type, held: Option<&Option<Val>>) -> Option<Val> {
-        held.cloned().flatten().filter(|val| !bytes::is_undefined(self.types(), ty, val))
+    fn if_defined(&self, ty: Type, repr: FieldRepr, held: Option<&Option<Val>>) -> Option<Val> {
+        held.cloned().flatten().filter(|val| !bytes::is_undefined(self.types(), ty, repr, val))
+    }
+
+    /// The place of a field of a mutable object of the type `owner`.
+    pub(super) fn field_of(&self, owner: Type, object: ObjId, index: usize) -> Place {
+        let (ty, repr) = self.field_storage(owner, index);
+        Place::Field { object, index, ty, repr }
+    }
+
+    fn field_storage(&self, owner: Type, index: usize) -> (Type, FieldRepr) {
+        let layout = self.types().layout(owner).ok();
+        let field = layout.and_then(|layout| layout.fields.get(index));
+        field.map_or((Type::BOTTOM, FieldRepr::Pointer), |field| (field.ty, field.repr))
     }
 
     /// The fields of a mutable object of this type, as far as they are defined.
     pub(super) fn defined_fields(&self, ty: Type, fields: &[Option<Val>]) -> Vec<Option<Val>> {
-        let types = self.types();
-        let field = |(n, field)| self.if_defined(types.field_type(ty, n).unwrap_or(Type::ANY), Some(field));
+        let field = |(n, field)| {
+            let (ty, repr) = self.field_storage(ty, n);
+            self.if_defined(ty, repr, Some(field))
+        };
         fields.iter().enumerate().map(field).collect()
     }
 
@@ -119,11 +147,6 @@ impl Interp<'_> {
         let old = self.read_place(place)?;
         self.write_place(op, place, val)?;
         Ok(old)
-    }
-
-    pub(super) fn finish_modify(&mut self, op: &str, place: &Place, old: Val, new: Val) -> Eval<Val> {
-        self.write_place(op, place, new.clone())?;
-        self.pair(place.ty(), old, new)
     }
 
     pub(super) fn replace(&mut self, op: &str, place: &Place, expected: &Val, val: Val) -> Eval<Val> {
@@ -211,7 +234,9 @@ impl Interp<'_> {
         let at = usize::try_from(index).ok().filter(|&n| (n as u64) < length);
         let Some(at) = at else { return Err(Fault::UncheckedBounds { index, length }.into()) };
         match memory.data {
-            Data::Vals(ref vals) => Ok(self.if_defined(memory.elem, vals.get(at))),
+            Data::Vals(ref vals) => {
+                Ok(self.if_defined(memory.elem, self.types().field_repr(memory.elem), vals.get(at)))
+            }
             Data::Raw { address, elem_size } => {
                 let elem = memory.elem;
                 let mut buffer = vec![0; elem_size as usize];

@@ -401,9 +401,9 @@ pub(super) fn write_const(
             out.byte(SYMBOL);
             names.name(out, *text);
         }
-        Const::Type(ty) => {
+        Const::Type { of, .. } => {
             out.byte(TYPE);
-            names.ty(out, *ty);
+            names.ty(out, *of);
         }
         Const::Module(name) => {
             out.byte(MODULE);
@@ -471,7 +471,7 @@ pub(super) fn read_const(
         SINGLETON => Const::Singleton(tables.ty(source)?),
         STRING => Const::String(tables.name(source)?),
         SYMBOL => Const::Symbol(tables.name(source)?),
-        TYPE => Const::Type(tables.ty(source)?),
+        TYPE => tables.type_constant(source)?,
         MODULE => {
             let (name, text) = tables.named(source)?;
             if !MODULES.contains(&text) {

@@ -11,6 +11,7 @@
 use super::bytes::{Sink, Source, position};
 use super::sections::{DECLS, DEFINITIONS, Directory, List, ListSink, STRINGS, TYPES};
 use super::{BinaryError, Refusal};
+use crate::constant::Const;
 use crate::context::Context;
 use crate::function_name::{FunctionName, is_module_path};
 use crate::names::Name;
@@ -488,6 +489,11 @@ impl<'a> Tables<'a> {
             }
             Entry { ty, .. } => Ok(ty),
         }
+    }
+
+    /// A type as a constant.
+    pub(super) fn type_constant(self, source: &mut Source<'_>) -> Result<Const, BinaryError> {
+        Ok(self.cx.types.type_constant(self.ty(source)?))
     }
 
     /// A type inside of another one, of a declaration, or of what says how variables are bound.

@@ -159,7 +159,7 @@ impl<'a> Cx<'a> {
     /// The type that an operand denotes.
     fn type_constant(&self, n: usize) -> Option<Type> {
         match self.constant(n)? {
-            Const::Type(ty) => Some(*ty),
+            Const::Type { of, .. } => Some(*of),
             _ => None,
         }
     }
@@ -243,7 +243,9 @@ impl<'a> Cx<'a> {
         let defined = Effects { nothrow: true, may_safepoint: op.allocates(), ..coarse };
         match op {
             Builtin::Isa if self.type_constant(1).is_some() => defined,
-            Builtin::Subtype if self.arg_is(0, Type::DATATYPE) && self.arg_is(1, Type::DATATYPE) => defined,
+            Builtin::Subtype if [0, 1].iter().all(|&n| self.arg_is(n, types.supertype(Type::DATATYPE))) => {
+                defined
+            }
             Builtin::Typeassert if self.type_constant(1).is_some_and(|ty| self.arg_is(0, ty)) => defined,
             Builtin::Ifelse if matches!(self.arg_type(0), Type::BOOL | Type::I8) => defined,
             Builtin::Sizeof if self.arg_type(0) == Type::STRING => Effects::PURE,

@@ -20,6 +20,9 @@ use crate::types::{Type, TypeKind, decl};
 /// without one, and no program has as many worlds as the number below.
 pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
 
+/// Where the `TypeError` of an `invoke` whose arguments are not of its signature says that it comes from.
+pub const INVOKE_MISFIT: &str = "invoke: argument type error";
+
 /// The text of an exception of Base that says its name and at most one text, which is its first field; `None` for any other.
 pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
     Some(match (name, message) {
@@ -151,10 +154,10 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
     /// The name of a value's type.
     fn type_of(&mut self, node: &G::Node) -> Result<String, G::Error> {
         Ok(match self.graph.view(node, MAX_SHOWN)? {
-            View::Type(of) => match of.types.kind(of.ty) {
-                TypeKind::Generic(_) | TypeKind::UnionAll { .. } => "UnionAll".to_owned(),
-                _ => "DataType".to_owned(),
-            },
+            View::Type(of) => {
+                let kind = of.types.type_of_type(of.ty);
+                of.types.display(kind).to_string()
+            }
             _ => self.graph.ty(node).text(),
         })
     }

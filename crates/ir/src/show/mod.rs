@@ -27,7 +27,7 @@ mod text;
 use std::fmt;
 
 pub use compose::{print, show};
-pub use error::{AMBIGUOUS_WORLD, show_error, show_plain_error};
+pub use error::{AMBIGUOUS_WORLD, INVOKE_MISFIT, show_error, show_plain_error};
 pub use item::{Graph, MAX_SHOWN, MAX_TEXT, TypeIn, View};
 pub use text::{bits_to_char, char_to_bits};
 

@@ -1,7 +1,7 @@
 //! A table that holds the builtin declarations, from the rows of `builtin`.
 
 use super::builtin::Body::{Abstract, Immutable, Mutable, Opaque, Primitive};
-use super::builtin::{FIXED, TABLE};
+use super::builtin::{FIXED, LATER_FIXED, TABLE};
 use super::declaration::{DeclKind, FieldDecl};
 use super::kind::{Decl, LowType, Type, TypeKind};
 use super::table::Types;
@@ -27,7 +27,8 @@ pub(super) fn install(types: &Types) {
     for (index, row) in TABLE.iter().enumerate() {
         types.install_name(Decl(index as u32), row.name, row.module, row.params);
     }
-    let fixed = (0..FIXED - 1).chain([TABLE.iter().position(|r| r.name == "Box").unwrap_or(0)]);
+    let later = LATER_FIXED.map(|name| TABLE.iter().position(|row| row.name == name).unwrap_or(0));
+    let fixed = (0..FIXED).chain(later);
     for index in fixed {
         types.intern_fixed(TypeKind::Nominal { decl: Decl(index as u32), params: Box::new([]) });
     }

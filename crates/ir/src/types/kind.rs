@@ -293,8 +293,14 @@ impl Type {
     pub const MODULE: Type = Type(35);
     /// `Core.Box`.
     pub const BOX: Type = Type(36);
+    /// `Union`, the type of unions as objects.
+    pub const UNION: Type = Type(37);
+    /// `UnionAll`, the type of types with open parameters as objects.
+    pub const UNION_ALL: Type = Type(38);
+    /// `Core.TypeofBottom`, the type of `Union{}` as an object.
+    pub const TYPEOF_BOTTOM: Type = Type(39);
     /// The type of tokens, which are no values.
-    pub const TOKEN: Type = Type(37);
+    pub const TOKEN: Type = Type(40);
 
     /// The id of a low type.
     pub const fn low(low: LowType) -> Type {

@@ -467,16 +467,6 @@ impl<'a> Fit<'a> {
     }
 }
 
-impl Types {
-    /// The `typeof` of values of a type: a type's type is `DataType`, or `UnionAll` if it has open parameters.
-    fn type_of_values(&self, ty: Type) -> Type {
-        match self.kind(ty) {
-            TypeKind::TypeOf(of) => self.type_of_type(*of),
-            _ => ty,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

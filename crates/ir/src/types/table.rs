@@ -608,7 +608,7 @@ impl Types {
             }
             TypeKind::Sym(name) => Const::Symbol(name),
             TypeKind::Bits { ty, bits } => Const::Bits { ty, bits },
-            _ => Const::Type(param),
+            _ => self.type_constant(param),
         }
     }
 
@@ -925,9 +925,11 @@ impl Types {
                 !matches!(kind, None | Some(DeclKind::Abstract)) && !params.iter().any(is_param)
             }
             TypeKind::Tuple { elems, vararg } => {
-                // Long tuples have runs of one type.
+                // Long tuples have runs of one type. A type in a tuple is there by the type of its object.
                 let mut runs = elems.chunk_by(|a, b| a == b);
-                vararg.is_none() && runs.all(|run| self.is_concrete(run[0]))
+                let is_exact =
+                    |elem| self.is_concrete(elem) && !matches!(self.kind(elem), TypeKind::TypeOf(_));
+                vararg.is_none() && runs.all(|run| is_exact(run[0]))
             }
             // As of a struct with these for parameters: what is in it may be of any type.
             TypeKind::NamedTuple { tuple, .. } => {

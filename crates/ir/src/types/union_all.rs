@@ -19,6 +19,8 @@
 
 use std::cell::Cell;
 
+use crate::constant::Const;
+
 use super::{Pattern, StaticBound, StaticParam, Statics, Type, TypeError, TypeKind, Types};
 
 impl Types {
@@ -143,15 +145,49 @@ impl Types {
         Statics { params, patterns: vec![Type::ANY, body] }
     }
 
-    /// The type of a type as an object: `UnionAll` if it stands for types with other parameters, otherwise `DataType`.
+    /// The type of a type as an object. A `DataType` is all but unions and types that stand for types with other parameters.
     pub fn type_of_type(&self, ty: Type) -> Type {
         match self.kind(ty) {
-            TypeKind::Generic(_) | TypeKind::UnionAll { .. } => self
-                .find_builtin(self.names().intern("UnionAll"))
-                .and_then(|decl| self.nominal(decl, &[]).ok())
-                .unwrap_or(Type::DATATYPE),
+            TypeKind::Generic(_) | TypeKind::UnionAll { .. } => Type::UNION_ALL,
+            // `Type` is `Type{T} where T`.
+            TypeKind::Nominal { .. } if ty == self.supertype(Type::DATATYPE) => Type::UNION_ALL,
+            TypeKind::Union(_) => Type::UNION,
+            TypeKind::Bottom => Type::TYPEOF_BOTTOM,
             _ => Type::DATATYPE,
         }
+    }
+
+    /// The `typeof` of values of a type, if they have one: that of a type is the type of its object.
+    pub fn type_of_values(&self, ty: Type) -> Type {
+        match self.kind(ty) {
+            TypeKind::TypeOf(of) => self.type_of_type(*of),
+            _ => ty,
+        }
+    }
+
+    /// The type of a tuple of values of these types. No tuple is a `Tuple{Type{T}}`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Types::tuple`].
+    pub fn tuple_of_values(&self, elems: &[Type]) -> Result<Type, TypeError> {
+        let elems: Vec<Type> = elems.iter().map(|&elem| self.type_of_values(elem)).collect();
+        self.tuple(&elems)
+    }
+
+    /// `Type{<:Tuple}`, the type of tuple types as objects.
+    ///
+    /// # Errors
+    ///
+    /// None for the types of a table that has room for another one.
+    pub fn types_of_tuples(&self) -> Result<Type, TypeError> {
+        let (tuples, body) = (self.tuple_vararg(&[], Type::ANY)?, self.type_of(self.param(0))?);
+        self.union_all(&[(Type::BOTTOM, tuples)], body)
+    }
+
+    /// A type as a constant.
+    pub fn type_constant(&self, of: Type) -> Const {
+        Const::Type { of, ty: self.type_of_type(of) }
     }
 }
 

@@ -31,7 +31,7 @@ impl Checker<'_> {
             Builtin::Typeof => self.result_compatible(inst, Type::DATATYPE),
             Builtin::Sizeof | Builtin::Nfields => self.result_compatible(inst, Type::INT64),
             Builtin::Typeassert => {
-                if let Some(&Const::Type(ty)) = self.arg_const(inst, 1) {
+                if let Some(&Const::Type { of: ty, .. }) = self.arg_const(inst, 1) {
                     self.result_compatible(inst, ty);
                 }
             }
@@ -293,7 +293,7 @@ impl Checker<'_> {
     fn memorynew(&mut self, inst: Inst) {
         self.operand_may_fit(inst, 1, Type::INT64);
         match self.arg_const(inst, 0) {
-            Some(&Const::Type(ty)) if self.types.memory_element(ty).is_some() => {
+            Some(&Const::Type { of: ty, .. }) if self.types.memory_element(ty).is_some() => {
                 self.result_compatible(inst, ty);
             }
             Some(_) => self.bad_operand(inst, 0, "a `Memory` type"),

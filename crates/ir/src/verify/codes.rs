@@ -55,6 +55,7 @@ fn constant_code(rule: &ConstantRule) -> &'static str {
     match rule {
         ConstantRule::Bits { .. } => "constant-bits",
         ConstantRule::Singleton { .. } => "constant-singleton",
+        ConstantRule::Type { .. } => "constant-type",
         ConstantRule::Aggregate { .. } => "constant-aggregate",
         ConstantRule::Field { .. } => "constant-field",
         ConstantRule::Size { .. } => "constant-size",

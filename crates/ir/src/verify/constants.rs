@@ -22,6 +22,13 @@ pub enum ConstantRule {
         /// The type.
         ty: Type,
     },
+    /// `constant-type`: the type as an object has another type than this.
+    Type {
+        /// The type that is the value.
+        of: Type,
+        /// The type that it is said to have.
+        given: Type,
+    },
     /// `constant-aggregate`: the type is no immutable with this number of fields.
     Aggregate {
         /// The type.
@@ -101,6 +108,11 @@ impl Checker<'_> {
                     self.report(Site::Func, ConstantRule::Singleton { ty });
                 }
             }
+            Const::Type { of, ty: given } => {
+                if self.types.type_of_type(of) != given {
+                    self.report(Site::Func, ConstantRule::Type { of, given });
+                }
+            }
             Const::Aggregate { ty, ref fields } => {
                 let given = fields.len();
                 let count = self.types.field_count(ty).filter(|_| !self.types.is_mutable(ty));
@@ -126,12 +138,7 @@ impl Checker<'_> {
                     self.report(Site::Func, ConstantRule::Data { number, count });
                 }
             }
-            Const::Address(_)
-            | Const::String(_)
-            | Const::Symbol(_)
-            | Const::Type(_)
-            | Const::Module(_)
-            | Const::Undef(_) => {}
+            Const::Address(_) | Const::String(_) | Const::Symbol(_) | Const::Module(_) | Const::Undef(_) => {}
         }
     }
 }

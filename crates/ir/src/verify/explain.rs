@@ -311,6 +311,9 @@ impl<'a> Words<'a> {
                 format!("a constant of type {} cannot have the bits {bits:#x}", self.ty(*ty))
             }
             ConstantRule::Singleton { ty } => format!("{} has not exactly one value", self.ty(*ty)),
+            ConstantRule::Type { of, given } => {
+                format!("the type {} as a constant is not of type {}", self.ty(*of), self.ty(*given))
+            }
             ConstantRule::Aggregate { ty, given } => {
                 format!("a constant of type {} cannot be made of {given} fields", self.ty(*ty))
             }

@@ -194,7 +194,7 @@ fn foreign(cx: &Context, data: &ForeignData) -> Option<Unknown> {
 /// The entities that a constant names beside its own type and its parts, which are values.
 fn constant(cx: &Context, data: &Const) -> Option<Unknown> {
     match *data {
-        Const::Type(of)
+        Const::Type { of, .. }
         | Const::Address(Address::Type(of) | Address::Instance(of) | Address::Boxed(of, _)) => ty(cx, of),
         Const::String(text) | Const::Symbol(text) | Const::Module(text) => name(cx, text),
         Const::Address(

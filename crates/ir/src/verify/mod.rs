@@ -253,7 +253,7 @@ impl<'a> Checker<'a> {
         if self.types.is_subtype(self.func.ty(value), ty) {
             return true;
         }
-        let Some(Const::Type(denoted)) = self.func.as_const(value) else { return false };
+        let Some(Const::Type { of: denoted, .. }) = self.func.as_const(value) else { return false };
         self.types.members(&ty).iter().any(
             |&m| matches!(self.types.kind(m), TypeKind::TypeOf(of) if self.types.equivalent(*of, *denoted)),
         )

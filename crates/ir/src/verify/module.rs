@@ -1,6 +1,7 @@
 //! Checking a whole module: every function with its callees, and the first values of globals.
 
 use super::{Violation, ids, verify_func_in};
+use crate::constant::Const;
 use crate::entity::FuncId;
 use crate::module::{Literal, Module};
 use crate::names::Name;
@@ -52,6 +53,7 @@ fn fields_fit(types: &Types, literal: &Literal) -> bool {
     let mut work = vec![literal];
     while let Some(literal) = work.pop() {
         let (ty, fields) = match literal {
+            Literal::Const(Const::Type { of, ty }) if types.type_of_type(*of) != *ty => return false,
             Literal::Const(_) => continue,
             Literal::Aggregate { ty, fields } => (ty, fields),
             Literal::Array { ty, dims, items } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brolga_codegen::lazy::MATERIALIZE;
 use brolga_runtime::objects::error_in_words;
-use brolga_runtime::{ExceptionKind, Thread, fenced};
+use brolga_runtime::{Thread, fenced};
 
 use super::place::{record_of_counter, record_of_data};
 use super::record::{Found, Record};
@@ -80,7 +80,7 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
         Ok(Ok(Err(text)) | Err(text)) => text,
         Err(error) => error.to_string(),
     };
-    thread.throw_text(ExceptionKind::CompileError, &refused);
+    thread.throw_refusal(&refused);
     0
 }
 

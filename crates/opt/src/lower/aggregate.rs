@@ -49,7 +49,7 @@ impl Lowering<'_> {
     /// The type of a tuple of the values, as far as it is known.
     pub(super) fn tuple_type(&mut self, fields: &[Val]) -> Step<Type> {
         let elems: Vec<Type> = fields.iter().map(|f| f.ty).collect();
-        self.types.tuple(&elems).map_err(|_| self.bad_operands())
+        self.types.tuple_of_values(&elems).map_err(|_| self.bad_operands())
     }
 
     // ----- fields -----

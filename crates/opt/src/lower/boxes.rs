@@ -49,20 +49,8 @@ impl Lowering<'_> {
             (FormKind::Never, _) => Ok(self.out.constant(Const::Undef(Type::TRACKED))),
             (FormKind::Scalar, &[leaf]) => self.boxed_scalar(val.ty, leaf),
             _ if self.union_members(val.ty).is_some() => self.boxed_union(val),
-            _ => {
-                let exact = self.exact_type(val.ty)?;
-                if exact != val.ty {
-                    // Not `convert`, which comes here for a tuple that is an object because it is large and has references now.
-                    let count = self.types.field_count(exact).unwrap_or(0);
-                    let fields = (0..count).map(|n| self.field(val, n)).collect::<Step<Vec<Val>>>()?;
-                    let made = self.aggregate(exact, &fields)?;
-                    return self.object(&made);
-                }
-                match form.kind {
-                    FormKind::Ghost => Ok(self.instance(val.ty)),
-                    _ => self.new_box(val),
-                }
-            }
+            (FormKind::Ghost, _) => Ok(self.instance(val.ty)),
+            _ => self.new_box(val),
         }
     }
 
@@ -137,31 +125,6 @@ impl Lowering<'_> {
         }
         let merged = self.meet(join);
         merged.first().copied().ok_or_else(|| self.bad_operands())
-    }
-
-    /// The type of the object that a value of this type becomes: a type in a tuple is a `DataType` there.
-    fn exact_type(&mut self, ty: Type) -> Step<Type> {
-        let types = self.types;
-        let exact = match types.kind(ty) {
-            TypeKind::Tuple { elems, vararg: None } => {
-                let elems = elems.iter().map(|&e| self.exact_element(e)).collect::<Step<Vec<Type>>>()?;
-                types.tuple(&elems)
-            }
-            _ => Ok(ty),
-        };
-        exact.map_err(|_| self.bad_operands())
-    }
-
-    fn exact_element(&mut self, ty: Type) -> Step<Type> {
-        match *self.types.kind(ty) {
-            TypeKind::TypeOf(of) => Ok(self.kind_of_type(of)),
-            _ => self.exact_type(ty),
-        }
-    }
-
-    /// The value of `typeof` for a type.
-    pub(super) fn kind_of_type(&self, ty: Type) -> Type {
-        self.types.type_of_type(ty)
     }
 
     // ----- out of an object -----
@@ -242,12 +205,7 @@ impl Lowering<'_> {
 
     /// Whether one look at the tag of an object answers whether it is of this type.
     pub(super) fn is_tagged(&self, ty: Type) -> bool {
-        let inexact = |&e: &Type| !self.is_tagged(e);
-        match self.types.kind(ty) {
-            TypeKind::TypeOf(_) => false,
-            TypeKind::Tuple { elems, vararg: None } => !elems.iter().any(inexact),
-            _ => self.types.is_concrete(ty) && ty != self.kind_of_type(ty),
-        }
+        self.types.is_concrete(ty) && !matches!(self.types.kind(ty), TypeKind::TypeOf(_))
     }
 
     /// Whether an object is of a type, of which nothing is known beforehand.

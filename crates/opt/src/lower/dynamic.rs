@@ -166,14 +166,19 @@ impl Lowering<'_> {
                 let (function, signature) = (self.operand(0)?, self.operand(1)?);
                 let types = self.types;
                 let signature = self.static_type(&signature).and_then(|ty| types.tuple_elements(ty));
+                let args = self.operands_from(2)?;
+                let fits = |wanted: &[Type]| {
+                    wanted.len() == args.len()
+                        && args.iter().zip(wanted).all(|(arg, &ty)| types.is_subtype(arg.ty, ty))
+                };
+                // The run time throws if an argument is not of the signature.
                 let method = match signature {
-                    Some(args) if types.is_concrete(function.ty) => {
-                        self.unit.module.find_method(function.ty, args)
+                    Some(wanted) if types.is_concrete(function.ty) && fits(wanted) => {
+                        self.unit.module.find_method(function.ty, wanted)
                     }
                     _ => None,
                 };
                 let Some(id) = method else { return self.call_builtin(op) };
-                let args = self.operands_from(2)?;
                 let result = self.call(id, function, args)?;
                 self.define(result)
             }

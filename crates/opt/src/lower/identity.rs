@@ -67,7 +67,10 @@ impl Lowering<'_> {
         if a == b {
             return self.truth(true);
         }
-        let by_address = |ty: Type| ty != Type::STRING && ty != Type::DATATYPE && self.types.is_mutable(ty);
+        let types_as_objects = self.types.supertype(Type::DATATYPE);
+        let by_address = |ty: Type| {
+            ty != Type::STRING && !self.types.is_subtype(ty, types_as_objects) && self.types.is_mutable(ty)
+        };
         if types.into_iter().any(by_address) {
             return self.equal(a, b);
         }
@@ -291,14 +294,8 @@ impl Lowering<'_> {
 
     pub(super) fn typeof_(&mut self) -> Step<()> {
         let val = self.operand(0)?;
-        if self.static_type(&val).is_some() {
-            let of = self.static_type(&val).unwrap_or(val.ty);
-            let ty = self.kind_of_type(of);
-            let ty = self.type_of(ty)?;
-            return self.define(Val::ghost(ty));
-        }
-        if self.is_tagged(val.ty) {
-            let ty = self.type_of(val.ty)?;
+        if self.types.is_concrete(val.ty) {
+            let ty = self.type_of(self.types.type_of_values(val.ty))?;
             return self.define(Val::ghost(ty));
         }
         let tag = match self.form(val.ty)?.is_object() {
@@ -317,11 +314,7 @@ impl Lowering<'_> {
         let types = self.types;
         let mut chosen: Option<Value> = None;
         for (n, &member) in types.members(&val.ty).iter().enumerate() {
-            let ty = match *self.types.kind(member) {
-                TypeKind::TypeOf(of) => self.kind_of_type(of),
-                _ => member,
-            };
-            let here = self.address(Address::Type(ty));
+            let here = self.address(Address::Type(types.type_of_values(member)));
             chosen = Some(match chosen {
                 None => here,
                 Some(other) => {

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | set | the new value | always |
 //! | swap | the old value | always |
-//! | modify | `Pair(old, f(old, x))` | the result of `f` |
+//! | modify | `Pair(old, f(old, x))` | the result of `f`, which is called again if it has changed the place |
 //! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
 //! | set once | whether it wrote | if the place was empty |
 //!
@@ -183,11 +183,17 @@ impl Lowering<'_> {
             }
             Change::Modify => {
                 let (function, operand) = (self.operand(first)?, self.operand(first + 1)?);
-                let old = self.read_place(place)?;
-                let new = self.modified(&function, &old, &operand)?;
-                let val = self.checked(&new, place.ty)?;
-                self.write_place(place, &val)?;
-                self.define_pair(place.ty, old, val)
+                let known = self.known_modify(function.ty, place.ty, operand.ty).is_some();
+                let (old, new) = match known {
+                    true => {
+                        let old = self.read_place(place)?;
+                        let new = self.modified(&function, &old, &operand)?;
+                        (old, self.checked(&new, place.ty)?)
+                    }
+                    false => self.modified_unchanged(place, &function, &operand)?,
+                };
+                self.write_place(place, &new)?;
+                self.define_pair(place.ty, old, new)
             }
             Change::Replace => {
                 let (expected, given) = (self.operand(first)?, self.operand(first + 1)?);
@@ -218,6 +224,40 @@ impl Lowering<'_> {
                 self.define(Val::scalar(Type::BOOL, free))
             }
         }
+    }
+
+    /// The value of a place and what a function makes of it. A function that changes the place itself is called again.
+    fn modified_unchanged(&mut self, place: &Place, function: &Val, operand: &Val) -> Step<(Val, Val)> {
+        let carried = if self.form(place.ty)?.is_memory() { Type::ANY } else { place.ty };
+        let first = self.read_place(place)?;
+        // A copy in memory is made again by each iteration, so its object is carried.
+        let first = self.convert(first, carried)?;
+        let (before, head) = (self.cur, self.next_block());
+        self.terminate(Op::Goto, &[], &[head]);
+        self.cur = head;
+        let mut phis = Vec::with_capacity(first.leaves.len());
+        let mut leaves = Leaves::new();
+        for &leaf in &first.leaves {
+            let phi = self.emit(Op::Phi, &[], &[self.out.ty(leaf)]);
+            self.out.add_phi_edge(phi, before, leaf);
+            leaves.push(self.out.result(phi).ok_or_else(|| self.bad_operands())?);
+            phis.push(phi);
+        }
+        self.emit(Op::Safepoint, &[], &[]);
+        let old = Val { ty: carried, leaves };
+        let given = self.convert(old.clone(), place.ty)?;
+        let new = self.modified(function, &given, operand)?;
+        let new = self.checked(&new, place.ty)?;
+        let now = self.read_place(place)?;
+        let now = self.convert(now, carried)?;
+        let same = self.is_same(&now, &old)?;
+        for (&phi, &leaf) in phis.iter().zip(&now.leaves) {
+            self.out.add_phi_edge(phi, self.cur, leaf);
+        }
+        let go_on = self.next_block();
+        self.terminate(Op::Branch, &[same], &[go_on, head]);
+        self.cur = go_on;
+        Ok((given, new))
     }
 
     /// The result of the function of `modify…!` for the old value.

@@ -200,7 +200,7 @@ impl Lowering<'_> {
             }
             Const::String(text) => Ok(Val::scalar(Type::STRING, self.permanent(Address::String(text)))),
             Const::Symbol(name) => Ok(Val::scalar(Type::SYMBOL, self.permanent(Address::Symbol(name)))),
-            Const::Type(ty) => Ok(Val::ghost(self.type_of(ty)?)),
+            Const::Type { of, .. } => Ok(Val::ghost(self.type_of(of)?)),
             Const::Module(name) => Ok(Val::scalar(Type::MODULE, self.permanent(Address::Module(name)))),
             Const::Address(_) | Const::Aggregate { .. } | Const::Undef(_) => Err(self.bad_operands()),
         }

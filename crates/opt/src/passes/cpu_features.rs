@@ -28,7 +28,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut values = Replacements::default();
     for inst in questions {
         let of = func.args(inst).first().and_then(|&v| func.as_const(v)).cloned();
-        let has = matches!(of, Some(Const::Type(Type::FLOAT32 | Type::FLOAT64)));
+        let has = matches!(of, Some(Const::Type { of: Type::FLOAT32 | Type::FLOAT64, .. }));
         let Some(result) = func.result(inst).filter(|_| has) else { continue };
         if !cx.spend("answers") {
             break;

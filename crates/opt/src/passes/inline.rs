@@ -281,7 +281,7 @@ fn rest_type(cx: &PassCx<'_>, func: &Func, rest: &[Value]) -> Option<Type> {
     let elems: Vec<Type> = rest.iter().map(|&v| func.ty(v)).collect();
     // Elements of abstract types make a tuple whose type is only known at run time.
     let known = elems.iter().all(|&ty| cx.types().is_concrete(ty));
-    if known { cx.types().tuple(&elems).ok() } else { None }
+    if known { cx.types().tuple_of_values(&elems).ok() } else { None }
 }
 
 /// The values of the callee's parameters: what a collecting one takes becomes a tuple in front of the call.

@@ -256,7 +256,7 @@ fn next_block(func: &Func, types: &Types, end: Inst, thrown: Type, names: &[Valu
             let (Op::Builtin(Builtin::Isa), &[of, asked]) = (func.op(def), func.args(def)) else {
                 return None;
             };
-            let Some(&Const::Type(asked)) = func.as_const(asked) else { return None };
+            let Some(&Const::Type { of: asked, .. }) = func.as_const(asked) else { return None };
             match (names.contains(&of), types.is_subtype(thrown, asked), types.is_disjoint(thrown, asked)) {
                 (true, true, false) => Some(yes),
                 (true, false, true) => Some(no),
@@ -307,7 +307,7 @@ fn is_plain(func: &Func, cx: &PassCx<'_>, head: &Head, site: &Site) -> bool {
         (Op::PhiC | Op::TheException | Op::Pi | Op::Copy, _) => true,
         (Op::Builtin(Builtin::Typeassert), &[asserted, ty]) if head.names.contains(&asserted) => {
             match func.as_const(ty) {
-                Some(&Const::Type(ty)) => types.is_subtype(func.ty(site.thrown), ty),
+                Some(&Const::Type { of: ty, .. }) => types.is_subtype(func.ty(site.thrown), ty),
                 _ => false,
             }
         }

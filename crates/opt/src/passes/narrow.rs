@@ -105,7 +105,7 @@ fn find(
     assert: Inst,
 ) -> Option<Found> {
     let &[object, wanted] = func.args(assert) else { return None };
-    let &Const::Type(ty) = func.as_const(wanted)? else { return None };
+    let &Const::Type { of: ty, .. } = func.as_const(wanted)? else { return None };
     let phi = func.def_inst(values.resolve(object)).filter(|&def| func.op(def) == Op::Phi)?;
     // The result may be asserted to be narrower than what is asserted. Such an assertion is not moved.
     if func.result(assert).is_none_or(|v| func.ty(v) != ty) || ty == Type::BOTTOM {

@@ -39,7 +39,6 @@ use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
 use brolga_ir::function_name::BASE;
 use brolga_ir::hints::Hint;
@@ -355,7 +354,7 @@ impl Split<'_> {
         for choice in choices {
             let mut holds = None;
             for &(n, ty) in &choice.tests {
-                let wanted = func.constant(Const::Type(ty));
+                let wanted = func.constant(cx.types().type_constant(ty));
                 let args = [self.operands[n], wanted];
                 let test = put(func, at, Op::Builtin(Builtin::Isa), &args, &[], Some(Type::BOOL));
                 holds = match (holds, test) {

@@ -44,7 +44,7 @@ pub(super) fn static_defined(site: &mut Site<'_>, number: u32) -> Option<Rewrite
 /// The type that a constant denotes.
 fn denoted(site: &Site<'_>, value: Value) -> Option<Type> {
     match site.func.as_const(value)? {
-        Const::Type(ty) => Some(*ty),
+        Const::Type { of, .. } => Some(*of),
         _ => None,
     }
 }
@@ -85,7 +85,9 @@ const MAX_PAIRS: usize = 64;
 
 /// Whether two different constants are the same value, where that can be said.
 fn constants_egal(site: &Site<'_>, x: Value, y: Value) -> Option<bool> {
-    if let (Const::Type(a), Const::Type(b)) = (site.func.as_const(x)?, site.func.as_const(y)?) {
+    if let (Const::Type { of: a, .. }, Const::Type { of: b, .. }) =
+        (site.func.as_const(x)?, site.func.as_const(y)?)
+    {
         return Some(site.types.equivalent(*a, *b));
     }
     let mut pairs = vec![(x, y)];
@@ -132,9 +134,8 @@ fn subtype(site: &mut Site<'_>) -> Option<Rewrite> {
 /// typeof(x)  →  T, if x can only be a T
 fn type_of(site: &mut Site<'_>) -> Option<Rewrite> {
     let ty = site.func.ty(site.arg(0)?);
-    // A value of type `Type{T}` is a type, and the type of that is `DataType`.
-    let known = site.types.is_concrete(ty) && !matches!(site.types.kind(ty), TypeKind::TypeOf(_));
-    known.then(|| Rewrite::Value(site.func.constant(Const::Type(ty))))
+    let exact = site.types.type_constant(site.types.type_of_values(ty));
+    site.types.is_concrete(ty).then(|| Rewrite::Value(site.func.constant(exact)))
 }
 
 /// typeassert(x, T)  →  x, if x is a T anyway
@@ -148,7 +149,7 @@ fn typeassert(site: &Site<'_>) -> Option<Rewrite> {
 fn size_of(site: &mut Site<'_>) -> Option<Rewrite> {
     let x = site.arg(0)?;
     let ty = match site.func.as_const(x) {
-        Some(Const::Type(ty)) => *ty,
+        Some(Const::Type { of, .. }) => *of,
         _ => match *site.types.kind(site.func.ty(x)) {
             TypeKind::TypeOf(of) => of,
             _ => site.func.ty(x),

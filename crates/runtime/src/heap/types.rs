@@ -66,7 +66,7 @@ pub(crate) struct RuntimeTypes {
     module: TypeRef,
     weak: TypeRef,
     datatype: TypeRef,
-    unionall: TypeRef,
+    kinds: [TypeRef; KINDS.len()],
     int64: TypeRef,
     float64: TypeRef,
     common: OnceLock<CommonTypes>,
@@ -80,6 +80,9 @@ pub(crate) struct RuntimeTypes {
     /// The number of sweeps that removed types.
     sweeps: Arc<AtomicU64>,
 }
+
+/// The types of types that are no `DataType`s.
+const KINDS: [Type; 3] = [Type::UNION, Type::UNION_ALL, Type::TYPEOF_BOTTOM];
 
 /// How many types have the same number in every context.
 const FIXED_TYPES: usize = Type::TOKEN.index() + 1;
@@ -255,8 +258,6 @@ impl RuntimeTypes {
             tag: AtomicU64::new(ty.tag() | TAG_PERMANENT),
             value: AtomicI64::new(value),
         };
-        let unionall = base.types.find_builtin(base.names.intern("UnionAll"));
-        let unionall = unionall.and_then(|decl| base.types.nominal(decl, &[]).ok()).unwrap_or(Type::DATATYPE);
         let types = RuntimeTypes {
             small_ints: (SMALLEST_INT..).take(SMALL_INTS).map(|value| small(&int64, value)).collect(),
             // The value is one byte at the address of the word.
@@ -265,7 +266,7 @@ impl RuntimeTypes {
             symbol: make(fixed(Type::SYMBOL, ObjectKind::Symbol)),
             module: make(fixed(Type::MODULE, ObjectKind::Module)),
             weak: make(maker.weak(&base)),
-            unionall: make(fixed(unionall, ObjectKind::DataType)),
+            kinds: KINDS.map(|kind| make(fixed(kind, ObjectKind::DataType))),
             float64: make(fixed(Type::FLOAT64, bits(8))),
             int64,
             datatype,
@@ -277,10 +278,10 @@ impl RuntimeTypes {
             maker,
             base,
         };
-        let RuntimeTypes { string, symbol, module, datatype, unionall, int64, float64, .. } = &types;
-        let known = [string, symbol, module, datatype, unionall, int64, float64, &bool];
+        let RuntimeTypes { string, symbol, module, datatype, kinds, int64, float64, .. } = &types;
+        let known = [string, symbol, module, datatype, int64, float64, &bool].into_iter().chain(kinds);
         let row = |ty: &TypeRef| Row { ty: ty.clone(), is_in_code: false };
-        let known = known.into_iter().filter_map(|desc| Some(((0, desc.ty()?), row(desc)))).collect();
+        let known = known.filter_map(|desc| Some(((0, desc.ty()?), row(desc)))).collect();
         types.lock().types = known;
         types
     }
@@ -486,10 +487,8 @@ impl RuntimeTypes {
     fn make(&self, cx: &Arc<Context>, context: usize, ty: Type) -> Result<TypeRef, LayoutError> {
         // Without the lock, because an array describes its `Memory`. If two threads describe a type, the first entry wins.
         let made = self.maker.describe(cx, ty, |memory| self.describe(cx, memory))?;
-        let of = match cx.types.kind(ty) {
-            TypeKind::Generic(_) | TypeKind::UnionAll { .. } => &self.unionall,
-            _ => &self.datatype,
-        };
+        let kind = cx.types.type_of_type(ty);
+        let of = KINDS.iter().position(|&of| of == kind).map_or(&self.datatype, |n| &self.kinds[n]);
         let row = || Row { ty: TypeRef::new(made, Some(of.tag())), is_in_code: false };
         Ok(self.lock().types.entry((context, ty)).or_insert_with(row).ty.clone())
     }

@@ -171,8 +171,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             TypeKind::Tuple { elems, vararg: Some(Type::ANY) } if elems.is_empty() => {
                 TypeKind::Tuple { elems: params, vararg: None }
             }
+            _ if generic == Type::UNION => TypeKind::Union(params),
             _ if params.is_empty() => return self.scope.type_value(&cx, generic),
-            TypeKind::Bottom => TypeKind::Union(params),
             _ => {
                 let text = format!("`{}` takes no type parameters", cx.types.display(generic));
                 return Err(self.unsupported(&text));

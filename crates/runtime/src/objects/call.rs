@@ -25,7 +25,8 @@ use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::function_name::bare_name;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::types::Type;
+use brolga_ir::show::INVOKE_MISFIT;
+use brolga_ir::types::{Type, TypeKind};
 
 use crate::fence::fenced;
 use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc};
@@ -453,41 +454,45 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let [callee, signature, rest @ ..] = args else {
             return Err(self.unsupported("invoke without a signature"));
         };
-        let signature = self.type_operand("invoke", *signature)?;
+        let (given, signature) = (*signature, self.type_operand("invoke", *signature)?);
+        let cx = signature.context();
+        let TypeKind::Tuple { elems, vararg } = cx.types.kind(signature.ty().unwrap_or(Type::ANY)) else {
+            let base = self.base();
+            let wanted = base.types.types_of_tuples();
+            let wanted = self.made(&base, wanted)?;
+            let expected = self.scope.desc_of(&base, wanted)?;
+            return Err(self.scope.raise_type_error("invoke", &expected, given));
+        };
         let found = match self.thread.dispatch().declared(self.object(*callee), signature.tag()) {
             Some(known) => Some(known),
             None => self.find_declared(*callee, signature)?,
         };
-        let heap = self.runtime.heap();
+        let (heap, objects) = (self.runtime.heap(), self.objects(rest));
+        // Compiled code takes objects of its declared types on trust.
+        let fits = match &found {
+            Some((_, descs)) => {
+                descs.len() == objects.len()
+                    && objects.iter().zip(&**descs).all(|(&arg, desc)| self.is_a(arg, desc))
+            }
+            None => {
+                let mut declared = elems.iter().chain(vararg.iter().cycle());
+                (elems.len() == objects.len() || (elems.len() < objects.len() && vararg.is_some()))
+                    && objects.iter().all(|&arg| declared.next().is_some_and(|&ty| heap.is_of(arg, cx, ty)))
+            }
+        };
+        if !fits {
+            let rest = self.scope.tuple(rest)?;
+            return Err(self.scope.raise_type_error(INVOKE_MISFIT, signature, rest));
+        }
+        let mut all = vec![*callee];
+        all.extend_from_slice(rest);
         match found {
-            Some((method, descs)) => {
-                // Compiled code takes objects of its declared types on trust.
-                let objects = self.objects(rest);
-                let declared = objects.iter().zip(&*descs).all(|(&arg, desc)| self.is_a(arg, desc));
-                if !declared || !method.fits(heap, self.thread.isa_cache(), &objects) {
-                    return Err(self.message(
-                        ExceptionKind::TypeError,
-                        "in invoke, an argument is not of the type in the signature",
-                    ));
-                }
-                let mut all = vec![*callee];
-                all.extend_from_slice(rest);
+            Some((method, _)) if method.fits(heap, self.thread.isa_cache(), &objects) => {
                 self.enter(method.entry(), &all)
             }
+            Some(_) => Err(self.scope.raise_method_error(*callee, rest)),
             // Base has methods that no text gives a body for.
-            None => {
-                let cx = signature.context();
-                let declared = signature.ty().and_then(|ty| cx.types.tuple_elements(ty)).unwrap_or_default();
-                let objects = self.objects(rest);
-                let fits = declared.len() == objects.len()
-                    && objects.iter().zip(declared).all(|(&arg, &ty)| heap.is_of(arg, cx, ty));
-                if !fits {
-                    return Err(self.scope.raise_method_error(*callee, rest));
-                }
-                let mut all = vec![*callee];
-                all.extend_from_slice(rest);
-                self.apply_builtin(all)
-            }
+            None => self.apply_builtin(all),
         }
     }
 

@@ -105,8 +105,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Ok(place.object.exchange_scalar_at(place.offset, size, seen, bits))
             }
             (Some(Access::Locked), _) => self.locked(|ops| ops.put_if(op, place, seen, value)),
-            (None, None) => self.put_if(op, place, None, value),
-            (None, Some(_)) => self.put(op, place, value).map(|()| true),
+            (None, _) => self.put_if(op, place, seen, value),
         }
     }
 

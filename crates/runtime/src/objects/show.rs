@@ -38,7 +38,7 @@ impl Made {
             Made::Bits(ty, _) => *ty,
             Made::Symbol(_) => Type::SYMBOL,
             Made::Text(_) => Type::STRING,
-            Made::Type(_) => Type::DATATYPE,
+            Made::Type(of) => base.types.type_of_type(*of),
             Made::Tuple(parts) => {
                 let parts: Vec<Type> = parts.iter().map(|part| part.ty(base)).collect();
                 base.types.tuple(&parts).unwrap_or(Type::ANY)

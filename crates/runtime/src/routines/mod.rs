@@ -75,7 +75,7 @@ extern "C" fn brolga_foreign_symbol(thread: &Thread, symbol: SymbolRef) -> usize
     let found = thread.runtime().map(|runtime| runtime.foreign().resolve(&symbol.name(), None));
     match found {
         Some(Ok(address)) => return address,
-        Some(Err(error)) => thread.throw_constant(ExceptionKind::CompileError, &error.to_string()),
+        Some(Err(error)) => thread.throw_constant_refusal(&error.to_string()),
         None => thread.throw(ExceptionKind::CompileError, Detail::None),
     }
     0

@@ -156,7 +156,7 @@ fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
             MethodEntry::Deferred(deferred) => match first_call(thread, deferred) {
                 Ok(entry) => Some(entry),
                 Err(text) => {
-                    thread.throw_text(ExceptionKind::CompileError, &text);
+                    thread.throw_refusal(&text);
                     return std::ptr::null_mut();
                 }
             },

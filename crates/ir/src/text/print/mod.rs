@@ -207,8 +207,8 @@ impl UsedTypes<'_> {
 
     fn constant(&mut self, constant: &Const) {
         self.work.push(constant.ty());
-        if let Const::Type(ty) = constant {
-            self.work.push(*ty);
+        if let Const::Type { of, .. } = constant {
+            self.work.push(*of);
         }
     }
 

@@ -313,7 +313,7 @@ impl FuncText<'_> {
                 if part == 0 { write!(w, "%{row}") } else { write!(w, "%{row}.{part}") }
             }
             ValueDef::Const(_) => match self.func.as_const(value) {
-                Some(Const::Type(ty)) => {
+                Some(Const::Type { of: ty, .. }) => {
                     let text = self.cx.types.display(*ty).to_string();
                     // Quoted if it would be read as an argument of that name, or, for `typeof(f)`, as a call.
                     let call = matches!(self.cx.types.kind(*ty), TypeKind::Function(_));

@@ -74,7 +74,7 @@ impl ValueText<'_> {
             Const::Singleton(ty) => self.singleton(w, *ty, true),
             Const::String(text) => write!(w, "{}", Shown::Str(self.cx.names.text(*text).as_bytes())),
             Const::Symbol(name) => write!(w, "{}", Shown::Symbol(self.cx.names.text(*name))),
-            Const::Type(ty) => write!(w, "{}", self.cx.types.display(*ty)),
+            Const::Type { of, .. } => write!(w, "{}", self.cx.types.display(*of)),
             Const::Module(name) => {
                 let name = self.cx.names.text(*name);
                 w.write_str(match name {

@@ -22,15 +22,6 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
-/// Whether an expression names `Union`, of which `Union{}` is the one without members.
-fn is_union(expr: &Expr<'_>) -> bool {
-    match &expr.kind {
-        ExprKind::Name(name) => name == "Union",
-        ExprKind::Path(parts) => last_name(parts) == "Union",
-        _ => false,
-    }
-}
-
 /// The number of dimensions that the name of an array type implies.
 fn array_rank(expr: &Expr<'_>) -> Option<u128> {
     let name = match &expr.kind {
@@ -159,7 +150,7 @@ impl<'a> Body<'_, 'a> {
         if self.func.level == Level::Low || ty == Type::BOOL || !types.is_subtype(Type::BOOL, ty) {
             return Some(cond);
         }
-        let wanted = self.func.constant(Const::Type(Type::BOOL));
+        let wanted = self.func.constant(self.r.cx.types.type_constant(Type::BOOL));
         self.insert_before(inst, Op::Builtin(Builtin::Typeassert), &[cond, wanted], Type::BOOL)
     }
 
@@ -239,7 +230,7 @@ impl<'a> Body<'_, 'a> {
         if let Some(&TypeKind::TypeOf(of)) = asserted
             && !self.r.consts.contains_key(name)
         {
-            let value = self.func.constant(Const::Type(of));
+            let value = self.func.constant(self.r.cx.types.type_constant(of));
             self.func.set_op(inst, Op::Copy, &[value]);
             return Some(());
         }
@@ -529,17 +520,9 @@ impl<'a> Body<'_, 'a> {
                 Tested::Widened | Tested::Faulty => {}
             }
         }
-        if let (Builtin::ApplyType, [generic, params @ ..]) = (op, args)
-            && is_union(generic)
-        {
-            let mut values = vec![self.func.constant(Const::Type(Type::BOTTOM))];
-            values.extend(self.operands(Op::Builtin(op), results, params)?);
-            self.func.set_op(inst, Op::Builtin(op), &values);
-            return Some(());
-        }
         let mut values = self.operands(Op::Builtin(op), results, args)?;
         for (n, ty) in tested {
-            values[n] = self.func.constant(Const::Type(ty));
+            values[n] = self.func.constant(self.r.cx.types.type_constant(ty));
         }
         if op == Builtin::ApplyIterate && self.func.level == Level::High {
             for value in values.iter_mut().skip(2) {
@@ -574,7 +557,7 @@ impl<'a> Body<'_, 'a> {
     fn only_value(&mut self, ty: &Expr<'a>, at: Span) -> Option<(Value, Type)> {
         let ty = self.r.ty(ty)?;
         let constant = match *self.r.cx.types.kind(ty) {
-            TypeKind::TypeOf(of) => Const::Type(of),
+            TypeKind::TypeOf(of) => self.r.cx.types.type_constant(of),
             _ if self.r.cx.types.is_singleton(ty) => Const::Singleton(ty),
             _ => {
                 let what =
@@ -610,7 +593,7 @@ impl<'a> Body<'_, 'a> {
         {
             return None;
         }
-        let ty = self.func.constant(Const::Type(result));
+        let ty = self.func.constant(self.r.cx.types.type_constant(result));
         let length = self.func.constant(Const::Bits { ty: Type::INT64, bits: 0 });
         self.func.set_op(inst, Op::Builtin(Builtin::Memorynew), &[ty, length]);
         Some(())
@@ -693,7 +676,7 @@ impl<'a> Body<'_, 'a> {
             _ => {
                 let value = self.operand(callee)?;
                 let ty = match self.func.as_const(value) {
-                    Some(&Const::Type(of)) => self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE),
+                    Some(&Const::Type { of, .. }) => self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE),
                     _ => self.func.ty(value),
                 };
                 return Some((value, ty));
@@ -701,7 +684,7 @@ impl<'a> Body<'_, 'a> {
         };
         if self.r.looks_like_type(callee) {
             let of = self.r.ty(callee)?;
-            let value = self.func.constant(Const::Type(of));
+            let value = self.func.constant(self.r.cx.types.type_constant(of));
             return Some((value, self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE)));
         }
         let ty = self.r.function_type(parts);

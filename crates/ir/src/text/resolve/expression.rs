@@ -75,7 +75,8 @@ impl<'a> Resolver<'a> {
             ExprKind::Prefix(op, arg) => (self.operator_object(op), std::slice::from_ref(&**arg)),
             ExprKind::Tuple(items) => (self.core_function("tuple"), &items[..]),
             ExprKind::Annotated(Some(value), ty) => {
-                let ty = Expression::Constant(Term::Const(Const::Type(self.ty(ty)?)));
+                let ty = self.ty(ty)?;
+                let ty = Expression::Constant(Term::Const(self.cx.types.type_constant(ty)));
                 let value = self.expression(value, is_variable)?;
                 let callee = Box::new(self.core_function("typeassert"));
                 return Some(Expression::Call { span: expr.span, callee, args: vec![value, ty] });

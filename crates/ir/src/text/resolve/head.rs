@@ -131,7 +131,7 @@ impl<'a> Body<'_, 'a> {
                             None => self.func.set_op(inst, Op::StaticParameter(number), &[]),
                             Some(of) => {
                                 let value = match of {
-                                    Some(of) => self.func.constant(Const::Type(of)),
+                                    Some(of) => self.func.constant(self.r.cx.types.type_constant(of)),
                                     None => self.undefined(inst, number, ty),
                                 };
                                 self.func.set_op(inst, Op::Copy, &[value]);

@@ -364,11 +364,11 @@ impl<'a> Resolver<'a> {
             Some(ty) => self.converted(value, ty)?,
             None => self.term(value, None)?,
         };
-        // `const Alias::Type{T} = T`: types as constants have one type here.
-        if let (Some(ty), Term::Const(Const::Type(of))) = (declared, &term)
+        // `const Alias::Type{T} = T`: as a constant the type has that of its object.
+        if let (Some(ty), Term::Const(Const::Type { of, .. })) = (declared, &term)
             && self.cx.types.type_of(*of) == Ok(ty)
         {
-            declared = Some(Type::DATATYPE);
+            declared = Some(term.ty());
         }
         // An array has an identity: naming the constant means the one of the global variable.
         let is_shared = self.is_shared(&term);

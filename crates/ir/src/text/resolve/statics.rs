@@ -39,7 +39,7 @@ impl Body<'_, '_> {
         };
         match self.unbound_static(number, ty) {
             None => self.insert_before(inst, Op::StaticParameter(number), &[], ty),
-            Some(Some(of)) => Some(self.func.constant(Const::Type(of))),
+            Some(Some(of)) => Some(self.func.constant(self.r.cx.types.type_constant(of))),
             Some(None) => Some(self.undefined(inst, number, ty)),
         }
     }

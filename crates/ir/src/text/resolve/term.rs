@@ -116,7 +116,7 @@ impl<'a> Resolver<'a> {
             }
             ExprKind::Call(..) if self.looks_like_type(expr) => {
                 let ty = self.ty(expr)?;
-                Some(Term::Const(Const::Type(ty)))
+                Some(Term::Const(self.cx.types.type_constant(ty)))
             }
             ExprKind::Call(callee, args) => self.constructor(callee, args, expr.span),
             ExprKind::Infix(op, args) => match (&**op, &args[..]) {
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a> {
             }
             ExprKind::Curly(..) | ExprKind::Macro(..) | ExprKind::Where(..) => {
                 let ty = self.ty(expr)?;
-                Some(Term::Const(Const::Type(ty)))
+                Some(Term::Const(self.cx.types.type_constant(ty)))
             }
             _ => self.fail(ResolveError::NotAConstant, expr.span),
         }
@@ -340,7 +340,7 @@ impl<'a> Resolver<'a> {
         }
         if self.looks_like_type(expr) {
             let ty = self.ty(expr)?;
-            return Some(Term::Const(Const::Type(ty)));
+            return Some(Term::Const(self.cx.types.type_constant(ty)));
         }
         if matches!(name, "Main" | "Base" | "Core")
             || qualified && matches!(name, "Checked" | "Math" | "Intrinsics")

@@ -179,7 +179,7 @@ impl<'a> Resolver<'a> {
             || ALIASES.iter().any(|(alias, _)| *alias == name)
             || PARTIAL.iter().any(|(alias, ..)| *alias == name)
             || self.level == Level::Low && LowType::from_name(name).is_some()
-            || matches!(self.consts.get(name), Some(Term::Const(Const::Type(_))))
+            || matches!(self.consts.get(name), Some(Term::Const(Const::Type { .. })))
             || self.find_decl(name).is_some()
     }
 
@@ -236,8 +236,8 @@ impl<'a> Resolver<'a> {
             "Colon" => return Some(self.function_type(&[Cow::Borrowed(":")])),
             _ => {}
         }
-        if let Some(Term::Const(Const::Type(ty))) = self.consts.get(name) {
-            return Some(*ty);
+        if let Some(Term::Const(Const::Type { of, .. })) = self.consts.get(name) {
+            return Some(*of);
         }
         match self.decl_of(parts) {
             Some(decl) => {
@@ -571,7 +571,7 @@ impl<'a> Resolver<'a> {
                 _ if self.looks_like_type(of) => {
                     let of = self.ty(of)?;
                     if name == "typeof" {
-                        return Some(Type::DATATYPE);
+                        return Some(self.cx.types.type_of_type(of));
                     }
                     let ty = self.cx.types.type_of(of);
                     self.made(ty, at)

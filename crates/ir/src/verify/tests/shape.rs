@@ -202,6 +202,7 @@ fn constants_are_what_they_say() {
     f.constant(Const::Bits { ty: Type::BOOL, bits: 2 });
     f.constant(Const::Bits { ty: Type::STRING, bits: 0 });
     f.constant(Const::Singleton(Type::INT64));
+    f.constant(Const::Type { of: Type::BOTTOM, ty: Type::DATATYPE });
     f.constant(Const::Address(Address::Data(4)));
     let one = f.constant(Const::Bits { ty: Type::INT64, bits: 1 });
     let pair = b.cx.types.tuple(&[Type::INT64, Type::FLOAT64]).unwrap();
@@ -214,6 +215,7 @@ fn constants_are_what_they_say() {
         "constant-bits: a constant of type `Bool` cannot have the bits 0x2",
         "constant-bits: a constant of type `String` cannot have the bits 0x0",
         "constant-singleton: `Int64` has not exactly one value",
+        "constant-type: the type `Union{}` as a constant is not of type `DataType`",
         "constant-data: there are no constant bytes number 4; the function has 0",
         "constant-field: field 2 of a constant of type `Tuple{Int64, Float64}` is `Int64` and not `Float64`",
         "constant-aggregate: a constant of type `Tuple{Int64, Float64}` cannot be made of 1 fields",

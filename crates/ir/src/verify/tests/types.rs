@@ -47,8 +47,8 @@ fn types_are_values_of_their_type() {
     let cx = Context::new();
     let of_int = cx.types.type_of(Type::INT64).unwrap();
     let mut b = Bench::over(cx, Level::High, &[], &[of_int]);
-    let right = b.func.constant(Const::Type(Type::INT64));
-    let wrong = b.func.constant(Const::Type(Type::INT32));
+    let right = b.func.constant(b.cx.types.type_constant(Type::INT64));
+    let wrong = b.func.constant(b.cx.types.type_constant(Type::INT32));
     let ret = b.ret(right);
     b.expect(&[]);
     b.func.args_mut(ret)[0] = wrong;

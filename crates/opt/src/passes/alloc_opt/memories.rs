@@ -63,7 +63,7 @@ fn length(func: &Func, types: &Types, inst: Inst) -> Option<Value> {
     let (Op::Builtin(Builtin::Memorynew), &[ty, length]) = (func.op(inst), func.args(inst)) else {
         return None;
     };
-    let Some(&Const::Type(ty)) = func.as_const(ty) else { return None };
+    let Some(&Const::Type { of: ty, .. }) = func.as_const(ty) else { return None };
     let element = types.memory_element(ty)?;
     // A reference takes a word, and a member of a union a byte besides.
     let size = types.layout(element).map_or(8, |layout| u64::from(layout.size).max(8) + 1);

@@ -8,7 +8,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::effects::{ArgFlow, Summary};
 use brolga_ir::op::Ordering;
-use brolga_ir::types::{DeclKind, PrimitiveRepr};
+use brolga_ir::types::{DeclKind, Field, FieldRepr, PrimitiveRepr};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
 
@@ -154,9 +154,42 @@ fn is_plain_new(func: &Func, types: &Types, inst: Inst, ty: Type) -> bool {
     let Some(fields) = types.fields(ty).filter(|_| is_struct(types, ty)) else { return false };
     args.len() <= fields.len()
         && args.iter().zip(fields).all(|(&v, field)| types.is_subtype(func.ty(v), field.ty))
+        && args.iter().enumerate().all(|(n, &v)| counts_as_set(func, types, ty, n, v))
         && fields[args.len()..]
             .iter()
             .all(|field| may_be_undefined(types, field.ty) || zero_bits(types, field.ty))
+}
+
+/// Whether a field of a mutable object has a value when it holds this one: a value that is stored inline counts as none while its first
+/// reference is null.
+fn counts_as_set(func: &Func, types: &Types, owner: Type, field: usize, value: Value) -> bool {
+    let Some(&field) = types.layout(owner).ok().and_then(|layout| layout.fields.get(field)) else {
+        return false;
+    };
+    let (mut at, mut value) = (field, Some(value));
+    while at.repr == FieldRepr::Inline && types.memory_ref_element(at.ty).is_none() {
+        let Ok(layout) = types.layout(at.ty) else { return false };
+        let Some(&first) = layout.pointers.first() else { return true };
+        let around = |field: &Field| (field.offset..field.offset + field.size).contains(&first);
+        let Some(n) = layout.fields.iter().position(around) else { return false };
+        let part = value.and_then(|value| part_of(func, value, n));
+        // Tuples have all their elements; a struct may have been made without its last fields.
+        if part.is_none() && types.tuple_elements(at.ty).is_none() {
+            return false;
+        }
+        (at, value) = (layout.fields[n], part);
+    }
+    true
+}
+
+/// Part `n` of an immutable value that is made in plain sight.
+fn part_of(func: &Func, value: Value, n: usize) -> Option<Value> {
+    let made = func.def_inst(value).map(|def| (func.op(def), func.args(def)));
+    match (made, func.as_const(value)) {
+        (Some((Op::New(_) | Op::Builtin(Builtin::Tuple), parts)), _) => parts.get(n).copied(),
+        (_, Some(Const::Aggregate { fields, .. })) => fields.get(n).copied(),
+        _ => None,
+    }
 }
 
 /// Whether a value of zero bits can be written as a constant.
@@ -184,7 +217,9 @@ fn access(func: &Func, types: &Types, inst: Inst, ty: Type) -> Option<Access> {
         (Op::Builtin(Builtin::Setfield), [_, field, value, rest @ ..]) => {
             let field = plain_field(func, types, ty, *field, rest)?;
             let decl = types.fields(ty)?.get(field)?;
-            let fits = !decl.is_const && types.is_subtype(func.ty(*value), decl.ty);
+            let fits = !decl.is_const
+                && types.is_subtype(func.ty(*value), decl.ty)
+                && counts_as_set(func, types, ty, field, *value);
             fits.then_some(Access::Store { field, value: *value })
         }
         (Op::Builtin(Builtin::Isdefined), [_, field]) => {

@@ -69,7 +69,7 @@ impl Specials {
         let known = |(n, &value): (usize, &Value)| {
             caller
                 .as_const(value)
-                .filter(|c| n > 0 && matches!(c, Const::Bits { .. } | Const::Type(_)))
+                .filter(|c| n > 0 && matches!(c, Const::Bits { .. } | Const::Type { .. }))
                 .cloned()
         };
         let constants: Vec<Option<Const>> = operands.iter().enumerate().map(known).collect();
