@@ -218,11 +218,12 @@ pub(crate) fn read_unit_in(
 }
 
 /// When a method that is called and is not there is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Callees {
     /// Where the call is reached: dumps lack the methods that are hardly ever called.
     Late,
     /// At once: a session links what it has.
+    #[default]
     AtOnce,
 }
 

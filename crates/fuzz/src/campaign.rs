@@ -24,7 +24,7 @@ use brolga_jit::{Jit, JitOptions};
 use brolga_opt::OptLevel;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
-use crate::attack::{Bounds, Input, PARTS, Without};
+use crate::attack::{Input, PARTS, Without};
 use crate::check::{
     Arena, Attacked, Engine, Failure, Guards, HighInterpreter, Native, Passes, Run, Tiered, Trouble,
     check_attack, check_differential, check_guards, check_round_trip, check_text, check_tiers,
@@ -112,7 +112,7 @@ impl Campaign {
             Inputs::Attack(without) => {
                 let input = Input::new(seed, without);
                 let all = (0..input.parts.len()).collect();
-                input.text(&part.map_or(all, |part| vec![part]), Bounds::Unchecked).0.into()
+                input.text(&part.map_or(all, |part| vec![part])).0.into()
             }
         }
     }

@@ -8,36 +8,38 @@
 //! | names, types and global variables, finalisers, records of inlining | visible to programs that are read from then on, in the same step |
 //! | bodies | become versions of the existing cells, for the worlds from the next one on, in the same step; those of lazy functions that running frames must reach, after it |
 //!
-//! Nothing is refused after the step. If the basis of a change has changed, the step fails, and the defining thread
+//! Nothing is refused after the step (`batch/step.rs`). If the basis of a change has changed, the step fails, and the defining thread
 //! prepares it again (`invalidation.rs` defines the basis).
 
-use brolga_runtime::events::Event;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::{Body as CellBody, CellOwner, NoCell};
-use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
+use brolga_jit::{Body as CellBody, CellOwner};
+use brolga_linking::{MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
 use super::boxed_entry::deferred;
-use super::cells::retire;
 use super::deferred::Retyped;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
 use super::input::{BodySource, Counting};
-use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Invalidated, Kind, Notes};
+use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Kind, Notes};
 use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
 use super::scope;
 use super::sync::lock;
 use super::target::Native;
+use super::tiering::interpreted::InterpretedBody;
+use super::tiering::policy::Limits;
 use super::unit::CodegenUnit;
 use crate::native_type::type_of;
 use crate::program::check_built;
 use crate::session::tiering::profile::Profile;
+
+mod step;
 
 /// A cell that stays and gets another body.
 struct Again {
@@ -216,6 +218,12 @@ impl<'a> Batch<'a> {
         (body, body_flags)
     }
 
+    /// The second tier of a function, and its interpreted body.
+    pub(super) fn hot(&self, name: &str, limits: Limits, interpreted: Option<InterpretedBody>) -> SecondTier {
+        let body = self.names.intern(&format!("{name}{HOT}"));
+        SecondTier { body, calls: limits.calls, interpreted }
+    }
+
     /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may look it up later, and have
     /// to find the present version.
     fn make_cell(&self, name: &str, symbol: Symbol) {
@@ -239,209 +247,105 @@ impl<'a> Batch<'a> {
         seen: u64,
         kept: &mut Vec<Name>,
     ) -> Result<(), SessionError> {
-        let (dylib, session) = (self.dylib, &self.dylib.session);
-        let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
-        let offers = std::mem::take(&mut self.offers);
+        let there = self.dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
         for hit in hits {
-            let Some(flags) = there.get(&hit.label.symbol) else {
+            let label = hit.label;
+            match there.get(&label.symbol) {
+                Some(flags) if !self.recompile_one(hit, *flags, seen)? => {
+                    kept.push(self.dylib.session.linking().name(label));
+                }
+                Some(_) => {}
                 // It was removed, by its tracker or by name.
-                session.inner.edges.forget(hit.label, seen);
-                continue;
-            };
-            let Caller { symbol: name, func, program, declared, facts, kind, .. } = &*hit.caller;
-            let mut module = program.clone();
-            let Ok(id) = module.add_func(func.clone()) else { continue };
-            // The types of a context of its own say nothing in others: what it calls is what its program declared.
-            let is_shared = dylib.is_shared(&module);
-            let looked_for = match is_shared {
-                true => dylib.import_into(&mut module, Some(&offers))?,
-                false => BTreeSet::new(),
-            };
-            for func in declared {
-                // Each is one of one name and types, as in the program itself.
-                let _ = module.add_func(func.clone());
+                None => self.dylib.session.inner.edges.forget(label, seen),
             }
-            self.basis.imports.push(Imported { looked_for, seen });
-            // One for which what has changed has another type now keeps what it has.
-            if check_built(&module, 1, facts.callees).is_err() {
-                kept.push(session.linking().name(hit.label));
-                continue;
-            }
-            let (linking, shared) = (session.linking(), &session.inner.shared);
-            let facts = Arc::new(facts.again(&module, id));
-            let body = self.names.intern(&format!("{name}{BODY}"));
-            let pin = BodySource::default();
-            // An interpreted body would show the old program.
-            let (hot, inputs) = match *kind {
-                Kind::Eager | Kind::Lazy => (None, vec![(None, body)]),
-                Kind::Tiered(limits) => {
-                    let hot = dylib.hot(&self.names, name, limits, None);
-                    let counting = Counting { iterations: limits.iterations };
-                    let inputs = vec![(Some(counting), body), (None, hot.body)];
-                    (Some(hot), inputs)
-                }
-            };
-            let inner = if *kind == Kind::Eager { SymbolFlags::INNER } else { SymbolFlags::NONE };
-            let ty = type_of(&module, id).map(Arc::new);
-            let profile = hot.as_ref().and_then(|_| Profile::number(shared.jit.runtime(), &mut module));
-            for (counting, symbol) in inputs {
-                let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
-                let input = Arc::new(input.with_types(&ty));
-                let symbols = vec![(symbol, SymbolFlags::CALLABLE | inner)];
-                // The first of its inputs counts: that is its body.
-                pin.put(&input, id);
-                self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));
-                self.beside.push((symbol, hit.label.symbol));
-            }
-            // There may have been no lookup. An eager function gets another promise of its cell then. The cell of a lazy one is made now, so that it gets this
-            // body and no older one: callers may be linked to it before it is ready.
-            if dylib.cell(hit.label.symbol).is_none() {
-                match ty {
-                    Some(ty) if *kind == Kind::Eager => {
-                        let (symbol, flags) = (hit.label.symbol, *flags);
-                        let (shared, pin, hot, is_eager) = (shared.clone(), pin.clone(), None, true);
-                        self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
-                        self.beside.push((symbol, symbol));
-                    }
-                    _ => drop(answer(session.runtime(), dylib.linking.lookup([hit.label.symbol]))?),
-                }
-            }
-            self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
-            if let Some(owner) = dylib.cell(hit.label.symbol) {
-                let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin.clone());
-                self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
-            }
-            self.notes.add(hit.label, is_shared, (&module, id), &facts, *kind, &mut None);
-            self.log.push((linking.name(hit.label), hit.because));
         }
-        self.offers = offers;
         Ok(())
     }
 
-    /// Whether the definition did not request it.
-    fn is_unnamed(&self, name: &Name) -> bool {
-        let linking = self.dylib.session.linking();
-        let is_beside = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;
-        name.symbol.ends_with(HOT) || self.beside.iter().any(is_beside)
+    /// Recompiles one function; `false` if what has changed has another type now, so that the function keeps what it has.
+    fn recompile_one(&mut self, hit: Hit, flags: SymbolFlags, seen: u64) -> Result<bool, SessionError> {
+        let (dylib, session) = (self.dylib, &self.dylib.session);
+        let Caller { symbol: name, facts, kind, .. } = &*hit.caller;
+        let Some((mut module, id)) = self.module_of(&hit.caller, seen)? else { return Ok(true) };
+        if check_built(&module, 1, facts.callees).is_err() {
+            return Ok(false);
+        }
+        let (linking, shared) = (session.linking(), &session.inner.shared);
+        let facts = Arc::new(facts.again(&module, id));
+        let (body, pin) = (self.names.intern(&format!("{name}{BODY}")), BodySource::default());
+        let ty = type_of(&module, id).map(Arc::new);
+        // An interpreted body would show the old program.
+        let hot = match *kind {
+            Kind::Eager | Kind::Lazy => None,
+            Kind::Tiered(limits) => Some((self.hot(name, limits, None), limits.iterations)),
+        };
+        let profile = hot.as_ref().and_then(|_| Profile::number(shared.jit.runtime(), &mut module));
+        let tiers = match &hot {
+            None => vec![(body, None)],
+            Some((hot, iterations)) => {
+                vec![(body, Some(Counting { iterations: *iterations })), (hot.body, None)]
+            }
+        };
+        let inner = if *kind == Kind::Eager { SymbolFlags::INNER } else { SymbolFlags::NONE };
+        for (symbol, counting) in tiers {
+            let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
+            let input = Arc::new(input.with_types(&ty));
+            let symbols = vec![(symbol, SymbolFlags::CALLABLE | inner)];
+            // A pin keeps the first input: that is the body.
+            pin.put(&input, id);
+            self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));
+            self.beside.push((symbol, hit.label.symbol));
+        }
+        self.ensure_cell(&hit, flags, ty, (body, &pin))?;
+        self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
+        if let Some(owner) = dylib.cell(hit.label.symbol) {
+            let hot = hot.map(|(hot, _)| hot);
+            let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin);
+            self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
+        }
+        self.notes.add(hit.label, dylib.is_shared(&module), (&module, id), &facts, *kind, &mut None);
+        self.log.push((linking.name(hit.label), hit.because));
+        Ok(true)
     }
 
-    /// Lets all of it come into force in one step. Says under which number; nothing if it is to be prepared again, because what it was
-    /// prepared from is not so any more. `overridden` are the weak functions that were found to be there, now and when it was prepared.
-    pub(super) fn define(mut self, overridden: &mut BTreeSet<Symbol>) -> Result<Option<u64>, SessionError> {
-        let (dylib, inner) = (self.dylib, &self.dylib.session.inner);
-        let (linking, hidden) = (dylib.session.linking(), std::mem::take(&mut self.hidden));
-        let change = linking::Change {
-            units: std::mem::take(&mut self.units),
-            tracker: self.tracker,
-            replace: self.replace,
-            orphans: hidden.clone(),
-            unused: std::mem::take(&mut self.stale),
-            stay: std::mem::take(&mut self.stay),
-            beside: self.beside.clone(),
+    /// A function that is recompiled, in a module with what it sees now; none if it is not in its own program.
+    fn module_of(&mut self, caller: &Caller, seen: u64) -> Result<Option<(Module, FuncId)>, SessionError> {
+        let mut module = caller.program.clone();
+        let Ok(id) = module.add_func(caller.func.clone()) else { return Ok(None) };
+        // The types of a context of its own say nothing in others: what it calls is what its program declared.
+        let looked_for = match self.dylib.is_shared(&module) {
+            true => self.dylib.import_into(&mut module, Some(&self.offers))?,
+            false => BTreeSet::new(),
         };
-        let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut self.finalizers));
-        // Dropped after the locks are released.
-        let (mut gone, mut former) = (Vec::new(), Vec::new());
-        let offer = |is_defined: &dyn Fn(Label) -> bool| {
-            if let Some(home) = lock(&inner.homes).get_mut(&dylib.linking.id()) {
-                gone = home.scope.sweep(|symbol| {
-                    let symbol = linking.names().find(symbol);
-                    symbol.is_some_and(|symbol| is_defined(dylib.linking.label(symbol)))
-                });
-                home.scope.take_over(offers);
-                former = self.basis.variables.declare_in(&home.scope);
-                home.finalizers.retain(|old| !finalizers.contains(old));
-                home.finalizers.extend(finalizers);
-            }
-        };
-        // Memory is reserved before the step, in which nothing may fail.
-        let (replaced, superseded): (Vec<Again>, Vec<Again>) =
-            std::mem::take(&mut self.again).into_iter().partition(|again| again.is_replaced);
-        let reserve = |again: Again| Ok((again.owner.reserve()?, again));
-        let mut superseded = superseded.into_iter().map(reserve).collect::<Result<Vec<_>, NoCell>>()?;
-        let (mut retired, mut superseded_methods) = (Vec::new(), Vec::new());
-        let mut methods = Some(std::mem::take(&mut self.methods));
-        let (mut number, mut busy) = (None, Vec::new());
-        let agree = |is_defined: &dyn Fn(Label) -> bool| {
-            let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
-            // A weak definition would give way to the body of a function that is gone.
-            busy.extend(
-                hidden.iter().filter(|(body, slot)| is_there(body) && !is_there(slot)).map(|both| both.0),
-            );
-            let there: BTreeSet<Symbol> = self.weak.iter().copied().filter(is_there).collect();
-            let is_same = there == *overridden && busy.is_empty();
-            *overridden = there;
-            let leads_there = |(symbol, to): &(Symbol, Option<usize>)| dylib.linking.ready(*symbol) == *to;
-            if is_same && self.led.iter().all(leads_there) {
-                let log = std::mem::take(&mut self.log);
-                let events = inner.shared.jit.runtime().events();
-                let told = if events.is_on() { log.clone() } else { Vec::new() };
-                number = inner.edges.agree(&self.basis, &mut self.notes, log, is_defined, offer);
-                for invalidated in told.into_iter().filter(|_| number.is_some()).map(Invalidated::from) {
-                    let (function, reason) = (invalidated.function.to_string(), invalidated.to_string());
-                    events.tell(Event::Invalidated { function: &function, reason: &reason });
-                }
-            }
-            if number.is_some() {
-                superseded_methods =
-                    inner.shared.methods.change(methods.take().unwrap_or_default(), |world| {
-                        retired.extend(
-                            superseded
-                                .drain(..)
-                                .map(|(reserved, again)| again.owner.supersede(reserved, world, again.body)),
-                        );
-                    });
-            }
-            number.is_some()
-        };
-        let is_hidden = |name: &Name| {
-            let is = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;
-            hidden.iter().any(is)
-        };
-        match dylib.linking.change(change, agree) {
-            // The caller has named neither the second tier nor inliners: that they are being compiled is no reason to
-            // refuse. A compilation under way may have seen the former state.
-            Err(linking::Error::Busy { symbols })
-                if self.replace && symbols.iter().all(|name| self.is_unnamed(name)) =>
-            {
-                dylib.outlast(&symbols)?;
-            }
-            // Nor has the caller named the body of a function that was removed while it was being compiled.
-            Err(linking::Error::Duplicate { symbols }) if symbols.iter().all(is_hidden) => {
-                dylib.outlast(&symbols)?;
-            }
-            // A function to be replaced is being compiled, or was left half compiled when something else failed.
-            Err(linking::Error::Busy { symbols }) if self.replace => {
-                if dylib.outlast(&symbols).is_err() {
-                    return Err(linking::Error::Busy { symbols: functions(symbols) }.into());
-                }
-            }
-            Err(linking::Error::Duplicate { symbols }) => {
-                return Err(linking::Error::Duplicate { symbols: functions(symbols) }.into());
-            }
-            made => drop(made?),
+        for func in &caller.declared {
+            // Each is one of one name and types, as in the program itself.
+            let _ = module.add_func(func.clone());
         }
-        let busy: Vec<Name> =
-            busy.into_iter().map(|symbol| linking.name(dylib.linking.label(symbol))).collect();
-        dylib.outlast(&busy)?;
-        drop(superseded_methods);
-        if number.is_some() {
-            retire(inner.shared.jit.runtime(), retired);
-            replaced.into_iter().for_each(|again| again.owner.reset(again.body));
-        }
-        Ok(number)
+        self.basis.imports.push(Imported { looked_for, seen });
+        Ok(Some((module, id)))
     }
-}
 
-/// The functions that these symbols are, or belong to.
-fn functions(mut symbols: Vec<Name>) -> Vec<Name> {
-    for name in &mut symbols {
-        let function = [BODY, HOT].into_iter().find_map(|kind| name.symbol.strip_suffix(kind));
-        if let Some(function) = function {
-            name.symbol = function.into();
+    /// Makes the cell of a function that is recompiled and was never looked up. An eager function gets another promise of its cell. The cell of a lazy one
+    /// is made now, so that it gets this body and no older one: callers may be linked to it before it is ready.
+    fn ensure_cell(
+        &mut self,
+        hit: &Hit,
+        flags: SymbolFlags,
+        ty: Option<Arc<FunctionType>>,
+        (body, pin): (Symbol, &BodySource),
+    ) -> Result<(), SessionError> {
+        let (dylib, session, symbol) = (self.dylib, &self.dylib.session, hit.label.symbol);
+        if dylib.cell(symbol).is_some() {
+            return Ok(());
         }
+        match ty {
+            Some(ty) if hit.caller.kind == Kind::Eager => {
+                let (shared, pin, hot, is_eager) = (session.inner.shared.clone(), pin.clone(), None, true);
+                self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
+                self.beside.push((symbol, symbol));
+            }
+            _ => drop(answer(session.runtime(), dylib.linking.lookup([symbol]))?),
+        }
+        Ok(())
     }
-    symbols.sort();
-    symbols.dedup();
-    symbols
 }

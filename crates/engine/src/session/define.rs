@@ -17,9 +17,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_linking::{Priority, Symbol, SymbolFlags, SymbolScope, Until};
+use brolga_linking::{Priority, Symbol, SymbolFlags, Until};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_runtime::{HostFunction, TypedHost};
@@ -29,24 +28,17 @@ use super::deferred::{self, Redefined, Retyped};
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::input::{BodySource, CompilationInput, Counting, ProgramFacts};
-use super::invalidation::{Hit, Kind};
-use super::lazy::{BODY, HOT, SecondTier};
-use super::method_table::NewRows;
+use super::input::BodySource;
+use super::invalidation::Hit;
+use super::lazy::{BODY, HOT};
 use super::opening::{INITIALIZER, Marker};
+use super::prepare::Prepared;
 use super::promise::{Make, Promise, Signature};
-use super::scope::{part, without_bodies};
+use super::scope::without_bodies;
 use super::sync::lock;
 use super::target::Native;
-use super::tiering::interpreted::InterpretedBody;
-use super::tiering::policy::Limits;
-use super::unit::CodegenUnit;
-use super::variables::DeclaredVariables;
 use super::{host, linking};
 use crate::native_type::type_of;
-use crate::session::tiering::profile::Profile;
-
-const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
 
 type MakeModule = Box<dyn FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send>;
 
@@ -100,8 +92,7 @@ impl Dylib {
         replace: bool,
         overridden: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
-        let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
-        let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
+        let (manner, module) = (definitions.manner, &mut definitions.module);
         let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
         // Functions are compiled in separate units, but facts of the module are about all: another function may assign
         // a global that this one reads, or pass it to C as a callback.
@@ -110,11 +101,11 @@ impl Dylib {
             module.note_shared_variables();
         }
         check_names(module, &own)?;
-        let mut new = Batch::new(self, replace, *tracker);
+        let mut new = Batch::new(self, replace, definitions.tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
         let mut without_overridden = None;
-        if is_weak && !replace {
+        if manner.is_weak && !replace {
             let symbol = |id| new.names.intern(&module[id].symbol(&module.cx));
             new.weak = own.iter().map(|&id| symbol(id)).collect();
             let gone: BTreeSet<FuncId> =
@@ -126,121 +117,17 @@ impl Dylib {
         let hits = new.hits(module, &own);
         let retyped = new.retyped(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
-        let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
-        // Callers inline the body as it was read, before any pass.
-        if self.is_shared(module) {
-            new.offers.offer(module, &own, is_inlinable);
-        } else {
-            new.offers.offer_names(module, &own, self.session.context());
-        }
-        let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
-        let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
-        let types: BTreeMap<FuncId, Arc<FunctionType>> =
-            own.iter().filter_map(|&id| Some((id, type_of(module, id)?.into()))).collect();
-        let shared = &self.session.inner.shared;
-        let behind_cells = types.keys().map(|&id| module[id].symbol(&module.cx)).collect();
-        new.basis.variables = DeclaredVariables::of(self, module)?;
-        let facts = ProgramFacts::new(
-            shared.jit.runtime(),
-            module,
-            definitions.kept.clone(),
-            lazy.is_empty(),
-            behind_cells,
-            definitions.callees,
-            |global| new.basis.variables.shared(global).cloned(),
-        )?;
-        new.basis.variables.add_new(module, &facts.globals);
-        let facts = Arc::new(facts);
-        let limits = definitions.policy.limits().filter(|_| lazy.len() == own.len());
-        let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
-        let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
-        let pins: BTreeMap<FuncId, BodySource> = own.iter().map(|&id| (id, BodySource::default())).collect();
-        new.is_replaceable = definitions.is_replaceable;
-        new.methods = NewRows::new(definitions.is_library);
-        for &id in &own {
-            let name: Arc<str> = module[id].symbol(&module.cx).into();
-            let defined = match types.get(&id) {
-                Some(ty) => {
-                    let alone = definitions.is_replaceable;
-                    let pin = &pins[&id];
-                    let calls = definitions.policy.interpreted;
-                    let found = || InterpretedBody::new(module, &own, id, alone, calls, pin);
-                    let hot = limits.map(|limits| self.hot(&new.names, &name, limits, found()));
-                    let hot_body = hot.as_ref().map(|hot| hot.body);
-                    let is_eager = !lazy.contains(&id);
-                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot, pin, is_eager);
-                    hot_symbols.extend(hot_body.map(|body| (id, (body, flags))));
-                    (body, flags)
-                }
-                None => (new.names.intern(&name), flags),
-            };
-            symbols.insert(id, defined);
-            new.add_method(module, id);
-        }
-        let counts = limits.is_some() && definitions.policy.is_profiled;
-        let profile = counts.then(|| Profile::number(shared.jit.runtime(), module)).flatten();
-        let mut inputs = vec![(None, &symbols)];
-        if let Some(Limits { iterations, .. }) = limits {
-            inputs = vec![(Some(Counting { iterations }), &symbols), (None, &hot_symbols)];
-        }
-        for (at, (counting, symbols)) in inputs.into_iter().enumerate() {
-            let mut add = |input: &Arc<CompilationInput>, ids: Vec<FuncId>, sources: &[FuncId]| {
-                // The body is compiled from the first one, in any tier.
-                if at == 0 {
-                    ids.iter().zip(sources).for_each(|(&id, source)| pins[source].put(input, id));
-                }
-                let symbols: Vec<_> = sources.iter().filter_map(|id| symbols.get(id).copied()).collect();
-                if !symbols.is_empty() {
-                    let (shared, input) = (shared.clone(), input.clone());
-                    new.add(Box::new(CodegenUnit { shared, input, ids, symbols }));
-                }
-            };
-            if definitions.is_replaceable {
-                for &id in &own {
-                    let Some((part, only)) = part(module, definitions.own, id) else { continue };
-                    let input = shared.input(part, &[only], facts.clone(), counting, profile.clone());
-                    let input = Arc::new(input.with_types(types.get(&id)));
-                    add(&input, vec![only], &[id]);
-                }
-            } else {
-                let input = shared.input(module.clone(), &own, facts.clone(), counting, profile.clone());
-                let input = Arc::new(input.with_types(types.values()));
-                for ids in if is_whole { vec![own.clone()] } else { input.units() } {
-                    let sources = ids.clone();
-                    add(&input, ids, &sources);
-                }
-            }
-        }
+        let functions = (definitions.own, own);
+        let mut program = Prepared::new(self, module, functions, manner, definitions.kept.clone(), &mut new)?;
+        program.add_cells(&mut new);
+        program.add_units(&mut new);
         for function in initializers {
             let symbol = new.names.intern(&format!("{function}{INITIALIZER}"));
             let needs = self.session.linking().symbol(&function);
             new.add(Box::new(Marker { symbol, needs }));
         }
-        let mut program = None;
-        for &id in &own {
-            let label = self.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
-            let kind = match limits {
-                Some(limits) => Kind::Tiered(limits),
-                None if lazy.contains(&id) => Kind::Lazy,
-                None => Kind::Eager,
-            };
-            let is_shared = self.is_shared(module);
-            if !types.contains_key(&id) {
-                new.notes.add_nothing(label);
-            } else if !definitions.is_replaceable {
-                new.notes.add(label, is_shared, (module, id), &facts, kind, &mut program);
-            } else if let Some((part, only)) = part(module, definitions.own, id) {
-                // A function that only relies on the types of others has inlined no body of another program.
-                new.notes.add(label, is_shared, (&part, only), &facts, kind, &mut None);
-            } else {
-                new.notes.add_nothing(label);
-            }
-        }
-        // Includes eager functions, which are compiled when they are looked up.
-        let own: Vec<Symbol> =
-            own.iter().map(|&id| new.names.intern(&module[id].symbol(&module.cx))).collect();
-        let bodies = symbols.into_values().map(|(symbol, _)| symbol);
-        let starts = starts.map(|priority| (priority, own.into_iter().chain(bodies).collect()));
+        program.add_notes(&mut new);
+        let starts = definitions.starts.map(|priority| (priority, program.symbols(&new)));
         self.bring_into_force(new, hits, (starts, retyped), overridden)
     }
 
@@ -318,19 +205,14 @@ impl Dylib {
         }
     }
 
-    /// The symbol of a function's second tier, and its interpreted body.
-    pub(super) fn hot(
-        &self,
-        names: &SymbolScope,
-        name: &str,
-        limits: Limits,
-        interpreted: Option<InterpretedBody>,
-    ) -> SecondTier {
-        SecondTier { body: names.intern(&format!("{name}{HOT}")), calls: limits.calls, interpreted }
-    }
-
     /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.
-    fn lazy_among(&self, module: &Module, own: &[FuncId], asked: bool, replace: bool) -> BTreeSet<FuncId> {
+    pub(super) fn lazy_among(
+        &self,
+        module: &Module,
+        own: &[FuncId],
+        asked: bool,
+        replace: bool,
+    ) -> BTreeSet<FuncId> {
         let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
         let scope = scope.filter(|_| replace);
         let is_lazy = |id: &FuncId| {
@@ -401,7 +283,7 @@ impl Dylib {
             let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);
             new.offers.offer(&declared, &own, false);
-            let flags = FUNCTION | SymbolFlags::CALLABLE;
+            let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();

@@ -44,20 +44,10 @@ pub struct Definitions<'t> {
     /// How many functions at the front of the module are its own.
     pub(crate) own: usize,
     pub(crate) tracker: Option<&'t Tracker<Native>>,
-    pub(crate) is_weak: bool,
-    pub(crate) is_inlinable: bool,
-    pub(crate) is_whole: bool,
-    pub(crate) is_lazy: bool,
-    pub(crate) is_replaceable: bool,
-    /// Whether they are those of the session's library.
-    pub(crate) is_library: bool,
-    /// The policy of tiers.
-    pub(crate) policy: Policy,
+    pub(crate) manner: Manner,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
-    /// When a method or C function that they call and that is not there is refused.
-    pub(crate) callees: Callees,
-    /// The calls of such, in words.
+    /// The calls of methods and C functions that are not there, in words.
     pub(crate) missing: Vec<String>,
     /// The functions of Base of which the module has methods of the prelude behind its own functions.
     pub(crate) library: BTreeSet<Type>,
@@ -74,21 +64,31 @@ pub struct Definitions<'t> {
     pub(super) is_priced: bool,
 }
 
+/// How functions are defined.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Manner {
+    pub(crate) is_weak: bool,
+    pub(crate) is_inlinable: bool,
+    /// Whether all are compiled together.
+    pub(crate) is_whole: bool,
+    pub(crate) is_lazy: bool,
+    pub(crate) is_replaceable: bool,
+    /// Whether they are those of the session's library.
+    pub(crate) is_library: bool,
+    /// The policy of tiers.
+    pub(crate) policy: Policy,
+    /// When a method or C function that they call and that is not there is refused.
+    pub(crate) callees: Callees,
+}
+
 impl<'t> Definitions<'t> {
     pub(crate) fn new(module: Module, own: usize) -> Self {
         Definitions {
             module,
             own,
             tracker: None,
-            is_weak: false,
-            is_inlinable: false,
-            is_whole: false,
-            is_lazy: false,
-            is_replaceable: false,
-            is_library: false,
-            policy: Policy::default(),
+            manner: Manner::default(),
             imported: None,
-            callees: Callees::AtOnce,
             missing: Vec::new(),
             library: BTreeSet::new(),
             starts: None,
@@ -103,7 +103,7 @@ impl<'t> Definitions<'t> {
 
     /// Gives its own functions prices, unless they have some, or are the session's.
     pub(super) fn price(&mut self) {
-        if !self.is_library && !std::mem::replace(&mut self.is_priced, true) {
+        if !self.manner.is_library && !std::mem::replace(&mut self.is_priced, true) {
             let own = self.own;
             brolga_ir::fuel::price(&mut self.module, |at| at < own);
         }
@@ -118,7 +118,7 @@ impl<'t> Definitions<'t> {
     /// Checks that there are no doors. The library has some inside, and is trusted.
     pub(super) fn check_doors(&self) -> Result<(), SessionError> {
         match &self.source {
-            _ if self.is_library => {}
+            _ if self.manner.is_library => {}
             Some(source) => no_doors_read(source, &self.module, self.written)?,
             None => no_doors_built(&self.module, self.written)?,
         }
@@ -132,7 +132,7 @@ impl<'t> Definitions<'t> {
 
     /// They are those of the session's library: their methods give way to all others.
     pub(super) fn of_library(mut self) -> Self {
-        self.is_library = true;
+        self.manner.is_library = true;
         self
     }
 
@@ -149,25 +149,25 @@ impl<'t> Definitions<'t> {
 
     /// They give way to other definitions of their names, until their first lookup.
     pub fn weak(mut self) -> Self {
-        self.is_weak = true;
+        self.manner.is_weak = true;
         self
     }
 
     /// Programs that are read or built later may inline them. When they are redefined, code that has done so is recompiled.
     pub fn inlinable(mut self) -> Self {
-        self.is_inlinable = true;
+        self.manner.is_inlinable = true;
         self
     }
 
     /// All functions are compiled, linked and freed together, and not one by one when each is needed.
     pub fn together(mut self) -> Self {
-        self.is_whole = true;
+        self.manner.is_whole = true;
         self
     }
 
     /// Each function is compiled when it is called first, and not when it is looked up. Functions of the program may be inlined into each other.
     pub fn lazy(mut self) -> Self {
-        self.is_lazy = true;
+        self.manner.is_lazy = true;
         self
     }
 
@@ -175,7 +175,7 @@ impl<'t> Definitions<'t> {
     /// know nothing of each other but their types, and nothing is inlined. For hot reload; all other kinds keep a running frame in its world. A function
     /// that was defined as another kind keeps that.
     pub fn replaceable(mut self) -> Self {
-        (self.is_lazy, self.is_replaceable) = (true, true);
+        (self.manner.is_lazy, self.manner.is_replaceable) = (true, true);
         self
     }
 
@@ -185,21 +185,22 @@ impl<'t> Definitions<'t> {
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
-        (self.is_lazy, self.policy.calls) = (true, Some(i32::try_from(calls).unwrap_or(i32::MAX)));
+        (self.manner.is_lazy, self.manner.policy.calls) =
+            (true, Some(i32::try_from(calls).unwrap_or(i32::MAX)));
         self
     }
 
     /// For functions in two tiers: after how many iterations a loop of the first is left, while it runs, for code of the second. Ten times
     /// the calls if this is not said. Loops under an exception handler of their function are not left.
     pub fn iterations(mut self, iterations: u32) -> Self {
-        self.policy.iterations = Some(iterations);
+        self.manner.policy.iterations = Some(iterations);
         self
     }
 
     /// For functions in two tiers: whether the first counts which ways its branches go and with which types its dynamic calls are
     /// made, so that the second is made for that. It does if this is not said.
     pub fn profiled(mut self, profiled: bool) -> Self {
-        self.policy.is_profiled = profiled;
+        self.manner.policy.is_profiled = profiled;
         self
     }
 
@@ -209,7 +210,7 @@ impl<'t> Definitions<'t> {
     /// are run by threads that wait for them only, or the call behind the last of them. It concerns functions that
     /// compute with numbers alone and call only such as can be seen with them; all others are compiled by their first call.
     pub fn interpreted(mut self, calls: u32) -> Self {
-        self.policy.interpreted = calls;
+        self.manner.policy.interpreted = calls;
         self
     }
 
@@ -237,7 +238,7 @@ impl From<Program> for Definitions<'_> {
         let (written, source, is_priced) = (program.written(), program.source().clone(), program.is_priced());
         let source = Some(source).filter(|source| !source.text().is_empty());
         let (module, own, library) = program.into_parts();
-        let callees = Callees::Late;
-        Definitions { written, source, is_priced, library, callees, ..Definitions::new(module, own) }
+        let manner = Manner { callees: Callees::Late, ..Manner::default() };
+        Definitions { written, source, is_priced, library, manner, ..Definitions::new(module, own) }
     }
 }

@@ -85,7 +85,7 @@
 //! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
 //! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
-//! | `dylib`, `definitions`, `reading`, `define`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
+//! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
 //! | `function`, `evaluator`, `workers`, `error` | handles and choices of an embedder |
 
@@ -113,6 +113,7 @@ mod names_in;
 mod opening;
 mod owners;
 mod package;
+mod prepare;
 mod promise;
 mod reach;
 mod reading;

@@ -159,21 +159,7 @@ impl PackageBuild {
         let session = Session::make(runtime, Context::new(), options, workers, Packages::collecting())?;
         session.need("building a package", Door::NativeCode)?;
         let main = session.create_dylib(&self.name)?;
-        let mut needs = Vec::new();
-        for path in &self.needs {
-            let dylib = session.create_dylib(&path.display().to_string())?;
-            let opened = dylib.open_package(path)?;
-            needs.push(Need { name: opened.package.name().to_owned(), id: opened.package.id() });
-            main.link_against(&dylib)?;
-        }
-        if !self.against.is_empty() {
-            // A name that no file and no package has.
-            let dylib = session.create_dylib("<against>")?;
-            for (name, text) in &self.against {
-                dylib.define(dylib.read_late(name, text)?.in_tiers(None))?;
-            }
-            main.link_against(&dylib)?;
-        }
+        let needs = self.open_needs(&session, &main)?;
         let mut stored = Vec::new();
         let mut declared = Vec::new();
         let mut symbols = Vec::new();
@@ -190,27 +176,13 @@ impl PackageBuild {
             declared.extend(declarations(module, definitions.own));
             main.define(definitions.in_tiers(self.tiers))?;
         }
-        let wanted = |symbol: &str| self.only.as_ref().is_none_or(|only| only.contains(symbol));
-        symbols.retain(|symbol| wanted(symbol));
+        symbols.retain(|symbol| self.is_wanted(symbol));
         let mut left_out = main.compile_all(&symbols)?;
         if let Some(library) = session.library_dylib() {
-            let scopes = session.scopes(&[library.linking.all()]);
-            let used: Vec<String> = scopes
-                .iter()
-                .flat_map(|scope| scope.functions())
-                .map(|(_, symbol, _)| symbol.to_string())
-                .filter(|symbol| wanted(symbol))
-                .collect();
-            left_out.extend(library.compile_all(&used)?);
-            for (module, name) in scopes.iter().flat_map(|scope| scope.names()) {
-                let cx = session.context().view();
-                let function = FunctionName::of(&cx.names, &module, &name);
-                if let Some(methods) = library.declared(cx.types.function_named(function))? {
-                    declared.extend(declarations(&methods, methods.func_count()));
-                }
-            }
+            left_out.extend(self.compile_library(&session, &library, &mut declared)?);
         }
-        for (symbol, method, call_kind) in declared.into_iter().filter(|(symbol, ..)| wanted(symbol)) {
+        for (symbol, method, call_kind) in declared.into_iter().filter(|(symbol, ..)| self.is_wanted(symbol))
+        {
             let shared = &session.inner.shared;
             if let Err(error) = method.compile(&shared.jit, &shared.recipe, call_kind) {
                 left_out.push((symbol, error.to_string()));
@@ -228,6 +200,54 @@ impl PackageBuild {
             left_out,
             bytes: package.into_bytes(),
         })
+    }
+
+    fn is_wanted(&self, symbol: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(symbol))
+    }
+
+    /// Opens the packages and defines the programs that the package stands on, and links `main` to them.
+    fn open_needs(&self, session: &Session, main: &Dylib) -> Result<Vec<Need>, SessionError> {
+        let mut needs = Vec::new();
+        for path in &self.needs {
+            let dylib = session.create_dylib(&path.display().to_string())?;
+            let opened = dylib.open_package(path)?;
+            needs.push(Need { name: opened.package.name().to_owned(), id: opened.package.id() });
+            main.link_against(&dylib)?;
+        }
+        if !self.against.is_empty() {
+            // A name that no file and no package has.
+            let dylib = session.create_dylib("<against>")?;
+            for (name, text) in &self.against {
+                dylib.define(dylib.read_late(name, text)?.in_tiers(None))?;
+            }
+            main.link_against(&dylib)?;
+        }
+        Ok(needs)
+    }
+
+    /// Compiles the methods of Base that the programs use, and declares them. The result is those that are left out.
+    fn compile_library(
+        &self,
+        session: &Session,
+        library: &Dylib,
+        declared: &mut Vec<Declaration>,
+    ) -> Result<Vec<(String, String)>, SessionError> {
+        let scopes = session.scopes(&[library.linking.all()]);
+        let functions = scopes.iter().flat_map(|scope| scope.functions());
+        let used: Vec<String> = functions
+            .map(|(_, symbol, _)| symbol.to_string())
+            .filter(|symbol| self.is_wanted(symbol))
+            .collect();
+        let left_out = library.compile_all(&used)?;
+        for (module, name) in scopes.iter().flat_map(|scope| scope.names()) {
+            let cx = session.context().view();
+            let function = FunctionName::of(&cx.names, &module, &name);
+            if let Some(methods) = library.declared(cx.types.function_named(function))? {
+                declared.extend(declarations(&methods, methods.func_count()));
+            }
+        }
+        Ok(left_out)
     }
 
     /// The file, and the ABI id of its code.
@@ -261,8 +281,11 @@ impl PackageBuild {
     }
 }
 
-/// The declarations of the first `own` functions of a module that calls may go to which are decided at run time, with their symbols and the way to them.
-fn declarations(module: &Module, own: usize) -> Vec<(String, Declared, CallKind)> {
+/// A function that calls which are decided at run time may go to: its symbol, its declaration, and how its code is called.
+type Declaration = (String, Declared, CallKind);
+
+/// Those of the first `own` functions of a module.
+fn declarations(module: &Module, own: usize) -> Vec<Declaration> {
     let declaration = |id| {
         let call_kind = if type_of(module, id).is_some() { CallKind::Cell } else { CallKind::Far };
         Some((module[id].symbol(&module.cx), Declared::new(module, id)?, call_kind))

@@ -120,7 +120,8 @@ fn load(
     check_kept(declared, &made.module, &own)?;
     let promised = declared.funcs().map(|(_, func)| func.symbol(&declared.cx)).collect();
     let runtime = shared.jit.runtime();
-    let facts = ProgramFacts::new(runtime, &made.module, None, false, promised, made.callees, |_| None);
+    let facts =
+        ProgramFacts::new(runtime, &made.module, None, false, promised, made.manner.callees, |_| None);
     let facts = Arc::new(facts?);
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }

@@ -13,7 +13,7 @@ use brolga_ir::text::Surroundings;
 use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
 use brolga_linking::Link;
 
-use super::definitions::Definitions;
+use super::definitions::{Definitions, Manner};
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::imports::Importer;
@@ -85,7 +85,8 @@ impl Dylib {
             Callees::Late => missing_methods(&made.module, made.own),
             Callees::AtOnce => Vec::new(),
         };
-        Ok(Definitions { callees, missing, ..made })
+        made.manner.callees = callees;
+        Ok(Definitions { missing, ..made })
     }
 
     /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
@@ -114,7 +115,8 @@ impl Dylib {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::Late)?;
         let missing = missing_methods(&made.module, made.own);
-        Ok(Definitions { callees: Callees::Late, missing, ..made.of_session() })
+        let manner = Manner { callees: Callees::Late, ..made.manner };
+        Ok(Definitions { manner, missing, ..made.of_session() })
     }
 
     /// Links the library as far as the module needs it, and imports what the module lacks.
@@ -181,7 +183,7 @@ impl Dylib {
         let own = definitions.own;
         let again = self.import(module)?;
         definitions.imported = again.imported;
-        definitions.module = match check_built(&again.module, own, definitions.callees) {
+        definitions.module = match check_built(&again.module, own, definitions.manner.callees) {
             Ok(()) => again.module,
             Err(_) => with_others(&definitions.module, own, |func| Some(func.declaration())),
         };

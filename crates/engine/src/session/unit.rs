@@ -163,6 +163,22 @@ fn look_up_and_link(
     });
 }
 
+/// The source of a function that is alone in its unit, from which it is compiled again when its code was evicted.
+fn source_of(
+    shared: &Shared,
+    input: &Arc<CompilationInput>,
+    ids: &[FuncId],
+    symbols: &[(Symbol, SymbolFlags)],
+) -> Option<Source> {
+    match (symbols, ids) {
+        (&[(symbol, flags)], &[id]) if !input.facts.is_eager && !input.types.is_empty() => {
+            let source = Source { input: input.clone(), id, symbol, flags };
+            shared.evicts_code().then_some(source)
+        }
+        _ => None,
+    }
+}
+
 fn link(
     shared: Arc<Shared>,
     input: Arc<CompilationInput>,
@@ -176,13 +192,7 @@ fn link(
     let iterations = input.counting.map_or(0, |counting| counting.iterations);
     let loops =
         output.loops.iter().map(|found| loop_entry(found, &shared, &session, dylib, &input, iterations));
-    let source = match (symbols.as_slice(), output.ids.as_slice()) {
-        (&[(symbol, flags)], &[id]) if !input.facts.is_eager && !input.types.is_empty() => {
-            let source = Source { input: input.clone(), id, symbol, flags };
-            shared.evicts_code().then_some(source)
-        }
-        _ => None,
-    };
+    let source = source_of(&shared, &input, &output.ids, &symbols);
     let again = CodegenUnit::again(&shared, &input, &output.ids, &symbols);
     let loops: Vec<LoopEntry> = loops.collect();
     let new = shared.jit.unmade();
@@ -203,30 +213,28 @@ fn link(
         true => names.iter().map(|(_, name)| name.clone()).collect(),
         false => Vec::new(),
     };
-    let is_first = input.counting.is_some();
-    // The code of eager bodies, by function.
-    let behind = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
-    let behind = behind.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
-    let behind: Vec<(Arc<str>, Target)> = behind.collect();
+    let eager = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
+    let eager = eager.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
+    let eager: Vec<(Arc<str>, Target)> = eager.collect();
     let compiled = (&unit, &input.facts.origin, source);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names);
     let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {
-        for (name, target) in &behind {
+        for (name, target) in &eager {
             let symbol = session.symbol(name);
             let function = Label { dylib, symbol: symbol.symbol() };
             lazy::provide(&shared, &session, function, &input.facts.origin, target.clone());
         }
     }
     // From here on the unit may be evicted.
-    drop((behind, unit, new));
+    drop((eager, unit, new));
     match unfinished {
         // A callee has been redefined meanwhile, and the unit has not been published.
         Some(responsibility) => look_up_and_link(shared, input, output, responsibility),
         None => {
             for function in &published {
-                let tier = if is_first { Tier::Baseline } else { Tier::Optimised };
+                let tier = if input.counting.is_some() { Tier::Baseline } else { Tier::Optimised };
                 shared.jit.runtime().events().tell(Event::Published { function, tier });
             }
             shared.keep_room();

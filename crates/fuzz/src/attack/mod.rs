@@ -10,9 +10,6 @@
 //!
 //! **Targets** come from the tables of the product, so a new row is attacked without a change here. A row whose operands have no known role gets values of any type.
 //!
-//! **Bounds.** Engines check bounds whatever a program says, and the interpreter does what the program says. So the word `UNCHECKED` stands where a check is turned off,
-//! and [`Input::text`] makes it `false` for the engine and `true` for the interpreter.
-//!
 //! **Names.** Every choice has a name: of a target, a form, an element type, a trait ([`TRAITS`]), or a target and a form (`memoryrefnew:barrier`). A campaign
 //! can leave out names, so that a known fault does not hide others.
 //!
@@ -94,15 +91,6 @@ pub struct Part {
     pub attacks: Vec<(Target, Form)>,
 }
 
-/// What a check of bounds that is turned off becomes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bounds {
-    /// As the attacker writes it.
-    Unchecked,
-    /// As engines run it.
-    Checked,
-}
-
 /// The programs of a seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
@@ -126,7 +114,7 @@ impl Input {
     }
 
     /// The text of some of the parts, by their numbers, and the line of the text on which each begins, counted from 1.
-    pub fn text(&self, parts: &[usize], bounds: Bounds) -> (String, Vec<usize>) {
+    pub fn text(&self, parts: &[usize]) -> (String, Vec<usize>) {
         let mut text = self.shared.clone();
         let mut lines = text.lines().count();
         let mut starts = Vec::new();
@@ -138,8 +126,7 @@ impl Input {
             text.push_str(&part.function);
             lines += part.calls.len() + part.function.lines().count();
         }
-        let flag = if bounds == Bounds::Checked { "true" } else { "false" };
-        (text.replace("UNCHECKED", flag), starts)
+        (text, starts)
     }
 }
 

@@ -270,7 +270,7 @@ impl Writer<'_> {
             Role::FailureOrder => Val::new(ORDERS[self.rng.below(ORDERS.len())], "Symbol"),
             Role::Flag => {
                 let is_off = self.rng.chance(70) && self.without.allows("unchecked");
-                Val::new(if is_off { "UNCHECKED" } else { "true" }, "Bool")
+                Val::new(if is_off { "false" } else { "true" }, "Bool")
             }
             Role::Array => self.array(subject.element),
             // The verifier refuses to change what is seen to be immutable.

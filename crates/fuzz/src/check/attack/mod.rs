@@ -29,13 +29,13 @@ use brolga_jit::CallError;
 use brolga_runtime::{Limits, Runtime};
 
 use super::{Failure, Trouble, fenced};
-use crate::attack::{Bounds, Input};
+use crate::attack::Input;
 pub use arena::Arena;
 use arena::Named;
 use ended::{Ended, Ending};
 
 /// The time of a call.
-const DEADLINE: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(20);
 /// Bytes of objects.
 const HEAP: usize = 32 << 20;
 /// Statements of a call in the interpreter.
@@ -67,9 +67,7 @@ pub fn check_attack(
     arena: &Arena,
 ) -> Result<Attacked, Box<Failure>> {
     let parts: Vec<usize> = only.map_or((0..input.parts.len()).collect(), |part| vec![part]);
-    let failed = |parts: &[usize], trouble| {
-        Box::new(Failure { seed, text: input.text(parts, Bounds::Unchecked).0, trouble })
-    };
+    let failed = |parts: &[usize], trouble| Box::new(Failure { seed, text: input.text(parts).0, trouble });
     let (runtime, engines) = arena.of(seed);
     let made = fenced("compiling", || made(input, &parts, engines)).and_then(|made| made);
     let Some((batch, units)) = made.map_err(|trouble| failed(&parts, trouble))? else {
@@ -79,8 +77,8 @@ pub fn check_attack(
     let mut attacked = Attacked { programs, refused, ..Attacked::default() };
     let expected = batch.expected(input);
     for ((name, _), unit) in engines.into_iter().zip(&units) {
-        let run = Run { program: &batch.attacker, name, unit, runtime };
-        let mut calls = batch.attacker.checks().iter().zip(&expected);
+        let run = Run { program: &batch.program, name, unit, runtime };
+        let mut calls = batch.program.checks().iter().zip(&expected);
         for &part in &batch.parts {
             let texts = &input.parts[part].calls;
             let calls = texts.iter().zip(calls.by_ref());
@@ -135,10 +133,7 @@ impl Run<'_> {
 /// The parts of an input that are programs.
 struct Batch {
     parts: Vec<usize>,
-    /// As the attacker writes it.
-    attacker: Program,
-    /// As the interpreter runs it.
-    oracle: Program,
+    program: Program,
 }
 
 impl Batch {
@@ -147,10 +142,10 @@ impl Batch {
         let parts = self.parts.iter().map(|&part| &input.parts[part]);
         let compared = parts.flat_map(|part| part.calls.iter().map(|_| part.is_compared));
         let expect = |(check, is_compared): (&Check, bool)| match is_compared {
-            true => interpreted(&self.oracle, &check.call),
+            true => interpreted(&self.program, &check.call),
             false => Ending::undecided("left open"),
         };
-        self.oracle.checks().iter().zip(compared).map(expect).collect()
+        self.program.checks().iter().zip(compared).map(expect).collect()
     }
 }
 
@@ -161,15 +156,10 @@ fn read(input: &Input, parts: &[usize]) -> Result<Option<Batch>, Trouble> {
         if parts.is_empty() {
             return Ok(None);
         }
-        let (text, starts) = input.text(&parts, Bounds::Unchecked);
+        let (text, starts) = input.text(&parts);
         let error = match Program::read("attack.jlir", text.as_bytes()) {
-            Ok(attacker) => match attacker.check_doors() {
-                Ok(()) => {
-                    let text = input.text(&parts, Bounds::Checked).0;
-                    let oracle = Program::read("attack.jlir", text.as_bytes())
-                        .map_err(|error| Trouble::Unreadable(error.to_string()))?;
-                    return Ok(Some(Batch { parts, attacker, oracle }));
-                }
+            Ok(program) => match program.check_doors() {
+                Ok(()) => return Ok(Some(Batch { parts, program })),
                 Err(error) => error,
             },
             Err(error) => error,
@@ -197,10 +187,10 @@ fn made(input: &Input, parts: &[usize], engines: [&Named; 2]) -> Result<Option<(
     'parts: loop {
         let Some(batch) = read(input, &parts)? else { return Ok(None) };
         let called: BTreeSet<FuncId> =
-            batch.attacker.checks().iter().filter_map(|check| callee(&batch.attacker, &check.call)).collect();
+            batch.program.checks().iter().filter_map(|check| callee(&batch.program, &check.call)).collect();
         let mut units = Vec::new();
         for (name, engine) in engines {
-            match engine.compile_only(&batch.attacker, called.iter().copied()) {
+            match engine.compile_only(&batch.program, called.iter().copied()) {
                 Ok(unit) => units.push(unit),
                 Err(error) => {
                     // A dynamic call reaches every function, so one without a native form is in the way of the others.
@@ -239,8 +229,13 @@ impl interp::Output for Printed {
 }
 
 fn interpreted(program: &Program, call: &Call) -> Ending {
-    let options =
-        interp::Options { max_steps: STEPS, max_heap_bytes: HEAP as u64, ..interp::Options::default() };
+    // Bounds are checked whatever the program says, as in engines.
+    let options = interp::Options {
+        checked: true,
+        max_steps: STEPS,
+        max_heap_bytes: HEAP as u64,
+        ..Default::default()
+    };
     let mut interp = Interp::new(program.module(), options, Box::new(SimMemory::default()));
     let printed = Printed::default();
     interp.set_output(Box::new(printed.clone()));

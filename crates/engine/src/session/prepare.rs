@@ -1,0 +1,208 @@
+//! A program on its way into a batch of definitions.
+//!
+//! ```text
+//!   module ──► types, facts ──► cells and symbols of bodies ──► units, one for each tier ──► notes of what functions depend on
+//! ```
+//!
+//! | part of a function | made of | in the batch |
+//! |---|---|---|
+//! | cell | the function's type | a unit that promises the symbol of the function; functions without a native type have none |
+//! | body, second tier | compilation inputs, which several functions share | units that promise hidden symbols |
+//! | methods | the function's signature | a row for dynamic calls |
+//! | note | the function as it was read | what is recompiled when a function that it has inlined changes |
+//!
+//! Callers inline bodies as they were read, before any pass. Functions that may be replaced while their callers run (`replaceable`) have an input each, with nothing
+//! of the others but their declarations; all others share one input.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::{FuncId, Module};
+use brolga_linking::{Symbol, SymbolFlags};
+
+use super::batch::Batch;
+use super::definitions::Manner;
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::input::{BodySource, CompilationInput, Counting, Kept, ProgramFacts};
+use super::invalidation::Kind;
+use super::method_table::NewRows;
+use super::scope::part;
+use super::tiering::interpreted::InterpretedBody;
+use super::tiering::policy::Limits;
+use super::tiering::profile::Profile;
+use super::unit::CodegenUnit;
+use super::variables::DeclaredVariables;
+use crate::native_type::type_of;
+
+/// A program that is prepared, of a dylib that defines it.
+pub(super) struct Prepared<'p> {
+    dylib: &'p Dylib,
+    module: &'p mut Module,
+    /// How many functions at the front of the module are the program's.
+    count: usize,
+    /// Those that are defined.
+    own: Vec<FuncId>,
+    manner: Manner,
+    lazy: BTreeSet<FuncId>,
+    /// After how much the second tier is wanted, if there are two.
+    limits: Option<Limits>,
+    /// The types of functions that have cells.
+    types: BTreeMap<FuncId, Arc<FunctionType>>,
+    facts: Arc<ProgramFacts>,
+    /// The sources of bodies, for what is made before these.
+    pins: BTreeMap<FuncId, BodySource>,
+    first: Bodies,
+    second: Bodies,
+}
+
+/// The symbols of bodies.
+type Bodies = BTreeMap<FuncId, (Symbol, SymbolFlags)>;
+
+impl<'p> Prepared<'p> {
+    /// The program of a verified module, of whose first `count` functions `own` are defined.
+    pub(super) fn new(
+        dylib: &'p Dylib,
+        module: &'p mut Module,
+        (count, own): (usize, Vec<FuncId>),
+        manner: Manner,
+        kept: Option<Kept>,
+        new: &mut Batch<'_>,
+    ) -> Result<Prepared<'p>, SessionError> {
+        let lazy = dylib.lazy_among(module, &own, manner.is_lazy, new.replaces());
+        if dylib.is_shared(module) {
+            new.offers.offer(module, &own, manner.is_inlinable);
+        } else {
+            new.offers.offer_names(module, &own, dylib.session.context());
+        }
+        let types: BTreeMap<FuncId, Arc<FunctionType>> =
+            own.iter().filter_map(|&id| Some((id, type_of(module, id)?.into()))).collect();
+        new.basis.variables = DeclaredVariables::of(dylib, module)?;
+        let facts = ProgramFacts::new(
+            dylib.session.runtime(),
+            module,
+            kept,
+            lazy.is_empty(),
+            types.keys().map(|&id| module[id].symbol(&module.cx)).collect(),
+            manner.callees,
+            |global| new.basis.variables.shared(global).cloned(),
+        )?;
+        new.basis.variables.add_new(module, &facts.globals);
+        new.is_replaceable = manner.is_replaceable;
+        new.methods = NewRows::new(manner.is_library);
+        let limits = manner.policy.limits().filter(|_| lazy.len() == own.len());
+        let pins = own.iter().map(|&id| (id, BodySource::default())).collect();
+        let (facts, first, second) = (Arc::new(facts), Bodies::new(), Bodies::new());
+        Ok(Prepared { dylib, module, count, own, manner, lazy, limits, types, facts, pins, first, second })
+    }
+
+    /// Adds the cells and methods of all functions.
+    pub(super) fn add_cells(&mut self, new: &mut Batch<'_>) {
+        let weak = if self.manner.is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
+        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE | weak;
+        for &id in &self.own {
+            let name: Arc<str> = self.module[id].symbol(&self.module.cx).into();
+            let body = match self.types.get(&id) {
+                Some(ty) => {
+                    let (pin, calls) = (&self.pins[&id], self.manner.policy.interpreted);
+                    let alone = self.manner.is_replaceable;
+                    let interpreted = || InterpretedBody::new(self.module, &self.own, id, alone, calls, pin);
+                    let hot = self.limits.map(|limits| new.hot(&name, limits, interpreted()));
+                    let second = hot.as_ref().map(|hot| hot.body);
+                    let (body, flags) =
+                        new.stub(&name, flags, ty.clone(), hot, pin, !self.lazy.contains(&id));
+                    self.second.extend(second.map(|second| (id, (second, flags))));
+                    (body, flags)
+                }
+                None => (new.names.intern(&name), flags),
+            };
+            self.first.insert(id, body);
+            new.add_method(self.module, id);
+        }
+    }
+
+    /// Adds the units of all bodies, of each tier. To be called when the cells are there.
+    pub(super) fn add_units(&mut self, new: &mut Batch<'_>) {
+        let runtime = self.dylib.session.runtime();
+        let counts = self.limits.is_some() && self.manner.policy.is_profiled;
+        let profile = counts.then(|| Profile::number(runtime, self.module)).flatten();
+        let counting = self.limits.map(|Limits { iterations, .. }| Counting { iterations });
+        self.add_tier(new, &self.first, counting, profile.as_ref());
+        if self.limits.is_some() {
+            self.add_tier(new, &self.second, None, profile.as_ref());
+        }
+    }
+
+    fn add_tier(
+        &self,
+        new: &mut Batch<'_>,
+        bodies: &Bodies,
+        counting: Option<Counting>,
+        profile: Option<&Arc<Profile>>,
+    ) {
+        let input = |module: Module, own: &[FuncId]| {
+            self.dylib.session.inner.shared.input(module, own, self.facts.clone(), counting, profile.cloned())
+        };
+        if self.manner.is_replaceable {
+            for &id in &self.own {
+                let Some((part, only)) = part(self.module, self.count, id) else { continue };
+                let input = Arc::new(input(part, &[only]).with_types(self.types.get(&id)));
+                self.add_unit(new, bodies, &input, vec![only], &[id]);
+            }
+            return;
+        }
+        let input = Arc::new(input(self.module.clone(), &self.own).with_types(self.types.values()));
+        for ids in if self.manner.is_whole { vec![self.own.clone()] } else { input.units() } {
+            self.add_unit(new, bodies, &input, ids.clone(), &ids);
+        }
+    }
+
+    /// Adds a unit of the functions `ids` of an input, which are `sources` in the program.
+    fn add_unit(
+        &self,
+        new: &mut Batch<'_>,
+        bodies: &Bodies,
+        input: &Arc<CompilationInput>,
+        ids: Vec<FuncId>,
+        sources: &[FuncId],
+    ) {
+        // A pin keeps the first input, from which a body is compiled in any tier.
+        ids.iter().zip(sources).for_each(|(&id, source)| self.pins[source].put(input, id));
+        let symbols: Vec<_> = sources.iter().filter_map(|id| bodies.get(id).copied()).collect();
+        if !symbols.is_empty() {
+            let (shared, input) = (self.dylib.session.inner.shared.clone(), input.clone());
+            new.add(Box::new(CodegenUnit { shared, input, ids, symbols }));
+        }
+    }
+
+    /// Adds the notes by which functions are found when something that they depend on changes.
+    pub(super) fn add_notes(&self, new: &mut Batch<'_>) {
+        let (module, is_shared) = (&*self.module, self.dylib.is_shared(self.module));
+        let mut program = None;
+        for &id in &self.own {
+            let label = self.dylib.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
+            let kind = match self.limits {
+                Some(limits) => Kind::Tiered(limits),
+                None if self.lazy.contains(&id) => Kind::Lazy,
+                None => Kind::Eager,
+            };
+            if !self.types.contains_key(&id) {
+                new.notes.add_nothing(label);
+            } else if !self.manner.is_replaceable {
+                new.notes.add(label, is_shared, (module, id), &self.facts, kind, &mut program);
+            } else if let Some((part, only)) = part(module, self.count, id) {
+                // A function that only relies on the types of others has inlined no body of another program.
+                new.notes.add(label, is_shared, (&part, only), &self.facts, kind, &mut None);
+            } else {
+                new.notes.add_nothing(label);
+            }
+        }
+    }
+
+    /// The symbols of the functions and their bodies. With the bodies of eager functions, which are compiled when they are looked up.
+    pub(super) fn symbols(&self, new: &Batch<'_>) -> Vec<Symbol> {
+        let functions = self.own.iter().map(|&id| new.names.intern(&self.module[id].symbol(&self.module.cx)));
+        functions.chain(self.first.values().map(|(symbol, _)| *symbol)).collect()
+    }
+}
