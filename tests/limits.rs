@@ -310,7 +310,7 @@ fn limits_are_those_of_their_thread() {
     });
 }
 
-/// A function of so many statements, none of which is left out.
+/// A function of this many statements, none of which is left out.
 fn large(statements: usize) -> Program {
     let mut text = "function large(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 1)::Int64\n".to_owned();
     for n in 2..statements {

@@ -265,7 +265,7 @@ end";
     }
 }
 
-/// A function of so many statements, none of which is left out.
+/// A function of this many statements, none of which is left out.
 fn large(statements: usize) -> String {
     let mut text = "function main(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 1)::Int64\n".to_owned();
     for n in 2..statements {

@@ -147,7 +147,7 @@ fn work(mut campaign: Campaign) -> Done {
         let line = line?;
         let mut words = line.split(' ').map(str::parse);
         let (Some(Ok(seed)), part) = (words.next(), words.next().and_then(Result::ok)) else {
-            return Err(Stop::Usage(format!("`{line}` is no seed")));
+            return Err(Stop::Usage(format!("`{line}` is not a seed")));
         };
         match campaign.run_part(seed, part.map(|part: u64| part as usize))? {
             Ok(Tried { outcome, calls }) => {
@@ -242,7 +242,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
     if faults.is_empty() {
         return Ok(());
     }
-    // Of several faults those of the first seeds are told.
+    // Of several faults the ones of the first seeds are reported.
     faults.sort_by_key(|fault| fault.seed);
     faults.truncate(args.faults.max(1));
     for fault in &faults {

@@ -1,6 +1,6 @@
 //! What a name means: one answer for each program, whoever inlines it, at each level and in each tier, in each order of definition.
 //!
-//! Two programs have the same names. `k` is the one that calls, and its answers are 1; those of the other one, which sees nothing of it or is called by
+//! Two programs have the same names. `k` is the one that calls, and its answers are 1; the answers of the other one, which sees nothing of it or is called by
 //! it, are 2. A name is used by a static call, a dynamic call, a function value, a global variable, a constant with an identity, or a C function.
 
 use brolga::session::{Definitions, Dylib};
@@ -40,7 +40,7 @@ fn define(dylib: &Dylib, kind: Kind, text: &str) {
     dylib.define(program).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// The value of a function without arguments, in all tiers that so many calls lead to.
+/// The value of a function without arguments, in all tiers that the calls reach.
 fn value(dylib: &Dylib, name: &str) -> Result<i64, String> {
     let function = dylib.func::<(), i64>(name).map_err(|error| error.to_string())?;
     let mut values = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! `code_of` blanks out comments, strings and character literals, so that a rule about code ignores
 //! prose. `SourceFile::shipped` is the same without the items that only tests compile. Both keep every newline, so line numbers
-//! stay those of the file. They are lexers and not parsers: macros that build names from pieces are invisible to the rules that use
+//! stay the lines of the file. They are lexers and not parsers: macros that build names from pieces are invisible to the rules that use
 //! them.
 
 mod shipped;

@@ -21,7 +21,7 @@
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | D1 | take from what may be written until the next walk, set it again | Relaxed | – | nothing: threads that meet walk twice, or a little later |
-//! | D2 | count what is no entry | Relaxed | – | nothing: a counter for messages |
+//! | D2 | count files that are not entries | Relaxed | – | nothing: a counter for messages |
 //!
 //! Cost: a read opens the directory, a folder and the file, each after a look; a write creates a file and renames it. A walk visits each file.
 
@@ -40,7 +40,7 @@ use crate::store::{CacheStore, EntryName, StoreError};
 const USED_AGAIN: Duration = Duration::from_secs(60);
 /// Files in `tmp` of this age were left over by a process that ended while it wrote.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
-/// A writer to a full directory tries to get the lock so many times, with a pause before each.
+/// A writer to a full directory makes this many attempts to get the lock, with a pause before each.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Larger files are no entries.
@@ -262,7 +262,7 @@ impl CacheStore for DirectoryStore {
     }
 }
 
-/// Whether another process gives its lock back within a second.
+/// Whether another process releases its lock within a second.
 #[expect(clippy::disallowed_methods, reason = "the system has no wait with an end for the lock of a file")]
 fn is_free_soon(lock: &fs::File) -> bool {
     (0..LOCK_TRIES).any(|_| {

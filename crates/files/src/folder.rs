@@ -39,7 +39,7 @@ const PRIVATE_FOLDER: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 impl Folder {
-    /// A folder by its path, whose last part is no link.
+    /// A folder by its path, whose last part is not a link.
     ///
     /// # Errors
     /// The system refuses it, or it is something else.

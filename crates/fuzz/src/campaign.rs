@@ -168,7 +168,7 @@ impl Campaign {
             }
             Inputs::Attack(without) => attacked(seed, part, without, engines.arena.as_ref()),
         };
-        // What a fault has left behind does not meet the next input.
+        // The state that a fault leaves does not reach the next input.
         self.engines = tried.is_ok().then_some(engines);
         Ok(tried)
     }

@@ -316,7 +316,7 @@ pub fn package(rng: &mut Rng, original: &[u8]) -> (Vec<u8>, bool) {
     (bytes, is_code_kept)
 }
 
-/// Gives a damaged package the checksum of what it holds now.
+/// Writes the checksum of its present content into a damaged package.
 fn seal_package(bytes: &mut [u8]) {
     let Some(place) = bytes.get_mut(12..16) else { return };
     place.fill(0);

@@ -67,7 +67,7 @@ impl Context {
         self.view_with(self.names.scope().cloned(), &Arc::default())
     }
 
-    /// As [`Context::view`], for programs in another scope: names of functions that are interned through it mean those of that scope.
+    /// As [`Context::view`], for programs in another scope: names of functions that are interned through it mean the functions of that scope.
     #[must_use]
     pub fn view_in(&self, scope: Arc<dyn FunctionScope>) -> Arc<Context> {
         self.view_with(Some(scope), &Arc::default())

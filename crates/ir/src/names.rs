@@ -14,7 +14,7 @@
 //! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by them.
 //!
 //! **Homonyms.** Programs that see nothing of each other may each have a function `kind`. The two functions have different names with one text: the
-//! name of the first is the text's own, those of the others are *homonyms*, counted from 1. A [`FunctionScope`] says which one a program means.
+//! name of the first is the text's own, the names of the others are *homonyms*, counted from 1. A [`FunctionScope`] says which one a program means.
 //!
 //! ```text
 //!   0 … 2³¹-1     texts                                2³¹ …     homonyms: a text and a count

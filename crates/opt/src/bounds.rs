@@ -73,7 +73,7 @@ fn is_within(func: &Func, reference: Value, index: Value) -> bool {
     index.zip(length).is_some_and(|(index, length)| (1..=length).contains(&index))
 }
 
-/// Whether a reference was made by a `memoryrefnew` that has thrown if there is no such element. One without an index may refer to an empty `Memory`.
+/// Whether a reference was made by a `memoryrefnew` that throws if there is no such element. One without an index may refer to an empty `Memory`.
 fn is_reference_to_element(func: &Func, check_bounds: CheckBounds, reference: Value) -> bool {
     let Some(def) = func.def_inst(reference) else { return false };
     match (func.op(def), func.args(def)) {

@@ -73,7 +73,7 @@ pub(crate) struct Manner {
     pub(crate) is_whole: bool,
     pub(crate) is_lazy: bool,
     pub(crate) is_replaceable: bool,
-    /// Whether they are those of the session's library.
+    /// Whether they belong to the session's library.
     pub(crate) is_library: bool,
     /// The policy of tiers.
     pub(crate) policy: Policy,

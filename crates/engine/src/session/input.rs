@@ -65,8 +65,8 @@ pub(crate) struct ProgramFacts {
 }
 
 impl ProgramFacts {
-    /// Looks at a verified module, of whose own functions those `behind_cells` have cells. `known` says which of its variables are those of other
-    /// programs.
+    /// Looks at a verified module, of whose own functions those `behind_cells` have cells. `known` finds the cells of variables that other
+    /// programs have.
     pub(crate) fn new(
         runtime: &Arc<Runtime>,
         module: &Module,

@@ -25,7 +25,7 @@
 //!
 //! The library is one for all: a method that a dylib adds to a function of Base is seen by all dylibs.
 //!
-//! **Locks**: the table; inside of it that of the names of the context.
+//! **Locks**: the lock of the table, then the one of the context's names.
 //!
 //! Cost: a look-up for each name of a function in a text that is read. An entry for each name that a defined program defines or mentions; entries with one
 //! function whose name no program has any more are dropped when the table has twice the size that the last sweep left.

@@ -284,7 +284,7 @@ impl PackageBuild {
 /// A function that calls which are decided at run time may go to: its symbol, its declaration, and how its code is called.
 type Declaration = (String, Declared, CallKind);
 
-/// Those of the first `own` functions of a module.
+/// Declares the first `own` functions of a module.
 fn declarations(module: &Module, own: usize) -> Vec<Declaration> {
     let declaration = |id| {
         let call_kind = if type_of(module, id).is_some() { CallKind::Cell } else { CallKind::Far };

@@ -178,7 +178,7 @@ impl Dylib {
         dylib.clone().import_again(definitions, module)
     }
 
-    /// Gives definitions a module, which has their own functions alone, and imports what that lacks.
+    /// Replaces the module of definitions by one that has only their own functions, and imports what that lacks.
     fn import_again(&self, definitions: &mut Definitions<'_>, module: Module) -> Result<(), SessionError> {
         let own = definitions.own;
         let again = self.import(module)?;

@@ -283,7 +283,7 @@ pub(super) struct Visible {
     pub(super) offer: Offer,
 }
 
-/// The methods of a function object, by symbol. Of several with one symbol, that of the first dylib in the link order.
+/// The methods of a function object, by symbol. Of several with one symbol, the one of the first dylib in the link order.
 pub(super) fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Visible> {
     let mut found = BTreeMap::new();
     for seen in scopes {

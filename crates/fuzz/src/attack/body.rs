@@ -113,7 +113,7 @@ impl<'a> Writer<'a> {
         self.row(&format!("φ (#{head} => {no}, #{then} => {yes})"), "Any")
     }
 
-    /// Runs `inside` in a handler. The value is that of `inside`, or the exception.
+    /// Runs `inside` in a handler. The value is what `inside` returns, or the exception.
     fn region(&mut self, inside: impl FnOnce(&mut Self) -> Val) -> Val {
         let (catch, join) = (self.label(), self.label());
         let kept = (self.rng.chance(25) && self.without.allows("handlers")).then(|| self.any());

@@ -51,7 +51,7 @@ impl Without {
         Without { names: names.into_iter().collect() }
     }
 
-    /// The names that are no choice.
+    /// The names that name no choice.
     pub fn unknown(&self) -> Vec<&str> {
         let mut known: Vec<String> = Target::all().map(|target| target.name()).collect();
         known.extend(Form::ALL.iter().map(|form| form.name().to_owned()));

@@ -265,7 +265,7 @@ impl Writer<'_> {
             Role::Element => self.make(subject.element),
             Role::Index => self.index(),
             Role::Order => Val::new(ORDERS[self.rng.below(ORDERS.len())], "Symbol"),
-            // The verifier knows which of two constants is the stricter one.
+            // The verifier finds the stricter one of two constants.
             Role::FailureOrder if form == Form::Named => Val::new(":not_atomic", "Symbol"),
             Role::FailureOrder => Val::new(ORDERS[self.rng.below(ORDERS.len())], "Symbol"),
             Role::Flag => {

@@ -1,4 +1,4 @@
-//! Attacks on what is no builtin: intrinsics, routines, functions of Base, and `%new`.
+//! Attacks on everything but builtins: intrinsics, routines, functions of Base, and `%new`.
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
@@ -46,7 +46,7 @@ impl Writer<'_> {
         }
         let mut vals: Vec<Val> = match intrinsic.strict() == intrinsic {
             true => args.iter().map(|ty| self.number(ty)).collect(),
-            // What `_fast` permits is no fault: nothing is said of NaN, infinities and the sign of zero.
+            // `_fast` leaves NaN, infinities and the sign of zero open.
             false => {
                 args.iter().map(|ty| Val::new(["1.5", "-2.25", "0.5"][self.rng.below(3)], *ty)).collect()
             }

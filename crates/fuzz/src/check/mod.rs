@@ -5,7 +5,7 @@
 //! | [`check_differential`] | every engine gives the same outcome for the same call |
 //! | [`check_tiers`] | functions in two tiers give what the interpreter gives, first for the types that their profiles see, then for others |
 //! | [`check_guards`] | so does a program of dynamic operators when each operand of each of them is of each type in turn |
-//! | [`check_attack`] | checked programs of an attacker give what the interpreter gives, end in time, and leave the heap whole |
+//! | [`check_attack`] | checked programs of an attacker end as in the interpreter, end in time, and leave the heap whole |
 //! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
 //! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
 //!

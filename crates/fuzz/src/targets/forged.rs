@@ -92,7 +92,7 @@ impl Packages {
             let text = without_doors(2 * seed);
             PackageBuild::new("forged").build(&[("forged.jlir", text.as_bytes())], options())
         };
-        // A program that sessions refuse is no original.
+        // A program that sessions refuse is not an original.
         let originals: Vec<_> =
             (0..PACKAGES).filter_map(|seed| build(seed).ok()).map(|made| made.bytes).collect();
         Packages { originals }

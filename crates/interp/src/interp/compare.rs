@@ -15,7 +15,7 @@ use super::{Interp, Outcome};
 use brolga_ir::equated::Equated;
 use rustc_hash::FxHashSet;
 
-/// So many comparisons of parts count as a step.
+/// This many comparisons of parts count as a step.
 const STEP: usize = 64;
 
 impl Interp<'_> {

@@ -115,7 +115,7 @@ impl<'m> Interp<'m> {
                 let Some(frame) = self.pop_frame() else { return Err(Fault::NoTerminator.into()) };
                 let vals = match frame.then {
                     Then::Assign => vals,
-                    // These give a call or a value, so this goes one level deep.
+                    // These lead to a call or a value, so this goes one level deep.
                     Then::Modify(modify) => {
                         let new = vals.into_iter().next().unwrap_or(Val::NOTHING);
                         let flow = self.finish_modify(*modify, new)?;

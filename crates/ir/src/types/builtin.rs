@@ -104,7 +104,7 @@ pub(super) const TABLE: &[Row] = &[
     row("Function",  "", &[], "Any", Abstract),
     row("Number",    "", &[], "Any", Abstract),
     row("Box", "Core", &[], "Any", Mutable(&[("contents", "Any")])),
-    // Types as objects that are no `DataType`s.
+    // Types as objects that are not `DataType`s.
     row("Union",        "", &[], "Type", Opaque),
     row("UnionAll",     "", &[], "Type", Opaque),
     row("TypeofBottom", "Core", &[], "Type", Opaque),

@@ -157,7 +157,7 @@ impl Types {
         }
     }
 
-    /// The `typeof` of values of a type, if they have one: that of a type is the type of its object.
+    /// The `typeof` of values of a type, if they have one. For a type it is the type of its object.
     pub fn type_of_values(&self, ty: Type) -> Type {
         match self.kind(ty) {
             TypeKind::TypeOf(of) => self.type_of_type(*of),

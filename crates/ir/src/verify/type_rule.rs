@@ -17,7 +17,7 @@ pub enum TypeRule {
         /// The expected operand.
         wanted: Wanted,
     },
-    /// `type-result`: the operation cannot give this type.
+    /// `type-result`: the operation cannot have this type.
     Result {
         /// The type that the statement asserts.
         given: Type,
@@ -72,7 +72,7 @@ pub enum TypeRule {
         /// How many there should be.
         wanted: usize,
     },
-    /// `type-order`: the symbol is no memory order.
+    /// `type-order`: the symbol is not a memory order.
     Order {
         /// The symbol.
         symbol: Name,

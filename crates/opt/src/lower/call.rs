@@ -364,7 +364,7 @@ impl Lowering<'_> {
         if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
             *leaf = self.lowest_bit(*leaf);
         }
-        // A function that is said not to come back, and does: what it returns is tested as that of any other call.
+        // A function that is declared not to return, and does: its result is tested as the result of any other call.
         let ty = if data.result == Type::BOTTOM { Type::NOTHING } else { data.result };
         self.define(Val { ty, leaves })
     }

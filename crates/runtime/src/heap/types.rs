@@ -81,7 +81,7 @@ pub(crate) struct RuntimeTypes {
     sweeps: Arc<AtomicU64>,
 }
 
-/// The types of types that are no `DataType`s.
+/// The types of types that are not `DataType`s.
 const KINDS: [Type; 3] = [Type::UNION, Type::UNION_ALL, Type::TYPEOF_BOTTOM];
 
 /// How many types have the same number in every context.
@@ -189,7 +189,7 @@ impl ByType {
     /// Takes out the types that nothing uses, of all contexts.
     fn take_unused_types(&mut self, census: &Census) -> Vec<TypeRef> {
         let may_go = |row: &Row| !row.is_in_code && !census.has(&row.ty);
-        // Rows that make look-ups shorter are no users.
+        // Rows that only make look-ups shorter do not count as users.
         self.types.retain(|&(at, _), row| row.is_in_code || is_home(at, &row.ty));
         let rows = || self.types.values().filter(|row| may_go(row)).map(|row| &row.ty);
         let mut holders = Holders::of(rows());
@@ -210,7 +210,7 @@ fn is_home(at: usize, ty: &TypeRef) -> bool {
 struct Holders(BTreeMap<u64, usize>);
 
 impl Holders {
-    /// Those of descriptions with one row each, and of arrays among them.
+    /// The references of rows and arrays to descriptions that have one row each.
     fn of<'a>(rows: impl Iterator<Item = &'a TypeRef>) -> Holders {
         let rows: Vec<&TypeRef> = rows.collect();
         let mut holders = Holders(rows.iter().map(|ty| (ty.tag(), 1)).collect());
@@ -472,7 +472,7 @@ impl RuntimeTypes {
         let is_of_heap = cx.is_metered_by(self.meter());
         let Views { own, of_text, .. } = self.views(&mut known, context, cx).clone();
         drop(known);
-        // Descriptions hold a view of the heap's, not that of the program that first needed them.
+        // Descriptions hold a view of the heap's, not the view of the program that first needed them.
         let (own, base) = if is_of_heap { (cx, self.newest(&self.base)) } else { (&own, of_text) };
         match translate(&cx.types, &base.types, ty) {
             Some(portable) => {

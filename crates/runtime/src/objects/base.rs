@@ -74,7 +74,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         desc.ty().is_some_and(|ty| desc.context().types.has_own_text(ty))
     }
 
-    /// What `print` writes for the objects, one behind the other. The text counts to the heap's limit while it grows.
+    /// What `print` writes for the objects, one after the other. The text counts to the heap's limit while it grows.
     fn text(&mut self, args: &[Root<'f, 'h>]) -> Result<Vec<u8>, Raised> {
         let mut text = Vec::new();
         for &root in args {

@@ -187,7 +187,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let (cx, of) = (desc.context().clone(), desc.ty().unwrap_or(Type::ANY));
         let name = self.symbol_text(field);
         let index = match &name {
-            // A name that nothing has is that of no field.
+            // No field has a name that nothing has.
             Some(name) => cx.names.find(name).and_then(|name| cx.types.field_index(of, name)),
             None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
         };

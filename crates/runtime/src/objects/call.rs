@@ -42,7 +42,7 @@ use super::place::{Held, Row, STRETCH};
 use super::relations::as_type;
 use super::throw::Raised;
 
-/// No call has more arguments than this if containers give them, all containers together.
+/// The most arguments that the containers of a call may have together.
 const MOST_ELEMENTS: usize = 1 << 20;
 
 /// The outcome of an operation.

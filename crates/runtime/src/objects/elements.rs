@@ -306,7 +306,7 @@ fn length_of(memory: Object) -> usize {
     memory.word_at(LENGTH) as usize
 }
 
-/// The element of a `Memory` that has so many before it, if there is one.
+/// The element of a `Memory` after this many others, if there is one.
 fn element_at<'h>(memory: Object, position: Option<i64>) -> Option<Place<'h>> {
     Place::element(memory, usize::try_from(position?).ok()?)
 }

@@ -32,7 +32,7 @@ struct Table<'o, 'a, 'f, 'h> {
     looks: usize,
 }
 
-/// After so many looks the thread polls.
+/// The number of elements after which the thread polls.
 const LOOKS: usize = 64;
 
 impl Pairs for Table<'_, '_, '_, '_> {

@@ -10,7 +10,7 @@ use brolga_runtime::{Output, Runtime};
 
 use super::HEAP;
 
-/// One input in so many is run with a collection at every safepoint.
+/// One input of this many is run with a collection at every safepoint.
 const STRESSED: u64 = 16;
 /// Objects and frames that a collection under stress looks at before collections are rarer.
 const STRESS_WORK: u32 = 256;

@@ -283,7 +283,7 @@ fn called(
         .map_err(|_| "the function has no native signature".to_owned())?;
     let terms = std::iter::once(&call.callee).chain(&call.args);
     let vals: Result<Vec<Val>, End> = terms.map(|term| interp.term(term)).collect();
-    let vals = vals.map_err(|_| "an argument is no value".to_owned())?;
+    let vals = vals.map_err(|_| "an argument is not a value".to_owned())?;
     let limits = Limits::new().timeout(DEADLINE);
     let limited = runtime.limited(&limits, || bridge::call(&func, &signature, &vals, interp, runtime));
     let Ok(result) = limited else { return Ok(Ended::Late) };

@@ -364,7 +364,7 @@ impl<'a> Resolver<'a> {
             Some(ty) => self.converted(value, ty)?,
             None => self.term(value, None)?,
         };
-        // `const Alias::Type{T} = T`: as a constant the type has that of its object.
+        // `const Alias::Type{T} = T`: as a constant the type has the type of its object.
         if let (Some(ty), Term::Const(Const::Type { of, .. })) = (declared, &term)
             && self.cx.types.type_of(*of) == Ok(ty)
         {

@@ -24,7 +24,7 @@ use crate::op::Level;
 use crate::scalar::{Outcome, Scalar, ScalarType, eval};
 use crate::types::{DeclKind, PrimitiveRepr, Type, TypeKind};
 
-/// A constant written by its type alone may stand for so many objects.
+/// A constant written by its type alone may stand for this many objects.
 const MAX_PARTS: usize = 4096;
 
 /// A constant as a tree.
