@@ -39,6 +39,8 @@ struct Step<'b, 'a> {
     busy: Vec<Symbol>,
     /// The number of the change, when it has come into force.
     number: Option<u64>,
+    /// What listeners are told afterwards.
+    invalidated: Vec<Invalidated>,
     replaced: Replaced,
 }
 
@@ -80,15 +82,20 @@ impl Batch<'_> {
             superseded: superseded.into_iter().map(reserve).collect::<Result<_, NoCell>>()?,
             busy: Vec::new(),
             number: None,
+            invalidated: Vec::new(),
             replaced: Replaced::default(),
             batch: &mut self,
         };
         let made = dylib.linking.change(change, |is_defined| step.is_made(is_defined, overridden));
         step.outlast(made)?;
-        let Step { number, replaced: Replaced { versions, .. }, .. } = step;
+        let Step { number, invalidated, replaced: Replaced { versions, .. }, .. } = step;
         if number.is_some() {
             retire(runtime, versions);
             replaced.into_iter().for_each(|again| again.owner.reset(again.body));
+            for invalidated in invalidated {
+                let (function, reason) = (invalidated.function.to_string(), invalidated.to_string());
+                runtime.events().tell(Event::Invalidated { function: &function, reason: &reason });
+            }
         }
         Ok(number)
     }
@@ -136,8 +143,9 @@ impl Step<'_, '_> {
         let batch = &mut *self.batch;
         let (dylib, inner) = (batch.dylib, &batch.dylib.session.inner);
         let log = std::mem::take(&mut batch.log);
-        let events = inner.shared.jit.runtime().events();
-        let told = if events.is_on() { log.clone() } else { Vec::new() };
+        if inner.shared.jit.runtime().events().is_on() {
+            self.invalidated = log.iter().cloned().map(Invalidated::from).collect();
+        }
         let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut batch.finalizers));
         let (basis, replaced) = (&batch.basis, &mut self.replaced);
         let offer = |is_defined: &dyn Fn(Label) -> bool| {
@@ -153,10 +161,6 @@ impl Step<'_, '_> {
             home.finalizers.extend(finalizers);
         };
         self.number = inner.edges.agree(basis, &mut batch.notes, log, is_defined, offer);
-        for invalidated in told.into_iter().filter(|_| self.number.is_some()).map(Invalidated::from) {
-            let (function, reason) = (invalidated.function.to_string(), invalidated.to_string());
-            events.tell(Event::Invalidated { function: &function, reason: &reason });
-        }
     }
 
     /// Waits for compilations that prevent the step, if the caller has not named what they compile. The others are the error.
