@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench session                # all groups
-//! cargo bench --bench session -- tiers       # one: compile, engine, tiers, interpreted, calls, ready, lazy, replace
+//! cargo bench --bench session -- tiers       # one: compile, engine, tiers, interpreted, calls, ready, lazy, replace, methods
 //! ```
 //!
 //! | row | what is measured |
@@ -19,6 +19,7 @@
 //! | `calls, quiet` | how long a call from Rust takes: by two threads, half, one in a hundred and one in a thousand take as long or longer; clock included |
 //! | `calls, changing` | the same while functions are redefined, go up a tier and are freed, some hundred times a second |
 //! | `replace` | a function defined again and looked up: everything but its call |
+//! | `methods` | methods of one function, each defined alone with a type for its argument and a caller by dispatch; nothing is compiled. In parentheses for each |
 //!
 //! Every figure is the best of some runs. Nothing is asserted.
 
@@ -364,8 +365,40 @@ fn replace_row() {
     println!("replace             {replaced:8.2?}");
 }
 
+/// The time to define methods one by one.
+fn one_by_one(count: usize) -> Duration {
+    let session = Session::new(options(), Workers::Caller).expect("a session");
+    let main = session.create_dylib("main").expect("a new name");
+    let start = Instant::now();
+    for n in 0..count {
+        let text = format!(
+            "struct T{n}\n    a::Int64\nend\n\
+             function h(t::T{n})::Int64\n\
+             1 ─ %1 = Base.getfield(t, :a)::Int64\n\
+             └──      return %1\n\
+             end\n\
+             function f{n}(n::Int64)::Int64\n\
+             1 ─ %1 = %new(T{n}, n)::T{n}\n\
+             │   %2 = dynamic Main.h(%1)::Any\n\
+             │   %3 = Core.typeassert(%2, Int64)::Int64\n\
+             └──      return %3\n\
+             end\n"
+        );
+        let definitions = main.read("methods.jlir", text.as_bytes()).expect("it is well-formed");
+        main.define(definitions.lazy()).expect("defined");
+    }
+    start.elapsed()
+}
+
+fn method_rows() {
+    for count in [500, 1000, 2000, 4000] {
+        let all = best(2, || one_by_one(count));
+        println!("methods, {count:5}      {all:8.2?} ({:.2?})", all / count as u32);
+    }
+}
+
 fn main() {
-    const GROUPS: [(&str, fn()); 8] = [
+    const GROUPS: [(&str, fn()); 9] = [
         ("compile", compile_rows),
         ("engine", engine_row),
         ("tiers", tier_rows),
@@ -374,6 +407,7 @@ fn main() {
         ("ready", ready_rows),
         ("lazy", || lazily(&options)),
         ("replace", replace_row),
+        ("methods", method_rows),
     ];
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     for (name, run) in GROUPS {

@@ -54,6 +54,14 @@ use super::sync::lock;
 use super::tiering::policy::Limits;
 use super::variables::DeclaredVariables;
 
+mod because;
+mod lookers;
+
+pub(crate) use because::Because;
+pub use because::Invalidated;
+use because::Step;
+use lookers::Lookers;
+
 /// The most invalidations that are kept for the embedder; then the oldest are dropped.
 const KEPT: usize = 1000;
 
@@ -62,53 +70,6 @@ const DEFINED: usize = 4096;
 
 /// Minimum number of functions before sweeping.
 const SWEPT: usize = 64;
-
-/// A function whose code was evicted because a dependency was defined.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Invalidated {
-    /// The function.
-    pub function: Name,
-    /// The chain of dependencies, from the function that it depends on to the one that was defined.
-    pub because: Vec<Arc<str>>,
-}
-
-impl std::fmt::Display for Invalidated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.function)?;
-        for (n, next) in self.because.iter().enumerate() {
-            write!(f, "{} depends on `{next}`", if n == 0 { "" } else { ", which" })?;
-        }
-        f.write_str(", which was defined")
-    }
-}
-
-impl From<(Name, Because)> for Invalidated {
-    fn from((function, because): (Name, Because)) -> Invalidated {
-        Invalidated { function, because: because.chain() }
-    }
-}
-
-/// A reached function and its predecessor in the chain; `None` at the start.
-struct Step {
-    symbol: Arc<str>,
-    from: Option<usize>,
-}
-
-/// The chain that reaches a function. All functions that one change reaches share the steps.
-#[derive(Clone)]
-pub(crate) struct Because {
-    steps: Arc<[Step]>,
-    from: usize,
-}
-
-impl Because {
-    fn chain(&self) -> Vec<Arc<str>> {
-        let step = |at: usize| self.steps.get(at);
-        std::iter::successors(step(self.from), |last| step(last.from?))
-            .map(|step| step.symbol.clone())
-            .collect()
-    }
-}
 
 /// The functions that a change reaches, each with its last step, and the steps.
 #[derive(Default)]
@@ -248,42 +209,6 @@ impl Caller {
             call.function == function && method.is_none_or(|method| may_reach(types, &call.args, method))
         };
         self.reach.mentioned.contains(&function) || self.reach.calls.iter().any(reaches)
-    }
-}
-
-/// The functions with dynamic calls of one function.
-#[derive(Default)]
-struct Lookers {
-    /// By the type of the first argument.
-    by_first: BTreeMap<Type, BTreeSet<Label>>,
-    others: BTreeSet<Label>,
-}
-
-impl Lookers {
-    fn at(&mut self, first: Option<Type>) -> &mut BTreeSet<Label> {
-        match first {
-            Some(first) => self.by_first.entry(first).or_default(),
-            None => &mut self.others,
-        }
-    }
-
-    fn remove(&mut self, first: Option<Type>, label: Label) {
-        let labels = self.at(first);
-        labels.remove(&label);
-        if let Some(first) = first.filter(|_| labels.is_empty()) {
-            self.by_first.remove(&first);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.by_first.is_empty() && self.others.is_empty()
-    }
-
-    /// Those whose calls may go to a method, by its first parameter.
-    fn of(&self, first: Option<Type>) -> impl Iterator<Item = Label> + '_ {
-        let only = first.map(|first| self.by_first.get(&first));
-        let all = only.is_none().then(|| self.by_first.values()).into_iter().flatten();
-        only.flatten().into_iter().chain(all).chain([&self.others]).flatten().copied()
     }
 }
 
