@@ -98,7 +98,8 @@ impl Dylib {
         &self.session
     }
 
-    /// The dylib of the linking model below.
+    /// The dylib of the linking model below. The address that it has of a function of a program is the one of the function's cell, a word that calls go through:
+    /// nobody may call it. [`Function::c_address`](super::Function::c_address) is what C may call, and [`Dylib::func`] what Rust may.
     pub fn linking(&self) -> &linking::Dylib<Native> {
         &self.linking
     }

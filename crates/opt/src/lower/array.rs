@@ -327,10 +327,9 @@ impl Lowering<'_> {
         };
         let element = if self.src.args(self.at).len() > 1 {
             let index = self.operand(1)?;
-            let &[index] = &index.leaves[..] else { return self.call_builtin(Builtin::Memoryrefnew) };
-            if self.low(index) != LowType::I64 {
+            let (Type::INT64, &[index]) = (index.ty, &index.leaves[..]) else {
                 return self.call_builtin(Builtin::Memoryrefnew);
-            }
+            };
             let count = self.zero_based(index);
             if self.checks_bounds(Builtin::Memoryrefnew) {
                 let number = self.number(&start);

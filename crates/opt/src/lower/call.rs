@@ -446,9 +446,9 @@ impl Lowering<'_> {
             {
                 Some(Val::ghost(Type::NOTHING))
             }
-            ("jl_alloc_genericmemory", [ty, length]) if length.leaves.len() == 1 => {
+            ("jl_alloc_genericmemory", [ty, length]) if self.is_word(length) => {
                 let Some(ty) = self.static_type(ty) else { return Ok(None) };
-                if self.types.memory_element(ty).is_none() || self.low(length.leaves[0]) != LowType::I64 {
+                if self.types.memory_element(ty).is_none() {
                     return Ok(None);
                 }
                 Some(Val::scalar(ty, self.new_memory(ty, length.leaves[0])))
