@@ -43,13 +43,13 @@ fn child() {
     let (name, ends, text) = ENDLESS[row];
     for level in OptLevel::ALL {
         let expected = match ends {
-            Ends::Never | Ends::NeverNatively => Err(CallError::Ended(Ended::Deadline)),
+            Ends::Never => Err(CallError::Ended(Ended::Deadline)),
             Ends::With(value) => Ok(value),
         };
         assert_eq!(call(level, text), expected, "{name} at {level:?}");
     }
     match (ends, interpreted(text)) {
-        (Ends::Never, Err(Outcome::OutOfFuel)) | (Ends::NeverNatively, Ok(_)) => {}
+        (Ends::Never, Err(Outcome::OutOfFuel)) => {}
         (Ends::With(value), Ok(Some(found))) if value == found => {}
         (_, other) => panic!("{name} in the interpreter: {other:?}"),
     }

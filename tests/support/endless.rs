@@ -5,8 +5,6 @@
 pub(crate) enum Ends {
     /// At its deadline.
     Never,
-    /// At its deadline. In the interpreter, which has one thread, no other value comes between.
-    NeverNatively,
     /// With this value.
     With(i64),
 }
@@ -73,7 +71,7 @@ end",
     ),
     (
         "replaces a field by what changes it each time",
-        Ends::NeverNatively,
+        Ends::Never,
         "mutable struct Cell
     @atomic value::Any
 end
@@ -97,7 +95,7 @@ end",
     ),
     (
         "the same, by a statement",
-        Ends::NeverNatively,
+        Ends::Never,
         "mutable struct Cell
     @atomic value::Any
 end
