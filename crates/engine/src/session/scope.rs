@@ -17,14 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
+use brolga_ir::module::Global;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
+use brolga_jit::Globals;
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
 use super::names_in::uses_variable;
 use super::reach::decides_later;
 use super::sync::lock;
-use super::variables::Variable;
 
 /// See the file's header.
 #[derive(Default)]
@@ -54,6 +55,16 @@ impl Offer {
     fn declared(&self) -> Offer {
         Offer::new(&self.cx, self.func.declaration())
     }
+}
+
+/// A global variable of a dylib.
+#[derive(Clone)]
+pub(crate) struct Variable {
+    /// A view that holds what the declaration names.
+    pub(super) cx: Arc<Context>,
+    pub(super) declared: Global,
+    /// The variable's cell.
+    pub(super) cells: Globals,
 }
 
 #[derive(Default)]

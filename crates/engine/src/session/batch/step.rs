@@ -22,9 +22,8 @@ use crate::session::invalidation::Invalidated;
 use crate::session::lazy::{BODY, HOT};
 use crate::session::linking;
 use crate::session::method_table::NewRows;
-use crate::session::scope::{self, Offer};
+use crate::session::scope::{self, Offer, Variable};
 use crate::session::sync::lock;
-use crate::session::variables::Variable;
 
 /// A step that is about to be made.
 struct Step<'b, 'a> {
