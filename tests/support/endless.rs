@@ -10,7 +10,7 @@ pub(crate) enum Ends {
 }
 
 /// A name, the end, a program.
-pub(crate) const ENDLESS: [(&str, Ends, &str); 7] = [
+pub(crate) const ENDLESS: [(&str, Ends, &str); 8] = [
     (
         "inserts into a vector of 2^62 elements without bytes",
         Ends::With(4),
@@ -19,6 +19,16 @@ pub(crate) const ENDLESS: [(&str, Ends, &str); 7] = [
 │        $(Expr(:foreigncall, :(:jl_array_grow_at), Nothing, svec(Any, Int64, Int64), 0, :(:ccall), :(%1), 1, 1))::Nothing
 │        $(Expr(:foreigncall, :(:jl_array_del_at), Nothing, svec(Any, Int64, Int64), 0, :(:ccall), :(%1), 1, 1))::Nothing
 └──      return 4
+end",
+    ),
+    (
+        "repeats an empty string 2^62 times",
+        Ends::With(0),
+        "function main(n::Int64)::Int64
+1 ─ %1 = dynamic Base.repeat(\"\", 4611686018427387904)::Any
+│   %2 = Core.typeassert(%1, String)::String
+│   %3 = Core.sizeof(%2)::Int64
+└──      return %3
 end",
     ),
     (

@@ -128,7 +128,7 @@ impl Default for Limits {
     }
 }
 
-/// What Cranelift takes to compile a function at most, about: its own IR, the machine instructions, and the live ranges of register allocation. At the peak of the
+/// An estimate of the bytes that Cranelift needs at most to compile a function: its own IR, the machine instructions, and the live ranges of register allocation. At the peak of the
 /// process, functions of 100,000 instructions took 2.0 KiB for each where all are calls, 1.6 where each uses the one before, and less than 0.4 where
 /// registers are allocated in one pass.
 pub fn memory_of(func: &Function) -> usize {

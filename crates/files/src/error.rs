@@ -1,9 +1,9 @@
-//! What is found at a path, and why it is not read.
+//! Kinds of files, and the reasons why a file is not read.
 
 use std::fmt;
 use std::io;
 
-/// What is at a path that is not a regular file.
+/// A kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A directory.
@@ -52,9 +52,9 @@ pub enum FileError {
     /// It is something else than what is needed.
     #[error("it is {found}, not {needed}")]
     Unusual {
-        /// What it is.
+        /// Its kind.
         found: Kind,
-        /// What is needed.
+        /// The kind that is needed.
         needed: Kind,
     },
     /// It is larger than such files are.

@@ -25,7 +25,7 @@ pub struct Folder {
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its bytes.
     pub bytes: u64,

@@ -58,21 +58,11 @@ impl<T: Target> Session<T> {
     ) -> Lookup<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
-        let (owner, perhaps, begun) = (None, SmallVec::new(), self.is_within());
+        let begun = self.is_within();
         // What a task looks up may be for anybody.
         let caller = if begun { 0 } else { self.host().caller() };
-        let query = self.step(machine::Lookup {
-            order,
-            wants,
-            kind,
-            until,
-            priority,
-            ticket,
-            owner,
-            perhaps,
-            caller,
-            begun,
-        });
+        let event = machine::Lookup::new(order, wants, until, ticket);
+        let query = self.step(machine::Lookup { kind, priority, caller, begun, ..event });
         let mut lookup = Lookup::new(self.clone(), query, promise, None);
         lookup.caller = caller;
         lookup
@@ -88,22 +78,10 @@ impl<T: Target> Session<T> {
     ) -> Lookup<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
-        let (kind, priority) = (LookupKind::Static, Priority::Normal);
-        let doer = Some(owner);
-        let (owner, perhaps, caller, begun) = (None, SmallVec::from_iter(doer), 0, true);
-        let query = self.step(machine::Lookup {
-            order,
-            wants,
-            kind,
-            until,
-            priority,
-            ticket,
-            owner,
-            perhaps,
-            caller,
-            begun,
-        });
-        Lookup::new(self.clone(), query, promise, doer)
+        let event = machine::Lookup::new(order, wants, until, ticket);
+        let query =
+            self.step(machine::Lookup { perhaps: SmallVec::from_iter([owner]), begun: true, ..event });
+        Lookup::new(self.clone(), query, promise, Some(owner))
     }
 
     /// Looks symbols up and passes the answer to `then`, in a task. Lookups by that task count as part of this lookup: if
@@ -130,21 +108,9 @@ impl<T: Target> Session<T> {
         then: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
         let ticket = Ticket::then(priority, owner, then);
-        let kind = LookupKind::Static;
         let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
-        let (caller, begun) = (0, self.is_within());
-        self.step(machine::Lookup {
-            order,
-            wants,
-            kind,
-            until,
-            priority,
-            ticket,
-            owner,
-            perhaps,
-            caller,
-            begun,
-        });
+        let (event, begun) = (machine::Lookup::new(order, wants, until, ticket), self.is_within());
+        self.step(machine::Lookup { priority, owner, perhaps, begun, ..event });
     }
 }
 

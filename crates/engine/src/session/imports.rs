@@ -1,4 +1,4 @@
-//! What comes into a program from others: declarations of the functions that it calls, with bodies where these may be inlined.
+//! Imports of a program: declarations of the functions of other programs that it calls, with bodies where these may be inlined.
 //!
 //! **Bodies are closed over the scope in which they were defined.** A body comes into another program only if every name in it means the same there;
 //! else its declaration comes in, and the call stays a call:
@@ -56,11 +56,11 @@ fn sought(module: &Module, id: FuncId) -> Vec<Sought> {
     sought
 }
 
-/// What a dylib sees when it imports functions, and what the dylibs that they come from see.
+/// The dylibs that are visible when a dylib imports functions, from it and from the dylibs that the functions belong to.
 pub(crate) struct Importer<'a> {
     pub(crate) dylib: DylibId,
     pub(crate) scopes: Vec<Seen<'a>>,
-    /// What another dylib sees.
+    /// The dylibs that are visible from another one.
     pub(crate) seen_by: &'a dyn Fn(DylibId) -> Vec<Seen<'a>>,
     /// Whether a symbol is defined where this dylib looks.
     pub(crate) is_there: &'a dyn Fn(&str) -> Result<bool, SessionError>,

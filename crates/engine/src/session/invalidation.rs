@@ -86,7 +86,7 @@ pub(crate) struct Change {
     pub(crate) bare: Arc<str>,
     /// The type of the function's object in the session's context, if it is known.
     pub(crate) object: Option<Type>,
-    /// The declaration, if its types are those of the session's context.
+    /// The declaration, if its types belong to the session's context.
     declared: Option<Func>,
 }
 
@@ -110,7 +110,7 @@ struct Method<'a> {
     bare: &'a Arc<str>,
     /// The type of the function's object, if it is known.
     object: Option<Type>,
-    /// The function, if its types are those of the session's context.
+    /// The function, if its types belong to the session's context.
     declared: Option<&'a Func>,
 }
 
@@ -170,11 +170,11 @@ pub(crate) struct Caller {
     pub(crate) declared: Vec<Func>,
     pub(crate) facts: Arc<ProgramFacts>,
     pub(crate) kind: Kind,
-    /// Whether its types are those of the session's context.
+    /// Whether its types belong to the session's context.
     is_shared: bool,
     /// The symbols of its inlined callees.
     inlines: Vec<Arc<str>>,
-    /// What its dynamic calls may reach, if its types are those of the session's context.
+    /// The methods that its dynamic calls may reach, if its types belong to the session's context.
     reach: Reach,
     /// The program in which it looked for methods, if it calls functions that are not seen.
     searches: Option<u64>,

@@ -145,7 +145,7 @@ impl Owners {
         lock(&self.table).note(dylib, function, what) as u32
     }
 
-    /// Drops what is known of a closed dylib. Its functions have no methods, and belong to whoever defines them next.
+    /// Removes a closed dylib from the table. Its functions have no methods, and the dylib that defines one next becomes its owner.
     pub(crate) fn forget(&self, dylib: DylibId) {
         let mut table = lock(&self.table);
         table.orders.remove(&dylib);

@@ -206,7 +206,7 @@ impl PackageBuild {
         self.only.as_ref().is_none_or(|only| only.contains(symbol))
     }
 
-    /// Opens the packages and defines the programs that the package stands on, and links `main` to them.
+    /// Opens the packages and defines the programs that the package depends on, and links `main` to them.
     fn open_needs(&self, session: &Session, main: &Dylib) -> Result<Vec<Need>, SessionError> {
         let mut needs = Vec::new();
         for path in &self.needs {

@@ -24,7 +24,7 @@ pub(crate) struct DynamicCall {
     pub(crate) args: SmallVec<[Type; 4]>,
 }
 
-/// What calls that are decided at run time may reach.
+/// The functions that dynamic calls may reach.
 #[derive(Default, Debug)]
 pub(crate) struct Reach {
     pub(crate) calls: BTreeSet<DynamicCall>,
@@ -34,7 +34,7 @@ pub(crate) struct Reach {
     pub(crate) has_unknown: bool,
 }
 
-/// What a function may reach by calls that are decided at run time, if it has any, and what it has in its hands.
+/// The functions that the dynamic calls of a function may reach, and the function values that it has.
 pub(crate) fn reach(module: &Module, func: &Func) -> Reach {
     let types = &module.cx.types;
     let is_function = |value: &Value| matches!(types.kind(func.ty(*value)), TypeKind::Function(_));

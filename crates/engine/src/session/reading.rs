@@ -27,7 +27,7 @@ use crate::program::{
     Callees, check_built, check_read, missing_methods, no_doors_built, no_doors_read, read_unit_in,
 };
 
-/// What a program sees of the others.
+/// The other programs that are visible from a program.
 struct Others<'a> {
     scopes: Vec<Arc<Scope>>,
     cx: &'a Context,

@@ -9,7 +9,7 @@
 //!   facts of a program ── adopts ────┘        one cell for all programs of the variable
 //! ```
 //!
-//! A program is prepared with cells of its own for the variables that it is the first to declare. They become those of the dylib in the step that brings the
+//! A program is prepared with cells of its own for the variables that it is the first to declare. They become the dylib's in the step that brings the
 //! definition into force, if no other program has declared them meanwhile; otherwise the definition is prepared again. So a definition that is refused
 //! leaves no variable.
 
@@ -53,15 +53,18 @@ impl DeclaredVariables {
 
     /// Those that other programs do not have are new, and have their cells among these.
     pub(super) fn add_new(&mut self, module: &Module, cells: &Globals) {
+        // The dylib itself is among them, if the program may share variables.
+        if self.scopes.is_empty() {
+            return;
+        }
         let is_new = |global: &&Global| !global.is_const && self.shared(global).is_none();
-        let new =
-            module.globals().iter().filter(|_| !self.scopes.is_empty()).filter(is_new).map(|declared| {
-                let name = module.cx.names.text(declared.name);
-                // A view that holds nothing else.
-                let cx = module.cx.view();
-                let _held = (cx.names.text(declared.name), cx.types.kind(declared.ty));
-                (name.into(), Variable { cx, declared: declared.clone(), cells: cells.only(name) })
-            });
+        let new = module.globals().iter().filter(is_new).map(|declared| {
+            let name = module.cx.names.text(declared.name);
+            // A view that holds nothing else.
+            let cx = module.cx.view();
+            let _held = (cx.names.text(declared.name), cx.types.kind(declared.ty));
+            (name.into(), Variable { cx, declared: declared.clone(), cells: cells.only(name) })
+        });
         self.new = new.collect();
     }
 

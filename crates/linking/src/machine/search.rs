@@ -52,6 +52,14 @@ pub struct Lookup<P: Parts> {
     pub begun: bool,
 }
 
+impl<P: Parts> Lookup<P> {
+    /// A static look-up of normal priority, for anybody.
+    pub fn new(order: Vec<Link>, wants: Vec<Want>, until: Until, ticket: P::Ticket) -> Lookup<P> {
+        let (kind, priority, perhaps) = (LookupKind::Static, Priority::Normal, SmallVec::new());
+        Lookup { order, wants, kind, until, priority, ticket, owner: None, perhaps, caller: 0, begun: false }
+    }
+}
+
 impl<P: Parts> Event<P> for Lookup<P> {
     type Reply = QueryId<P>;
 

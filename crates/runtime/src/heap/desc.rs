@@ -1,8 +1,7 @@
 //! Run-time types, which objects' tags name.
 //!
 //! A [`TypeDesc`] tells the collector where the pointers of an object are, and other code the object's type. It is made
-//! from the layout of `ir`'s type table and lives as long as its heap, or until nothing uses its
-//! context any more (`census.rs`). It is a permanent object itself, of type `DataType`
+//! from the layout of `ir`'s type table and lives as long as something uses the type (`census.rs`). It is a permanent object itself, of type `DataType`
 //! (`UnionAll` if it stands for a parametric type without parameters), so that `typeof` is the tag without its bits:
 //!
 //! ```text

@@ -452,6 +452,9 @@ impl RuntimeTypes {
     /// The description of any type, for code of a program that has its address as long as the program's context is in use.
     pub(crate) fn in_code(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let found = self.type_object(cx, ty)?;
+        if ty.index() < FIXED_TYPES {
+            return Ok(found);
+        }
         let mut known = self.lock();
         let row = known.types.entry((self.key(cx), ty));
         row.or_insert_with(|| Row { ty: found.clone(), is_in_code: true }).is_in_code = true;

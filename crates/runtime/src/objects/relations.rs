@@ -99,12 +99,13 @@ impl Heap {
 impl Heap {
     /// Whether an object is of a type of some context. Needs no description of the type.
     pub(crate) fn is_of(&self, object: Object, cx: &Arc<Context>, ty: Type) -> bool {
-        if ty == Type::ANY {
+        let desc = object.desc();
+        if ty == Type::ANY || desc.ty() == Some(ty) && desc.context().is_same(cx) {
             return true;
         }
         let types = self.types();
         let cx = &types.newest(cx);
-        let own = types.type_in(object.desc(), cx);
+        let own = types.type_in(desc, cx);
         own.is_some_and(|own| own == ty || cx.types.is_subtype(own, ty))
             || as_type(object)
                 .and_then(|of| cx.types.type_of(types.type_in(of, cx)?).ok())

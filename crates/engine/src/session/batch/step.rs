@@ -38,12 +38,12 @@ struct Step<'b, 'a> {
     busy: Vec<Symbol>,
     /// The number of the change, when it has come into force.
     number: Option<u64>,
-    /// What listeners are told afterwards.
+    /// Reported to listeners afterwards.
     invalidated: Vec<Invalidated>,
     replaced: Replaced,
 }
 
-/// What a step has replaced, to be dropped when no lock is held.
+/// The replaced versions, methods, offers and variables, to be dropped when no lock is held.
 #[derive(Default)]
 struct Replaced {
     versions: Vec<Superseded>,
@@ -128,7 +128,7 @@ impl Step<'_, '_> {
     fn is_prepared(&mut self, is_defined: &dyn Fn(Label) -> bool, overridden: &mut BTreeSet<Symbol>) -> bool {
         let dylib = self.batch.dylib;
         let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
-        // A weak definition would give way to the body of a function that is gone.
+        // A weak definition would yield to the body of a function that is gone.
         let is_left = |(body, cell): &&(Symbol, Symbol)| is_there(body) && !is_there(cell);
         self.busy = self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect();
         let there: BTreeSet<Symbol> = self.batch.weak.iter().copied().filter(is_there).collect();
@@ -168,8 +168,8 @@ impl Step<'_, '_> {
         let is_hidden =
             |name: &Name| self.hidden.iter().any(|(symbol, _)| linking.names().text(*symbol) == name.symbol);
         match made {
-            // The caller has named neither the second tier nor inliners: that they are being compiled is no reason to
-            // refuse. A compilation under way may have seen the former state.
+            // The caller has named neither the second tier nor inliners, so it is not refused because they are being compiled. A compilation
+            // under way may have seen the former state.
             Err(linking::Error::Busy { symbols })
                 if self.batch.replace && symbols.iter().all(|name| self.batch.is_unnamed(name)) =>
             {
