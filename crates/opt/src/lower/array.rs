@@ -721,8 +721,8 @@ impl Lowering<'_> {
     fn array_size(&mut self) -> Step<()> {
         let array = self.operand(0)?;
         let which = self.arg(1)?;
-        let (Some((elem, dims)), Some(dim @ 1..)) =
-            (self.array_operand(&array), self.src.as_bits(which).map(|bits| bits as i64))
+        let dim = self.src.as_bits(which).filter(|_| self.src.ty(which) == Type::INT64);
+        let (Some((elem, dims)), Some(dim @ 1..)) = (self.array_operand(&array), dim.map(|bits| bits as i64))
         else {
             return self.call_builtin(Builtin::Arraysize);
         };
