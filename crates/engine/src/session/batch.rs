@@ -31,6 +31,7 @@ use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Invalid
 use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
+use super::owners::NameUse;
 use super::scope;
 use super::sync::lock;
 use super::target::Native;
@@ -61,6 +62,8 @@ pub(super) struct Batch<'a> {
     /// Its basis.
     pub(super) basis: Basis,
     pub(super) notes: Notes,
+    /// The functions that its program defines and mentions.
+    pub(super) uses: Vec<NameUse>,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
@@ -99,6 +102,7 @@ impl<'a> Batch<'a> {
             finalizers: Vec::new(),
             basis: Basis::default(),
             notes: Notes::default(),
+            uses: Vec::new(),
             weak: Vec::new(),
             log: Vec::new(),
             beside: Vec::new(),
@@ -156,14 +160,12 @@ impl<'a> Batch<'a> {
         own.iter().filter_map(other).collect()
     }
 
-    /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays.
+    /// Gives a function of a module a row in the method table, also if its cell stays: of several dylibs with one signature that which defines it last has the method.
     pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
         let symbol = self.names.intern(&module[id].symbol(&module.cx));
         let label = self.dylib.linking.label(symbol);
-        if !self.stay.contains(&symbol) || !shared.methods.has(label) {
-            self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
-        }
+        self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
     }
 
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
@@ -339,10 +341,12 @@ impl<'a> Batch<'a> {
             stay: std::mem::take(&mut self.stay),
             beside: self.beside.clone(),
         };
-        let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut self.finalizers));
+        let (offers, uses) = (std::mem::take(&mut self.offers), std::mem::take(&mut self.uses));
+        let finalizers = std::mem::take(&mut self.finalizers);
         // Dropped after the locks are released.
         let (mut gone, mut former) = (Vec::new(), Vec::new());
         let offer = |is_defined: &dyn Fn(Label) -> bool| {
+            inner.owners.note(dylib.linking.id(), &uses);
             if let Some(home) = lock(&inner.homes).get_mut(&dylib.linking.id()) {
                 gone = home.scope.sweep(|symbol| {
                     let symbol = linking.names().find(symbol);
@@ -372,7 +376,8 @@ impl<'a> Batch<'a> {
             let is_same = there == *overridden && busy.is_empty();
             *overridden = there;
             let leads_there = |(symbol, to): &(Symbol, Option<usize>)| dylib.linking.ready(*symbol) == *to;
-            if is_same && self.led.iter().all(leads_there) {
+            let is_meant = inner.owners.mean(dylib.linking.id(), &uses);
+            if is_same && is_meant && self.led.iter().all(leads_there) {
                 let log = std::mem::take(&mut self.log);
                 let events = inner.shared.jit.runtime().events();
                 let told = if events.is_on() { log.clone() } else { Vec::new() };

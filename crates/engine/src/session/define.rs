@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{FuncId, Module};
+use brolga_ir::{Context, FuncId, Module};
 use brolga_linking::{Priority, Symbol, SymbolFlags, SymbolScope, Until};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
@@ -34,7 +34,9 @@ use super::invalidation::{Hit, Kind};
 use super::lazy::{BODY, HOT, SecondTier};
 use super::method_table::NewRows;
 use super::opening::{INITIALIZER, Marker};
+use super::owners::NameUse;
 use super::promise::{Make, Promise, Signature};
+use super::reading::uses;
 use super::scope::{part, without_bodies};
 use super::sync::lock;
 use super::target::Native;
@@ -85,8 +87,9 @@ impl Dylib {
         self.link_library_of(&definitions)?;
         loop {
             Dylib::refresh_imports(&mut definitions)?;
-            self.settle_names(&mut definitions)?;
-            if let Some(redefined) = self.try_define(&mut definitions, replace, &mut overridden)? {
+            let names = self.settle_names(&mut definitions)?;
+            let made = self.try_define(&mut definitions, names, replace, &mut overridden)?;
+            if let Some(redefined) = made {
                 return Ok(redefined);
             }
         }
@@ -97,6 +100,7 @@ impl Dylib {
     fn try_define(
         &self,
         definitions: &mut Definitions<'_>,
+        names: Vec<NameUse>,
         replace: bool,
         overridden: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
@@ -111,6 +115,7 @@ impl Dylib {
         }
         check_names(module, &own)?;
         let mut new = Batch::new(self, replace, *tracker);
+        new.uses = names;
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
         let mut without_overridden = None;
@@ -374,17 +379,13 @@ impl Dylib {
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
-        let (declared, own) = loop {
-            let cx = &self.context();
+        let declare = |cx: &Arc<Context>| {
             let mut declared = Module::new(cx.clone());
-            let mut own = Vec::new();
-            for signature in signatures {
-                // Signatures of equal name and types are one promise.
-                own.extend(declared.add_func(signature.declare(cx)).ok());
-            }
-            if self.note_names(&declared, own.len()) {
-                break (Arc::new(declared), own);
-            }
+            // Signatures of equal name and types are one promise.
+            let add = |signature: &Signature| declared.add_func(signature.declare(cx)).ok();
+            let own: Vec<FuncId> = signatures.iter().filter_map(add).collect();
+            let uses = uses(&declared, own.len());
+            (Arc::new(declared), own, uses)
         };
         // The session owns the promise, so a strong handle would keep the session alive forever.
         let dylib = self.downgrade();
@@ -395,8 +396,15 @@ impl Dylib {
         });
         // Shared because each attempt of the loop adds a promise with it.
         let make = Arc::new(Mutex::new(Some(make)));
+        let mut cx = self.context();
         loop {
+            let (declared, own, uses) = declare(&cx);
+            if !self.session.inner.owners.mean(self.linking.id(), &uses) {
+                cx = self.context_for(uses);
+                continue;
+            }
             let mut new = Batch::new(self, replace, tracker);
+            new.uses = uses;
             let hits = new.hits(&declared, &own);
             let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);

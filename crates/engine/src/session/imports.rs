@@ -29,9 +29,9 @@ use super::scope::{Offer, Seen, Visible, called, methods_in};
 /// The methods of a function object that are imported.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Sought {
-    /// All, for a static call: one that is missing is found when the caller is linked.
+    /// All, for a static call.
     Called(Type),
-    /// All that are there.
+    /// All, for calls of a value.
     All(Type),
     /// Those that are there and that a dynamic call may reach.
     Reached(DynamicCall),
@@ -64,6 +64,8 @@ pub(crate) struct Importer<'a> {
     pub(crate) seen_by: &'a dyn Fn(DylibId) -> Vec<Seen<'a>>,
     /// Whether a symbol is defined where this dylib looks.
     pub(crate) is_there: &'a dyn Fn(&str) -> Result<bool, SessionError>,
+    /// The methods of a function object in all dylibs of the session.
+    pub(crate) methods: &'a dyn Fn(&Context, Type) -> Vec<(DylibId, Arc<str>, Option<Offer>)>,
 }
 
 impl<'a> Importer<'a> {
@@ -81,18 +83,18 @@ impl<'a> Importer<'a> {
                 if !done.insert(sought.clone()) {
                     continue;
                 }
-                for (symbol, visible) in methods_in(&self.scopes, sought.function()) {
+                let visible = methods_in(&self.scopes, sought.function());
+                if self.is_open(module, own, &sought, &visible) {
+                    module.note_open(sought.function());
+                }
+                for (symbol, visible) in visible {
                     let Visible { dylib, offer: Offer { cx: _held, func } } = visible;
-                    let is_imported = match &sought {
-                        // A removed callee that is called by name is missed when the caller is linked.
-                        Sought::Called(_) => true,
-                        Sought::All(_) => (self.is_there)(&symbol)?,
-                        Sought::Reached(call) => {
-                            may_reach(&module.cx.types, &call.args, &func) && (self.is_there)(&symbol)?
-                        }
+                    let is_reached = match &sought {
+                        Sought::Called(_) | Sought::All(_) => true,
+                        Sought::Reached(call) => may_reach(&module.cx.types, &call.args, &func),
                     };
                     // A method that the module has is its own, or was imported before.
-                    if !is_imported || module.find_same(&func).is_some() {
+                    if !is_reached || module.find_same(&func).is_some() || !(self.is_there)(&symbol)? {
                         continue;
                     }
                     let has_body = func.blocks().next().is_some() && {
@@ -109,6 +111,38 @@ impl<'a> Importer<'a> {
             }
         }
         Ok(looked_up)
+    }
+
+    /// Whether dynamic calls may go to methods that do not come into a module: those of dylibs that this one does not see, and those of which
+    /// it sees one of the same signature in another dylib.
+    fn is_open(
+        &self,
+        module: &Module,
+        own: usize,
+        sought: &Sought,
+        visible: &BTreeMap<Arc<str>, Visible>,
+    ) -> bool {
+        let types = &module.cx.types;
+        let function = match sought {
+            Sought::Called(_) => return false,
+            Sought::All(function) | Sought::Reached(DynamicCall { function, .. }) => *function,
+        };
+        let is_own = |symbol: &str| {
+            let own = module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own);
+            own.into_iter().any(|&id| module[id].symbol(&module.cx) == *symbol)
+        };
+        let comes_in = |dylib: DylibId, symbol: &Arc<str>| match is_own(symbol) {
+            true => dylib == self.dylib,
+            false => visible.get(symbol).is_some_and(|visible| visible.dylib == dylib),
+        };
+        let is_reached = |offer: &Offer| match sought {
+            Sought::Reached(call) => module.cx.hold(&offer.func) && may_reach(types, &call.args, &offer.func),
+            _ => true,
+        };
+        let misses = |(dylib, symbol, offer): (DylibId, Arc<str>, Option<Offer>)| {
+            offer.is_none_or(|offer| is_reached(&offer) && !comes_in(dylib, &symbol))
+        };
+        (self.methods)(&module.cx, function).into_iter().any(misses)
     }
 
     /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.

@@ -11,8 +11,8 @@
 //! runtime. So a dynamic call finds all methods that are visible in its world, of any program, also those that were defined after the caller was
 //! compiled. Nothing is compiled for it in advance.
 //!
-//! A function behind a cell keeps its row when it is redefined: the entry calls through the cell, which selects by world. A function that gets
-//! another cell, or that has none, gets a new row, and the old one is hidden in the same world.
+//! A function that is redefined gets a new row, and the old one is hidden in the same world: of several dylibs with methods of one signature, calls go to that
+//! of the dylib that has defined it last.
 //!
 //! **Removal.** The linking model reports the labels that have lost their definitions, after its step. By then a label may have been defined again, so a
 //! row is hidden only if its label is undefined at a time when the row was already listed: definitions list their rows in their own step.
@@ -83,11 +83,6 @@ impl NewRows {
 impl MethodTable {
     pub(crate) fn new(runtime: &Arc<Runtime>) -> MethodTable {
         MethodTable { runtime: runtime.clone(), rows: Mutex::default() }
-    }
-
-    /// Whether a function has a row.
-    pub(super) fn has(&self, label: Label) -> bool {
-        lock(&self.rows).by_label.contains_key(&label)
     }
 
     /// Makes the next world, in which these methods are visible instead of those of the same labels. `prepare` is told its number. The result is to be

@@ -11,7 +11,7 @@ use brolga_ir::function_name::is_library;
 use brolga_ir::module::Global;
 use brolga_ir::text::Surroundings;
 use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
-use brolga_linking::Link;
+use brolga_linking::{DylibId, Label, Link};
 
 use super::definitions::Definitions;
 use super::dylib::Dylib;
@@ -19,7 +19,7 @@ use super::error::SessionError;
 use super::imports::Importer;
 use super::invalidation::Imported;
 use super::names_in::functions_in;
-use super::owners::{DylibScope, Use};
+use super::owners::{DylibScope, NameUse, Use};
 use super::scope::{Scope, Seen, with_others};
 use crate::error::Error;
 use crate::prelude;
@@ -145,12 +145,30 @@ impl Dylib {
             let links = self.session.home(id).and_then(|home| home.links().ok());
             self.seen(&links.unwrap_or_default(), soon)
         };
+        let linking = self.session.linking();
         let is_there = |symbol: &str| {
-            let held = self.session.linking().symbol(symbol);
+            let held = linking.symbol(symbol);
             Ok(soon.is_some_and(|soon| soon.knows(symbol)) || self.is_known(held.symbol(), &links)?)
         };
         let (dylib, scopes) = (self.linking.id(), self.seen(&links, soon));
-        Importer { dylib, scopes, seen_by: &seen_by, is_there: &is_there }.import(module)
+        let is_defined = |at: DylibId, symbol: &str| {
+            let is_soon = at == dylib && soon.is_some_and(|soon| soon.knows(symbol));
+            let label = |symbol| Label { dylib: at, symbol };
+            is_soon || linking.names().find(symbol).is_some_and(|symbol| linking.is_defined(label(symbol)))
+        };
+        // All dylibs that may have methods of a function, whether they are seen or not.
+        let methods = |cx: &Context, function: Type| {
+            let TypeKind::Function(named) = *cx.types.kind(function) else { return Vec::new() };
+            let names = &cx.names;
+            let named = ((names.text(named.module), names.text(named.name)), names.count(named.name));
+            let users = self.session.inner.owners.users(named.0, named.1).into_iter();
+            let seen = users
+                .filter_map(|id| Some(Seen::new(id, self.session.scope(id)?, soon.filter(|_| id == dylib))));
+            seen.flat_map(|seen| seen.all_methods(function))
+                .filter(|(at, symbol, _)| is_defined(*at, symbol))
+                .collect()
+        };
+        Importer { dylib, scopes, seen_by: &seen_by, is_there: &is_there, methods: &methods }.import(module)
     }
 
     /// Imports what the module lacks.
@@ -192,11 +210,16 @@ impl Dylib {
     /// module that is built in the [session's context](super::Session::context) has the same names, and is translated where they mean other functions here.
     pub fn context(&self) -> Arc<Context> {
         self.note_order();
-        self.session.context().view_in(self.function_scope())
+        self.session.context().view_in(self.function_scope(Vec::new()))
     }
 
-    fn function_scope(&self) -> Arc<DylibScope> {
-        Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id() })
+    /// As [`Dylib::context`], for a program with these uses of names.
+    pub(super) fn context_for(&self, uses: Vec<NameUse>) -> Arc<Context> {
+        self.session.context().view_in(self.function_scope(uses))
+    }
+
+    fn function_scope(&self, uses: Vec<NameUse>) -> Arc<DylibScope> {
+        Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id(), uses })
     }
 
     fn note_order(&self) {
@@ -204,15 +227,26 @@ impl Dylib {
         self.session.inner.owners.set_order(self.linking.id(), links.iter().map(|link| link.dylib));
     }
 
-    /// Notes which functions definitions define and mention. Their module is translated if names have come to mean other functions since it was read, or
-    /// if it was made without this dylib.
-    pub(super) fn settle_names(&self, definitions: &mut Definitions<'_>) -> Result<(), SessionError> {
+    /// Translates the module of definitions, if names have come to mean other functions since it was read, or if it was made without this dylib. The result is the
+    /// functions that it defines and mentions, to be noted when it comes into force.
+    pub(super) fn settle_names(
+        &self,
+        definitions: &mut Definitions<'_>,
+    ) -> Result<Vec<NameUse>, SessionError> {
+        let (owners, dylib) = (&self.session.inner.owners, self.linking.id());
         self.note_order();
-        self.session.inner.owners.sweep(self.session.context());
-        while !self.note_names(&definitions.module, definitions.own) {
+        owners.sweep(self.session.context());
+        loop {
+            let uses = uses(&definitions.module, definitions.own);
+            if owners.mean(dylib, &uses) {
+                return Ok(uses);
+            }
             let module = &definitions.module;
             let is_shared = self.is_shared(module);
-            let cx = if is_shared { self.context() } else { Context::new().view_in(self.function_scope()) };
+            let cx = match is_shared {
+                true => self.context_for(uses),
+                false => Context::new().view_in(self.function_scope(uses)),
+            };
             let translated = binary::read(&binary::write(module), cx.clone());
             let translated = translated.map_err(|error| Error::from(ImageError::from(error)))?;
             if is_shared {
@@ -223,26 +257,25 @@ impl Dylib {
                 definitions.module = translated;
             }
         }
-        Ok(())
     }
+}
 
-    /// Notes which functions the first `own` functions of a module define and mention. Says whether their names mean these functions here.
-    pub(super) fn note_names(&self, module: &Module, own: usize) -> bool {
-        let (owners, dylib, names) = (&self.session.inner.owners, self.linking.id(), &module.cx.names);
-        let mut defined = BTreeSet::new();
-        let mut mentioned = BTreeSet::new();
-        for (_, func) in module.funcs().take(own) {
-            let object = func.sig.params.first().filter(|_| func.level == Level::High);
-            defined.extend(object.map(|object| object.ty));
-            mentioned.extend(functions_in(&module.cx, func));
-        }
-        let note = |ty: &Type| {
-            let TypeKind::Function(function) = *module.cx.types.kind(*ty) else { return true };
-            let (path, name) = (names.text(function.module), names.text(function.name));
-            let what = if defined.contains(ty) { Use::Defines } else { Use::Mentions };
-            is_library(path) || owners.note(dylib, (path, name), what) == names.count(function.name)
-        };
-        // All of them are noted, so that another attempt finds the same.
-        mentioned.union(&defined).filter(|ty| !note(ty)).count() == 0
+/// The functions that the first `own` functions of a module define and mention; of the library's those that they define.
+pub(super) fn uses(module: &Module, own: usize) -> Vec<NameUse> {
+    let names = &module.cx.names;
+    let (mut defined, mut all) = (BTreeSet::new(), BTreeSet::new());
+    for (_, func) in module.funcs().take(own) {
+        let object = func.sig.params.first().filter(|_| func.level == Level::High);
+        defined.extend(object.map(|object| object.ty));
+        all.extend(functions_in(&module.cx, func));
     }
+    all.extend(&defined);
+    let named = |ty: &Type| {
+        let TypeKind::Function(function) = *module.cx.types.kind(*ty) else { return None };
+        let (path, name) = (names.text(function.module), names.text(function.name).into());
+        let what = if defined.contains(ty) { Use::Defines } else { Use::Mentions };
+        let is_noted = what == Use::Defines || !is_library(path);
+        is_noted.then(|| NameUse { module: path.into(), name, what, count: names.count(function.name) })
+    };
+    all.iter().filter_map(named).collect()
 }

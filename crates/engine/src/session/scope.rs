@@ -276,6 +276,20 @@ impl<'a> Seen<'a> {
     }
 }
 
+impl Seen<'_> {
+    /// The methods of a function object, each with its dylib and symbol; without a declaration, if their types are those of another context.
+    pub(super) fn all_methods(&self, function: Type) -> Vec<(DylibId, Arc<str>, Option<Offer>)> {
+        let declared = self.declarations(function).into_iter();
+        let mut found: Vec<_> = declared.map(|(symbol, offer)| (self.dylib, symbol, Some(offer))).collect();
+        for scope in [Some(&*self.scope), self.soon].into_iter().flatten() {
+            let offers = lock(&scope.offers);
+            let foreign = offers.foreign.keys().filter(|(object, _)| *object == function);
+            found.extend(foreign.map(|(_, symbol)| (self.dylib, symbol.clone(), None)));
+        }
+        found
+    }
+}
+
 /// A method that a program sees, and the dylib that defines it.
 #[derive(Clone)]
 pub(super) struct Visible {
