@@ -20,7 +20,7 @@ use brolga::session::{Definitions, Dylib, Native};
 use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
 
 use model::{Answer, Model};
-use steps::{DYLIBS, Kind, NAMES, Program, Random, Step, Type, symbol};
+use steps::{DYLIBS, Kind, Program, Random, Step, Type, spelled, symbol};
 
 /// How many sequences that differ are reported.
 const FAILURES: usize = 5;
@@ -121,9 +121,17 @@ impl Product {
     fn step(&mut self, step: &Step) -> Result<Answer, String> {
         match *step {
             Step::Link { from, to } => refused(self.dylibs[from].link_against(&self.dylibs[to])),
+            Step::First { dylib, first } => {
+                let (linking, first) = (self.dylibs[dylib].linking(), self.dylibs[first].linking().id());
+                let mut links = linking.links().unwrap();
+                if let Some(at) = links.iter().position(|link| link.dylib == first) {
+                    links[..=at].rotate_right(1);
+                }
+                refused(linking.set_links(links))
+            }
             Step::Define { dylib, ref program, replace } => self.define(dylib, program, replace),
             Step::Host { dylib, name, is_float, salt, replace } => {
-                let (dylib, name) = (&self.dylibs[dylib], NAMES[name]);
+                let (dylib, name) = (&self.dylibs[dylib], spelled(name));
                 match (is_float, replace) {
                     (false, false) => refused(dylib.define_fn(name, move |_: i64| salt)),
                     (false, true) => refused(dylib.redefine_fn(name, move |_: i64| salt)),
@@ -221,7 +229,9 @@ fn smaller(step: &Step) -> Vec<Step> {
                 }
             }
             for at in 0..program.globals.len() {
-                add(&|program| drop(program.globals.remove(at)));
+                add(&|program| {
+                    program.globals.remove(at);
+                });
             }
             if program.tracker.is_some() {
                 add(&|program| program.tracker = None);

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::steps::{Arg, Body, DYLIBS, How, NAMES, Program, Step, Type};
+use super::steps::{Arg, Body, DYLIBS, Function, How, Kind, NAMES, Program, SIGN, Step, Type};
+
+/// The library, which is the last one in all link orders.
+const LIBRARY: usize = DYLIBS;
 
 /// A dylib, a name, the type of the parameter.
 type Key = (usize, usize, Type);
 
 /// The result of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub(super) enum Answer {
     Done,
     Refused,
     Values(Vec<i64>),
@@ -47,6 +50,8 @@ struct Definition {
     life: u64,
     /// When it was defined last.
     since: u64,
+    /// Whether a method was removed that one of its dynamic calls may have gone to: such calls are not compiled again, so those that the compiler has decided stay.
+    is_stale: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,8 +62,9 @@ enum Value {
 }
 
 #[derive(Default)]
-pub struct Model {
-    orders: [Vec<usize>; DYLIBS],
+pub(super) struct Model {
+    /// The link orders, of the library as well.
+    orders: [Vec<usize>; DYLIBS + 1],
     homonyms: [Vec<Homonym>; NAMES.len()],
     definitions: BTreeMap<Key, Definition>,
     /// The variables of the dylibs: first value, cell.
@@ -71,9 +77,15 @@ pub struct Model {
 const DEPTH: usize = 30;
 
 impl Model {
-    pub fn new() -> Model {
+    pub(super) fn new() -> Model {
         let mut model = Model::default();
-        (0..DYLIBS).for_each(|dylib| model.orders[dylib].push(dylib));
+        (0..DYLIBS).for_each(|dylib| model.orders[dylib] = vec![dylib, LIBRARY]);
+        model.orders[LIBRARY].push(LIBRARY);
+        let function = Function { name: SIGN, ty: Type::Int, body: Body::Constant, salt: 1 };
+        let kind = Kind::Eager;
+        let library =
+            Program { functions: vec![function], globals: Vec::new(), kind, is_late: false, tracker: None };
+        model.define(LIBRARY, &library, false);
         model
     }
 
@@ -85,7 +97,8 @@ impl Model {
     fn meaning(&self, dylib: usize, name: usize, is_defined: bool) -> usize {
         let all = &self.homonyms[name];
         let owned = |owner: &usize| all.iter().position(|homonym| homonym.owner == Some(*owner));
-        if let Some(found) = self.orders[dylib].iter().find_map(owned) {
+        // A dylib owns its names, whatever is before it in the order.
+        if let Some(found) = owned(&dylib).or_else(|| self.orders[dylib].iter().find_map(owned)) {
             return found;
         }
         let free = |is: &dyn Fn(&Homonym) -> bool| all.iter().position(|one| one.owner.is_none() && is(one));
@@ -215,10 +228,26 @@ impl Model {
                 tracker: program.tracker,
                 life: lives[&key],
                 since: self.clock,
+                is_stale: false,
             };
             self.definitions.insert(key, definition);
         }
         Answer::Done
+    }
+
+    /// Says whether something was removed.
+    fn remove(&mut self, is_gone: impl Fn(&Key, &Definition) -> bool) -> bool {
+        let gone = self.definitions.iter().filter(|(key, one)| is_gone(key, one));
+        let names: BTreeSet<usize> = gone.map(|(key, _)| key.1).collect();
+        self.definitions.retain(|key, one| !is_gone(key, one));
+        for one in self.definitions.values_mut() {
+            one.is_stale |= match one.body {
+                Body::Call(_, How::Value, _) | Body::CallParam(_) => !names.is_empty(),
+                Body::Call(name, ..) => names.contains(&name),
+                _ => false,
+            };
+        }
+        !names.is_empty()
     }
 
     /// The method to which a dynamic call goes.
@@ -231,7 +260,7 @@ impl Model {
         fits.iter().find_map(|&ty| {
             let all = self.definitions.iter();
             let all = all.filter(|((_, of, at), one)| (*of, *at, one.homonym) == (name, ty, homonym));
-            all.max_by_key(|(_, one)| one.since).map(|(key, _)| *key)
+            all.max_by_key(|(key, one)| (key.0 != LIBRARY, one.since)).map(|(key, _)| *key)
         })
     }
 
@@ -255,6 +284,7 @@ impl Model {
                 self.cells[cell] = salt;
                 return Ok(salt);
             }
+            Body::CallParam(_) if definition.is_stale => return Err(Answer::Unspecified),
             Body::CallParam(arg) => match value {
                 Value::Function(name, homonym) => (self.dispatch(name, homonym, called(arg)), called(arg)),
                 _ => return Err(Answer::MethodError),
@@ -268,6 +298,7 @@ impl Model {
                         }
                         Some(key)
                     }
+                    _ if definition.is_stale => return Err(Answer::Unspecified),
                     _ => self.dispatch(name, definition.meaning[&name], called(arg)),
                 };
                 (callee, called(arg))
@@ -282,19 +313,27 @@ impl Model {
         self.orders[dylib].iter().map(|&at| (at, name, ty)).find(|key| self.definitions.contains_key(key))
     }
 
-    pub fn step(&mut self, step: &Step) -> Answer {
+    pub(super) fn step(&mut self, step: &Step) -> Answer {
         match *step {
             Step::Link { from, to } => {
                 if !self.orders[from].contains(&to) {
-                    self.orders[from].push(to);
+                    let last = self.orders[from].len() - 1;
+                    self.orders[from].insert(last, to);
+                }
+                Answer::Done
+            }
+            Step::First { dylib, first } => {
+                let order = &mut self.orders[dylib];
+                if let Some(at) = order.iter().position(|linked| *linked == first) {
+                    order[..=at].rotate_right(1);
                 }
                 Answer::Done
             }
             Step::Define { dylib, ref program, replace } => self.define(dylib, program, replace),
             Step::Host { dylib, name, is_float, salt, replace } => {
                 let ty = if is_float { Type::Float } else { Type::Int };
-                let function = super::steps::Function { name, ty, body: Body::Constant, salt };
-                let kind = super::steps::Kind::Eager;
+                let function = Function { name, ty, body: Body::Constant, salt };
+                let kind = Kind::Eager;
                 let program = Program {
                     functions: vec![function],
                     globals: Vec::new(),
@@ -304,16 +343,16 @@ impl Model {
                 };
                 self.define(dylib, &program, replace)
             }
-            Step::Remove { dylib, name, ty } => match self.definitions.remove(&(dylib, name, ty)) {
-                Some(_) => Answer::Done,
-                None => Answer::Refused,
+            Step::Remove { dylib, name, ty } => match self.remove(|key, _| *key == (dylib, name, ty)) {
+                true => Answer::Done,
+                false => Answer::Refused,
             },
             Step::RemoveTracker { dylib, tracker } => {
-                self.definitions.retain(|key, one| key.0 != dylib || one.tracker != Some(tracker));
+                self.remove(|key, one| key.0 == dylib && one.tracker == Some(tracker));
                 Answer::Done
             }
             Step::Clear { dylib } => {
-                self.definitions.retain(|key, _| key.0 != dylib);
+                self.remove(|key, _| key.0 == dylib);
                 self.variables.retain(|key, _| key.0 != dylib);
                 Answer::Done
             }

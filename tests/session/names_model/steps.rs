@@ -3,22 +3,29 @@
 use std::fmt::Write as _;
 
 /// How many dylibs a sequence has.
-pub const DYLIBS: usize = 3;
-/// The names of functions.
-pub const NAMES: [&str; 3] = ["f", "g", "h"];
+pub(super) const DYLIBS: usize = 3;
+/// The names of functions; the last one is the library's.
+pub(super) const NAMES: [&str; 4] = ["Main.f", "Main.g", "Main.h", "Base.sign"];
+/// The name of the library's function. Its method for `Int64` gets 7 in all calls, so it returns 1.
+pub(super) const SIGN: usize = 3;
+
+/// A name as it is written in a definition and a symbol.
+pub(super) fn spelled(name: usize) -> &'static str {
+    NAMES[name].trim_start_matches("Main.")
+}
 /// The names of global variables.
-pub const VARIABLES: [&str; 2] = ["u", "v"];
+pub(super) const VARIABLES: [&str; 2] = ["u", "v"];
 
 /// The type of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Type {
+pub(super) enum Type {
     Int,
     Float,
     Any,
 }
 
 impl Type {
-    pub fn text(self) -> &'static str {
+    pub(super) fn text(self) -> &'static str {
         match self {
             Type::Int => "Int64",
             Type::Float => "Float64",
@@ -28,13 +35,13 @@ impl Type {
 }
 
 /// The symbol of a function: `f(Int64)`.
-pub fn symbol(name: usize, ty: Type) -> String {
-    format!("{}({})", NAMES[name], ty.text())
+pub(super) fn symbol(name: usize, ty: Type) -> String {
+    format!("{}({})", spelled(name), ty.text())
 }
 
 /// The argument of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arg {
+pub(super) enum Arg {
     /// `7`, of type `Int64`.
     Int,
     /// `1.5`, of type `Float64`.
@@ -48,7 +55,7 @@ pub enum Arg {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub(super) enum How {
     Static,
     /// A static call that is not inlined.
     Noinline,
@@ -58,7 +65,7 @@ pub enum How {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Body {
+pub(super) enum Body {
     Constant,
     Call(usize, How, Arg),
     /// A call of the parameter.
@@ -68,16 +75,16 @@ pub enum Body {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Function {
-    pub name: usize,
-    pub ty: Type,
-    pub body: Body,
+pub(super) struct Function {
+    pub(super) name: usize,
+    pub(super) ty: Type,
+    pub(super) body: Body,
     /// What it returns, or adds to what it has called, read.
-    pub salt: i64,
+    pub(super) salt: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub(super) enum Kind {
     Eager,
     Inlinable,
     Lazy,
@@ -87,32 +94,64 @@ pub enum Kind {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Program {
-    pub functions: Vec<Function>,
+pub(super) struct Program {
+    pub(super) functions: Vec<Function>,
     /// Declared variables with their first values.
-    pub globals: Vec<(usize, i64)>,
-    pub kind: Kind,
+    pub(super) globals: Vec<(usize, i64)>,
+    pub(super) kind: Kind,
     /// Whether callees may be missing.
-    pub is_late: bool,
-    pub tracker: Option<usize>,
+    pub(super) is_late: bool,
+    pub(super) tracker: Option<usize>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
-    Link { from: usize, to: usize },
-    Define { dylib: usize, program: Program, replace: bool },
-    Host { dylib: usize, name: usize, is_float: bool, salt: i64, replace: bool },
-    Remove { dylib: usize, name: usize, ty: Type },
-    RemoveTracker { dylib: usize, tracker: usize },
-    Clear { dylib: usize },
-    Call { dylib: usize, name: usize, ty: Type, times: usize },
+pub(super) enum Step {
+    Link {
+        from: usize,
+        to: usize,
+    },
+    /// Puts a linked dylib first in the link order.
+    First {
+        dylib: usize,
+        first: usize,
+    },
+    Define {
+        dylib: usize,
+        program: Program,
+        replace: bool,
+    },
+    Host {
+        dylib: usize,
+        name: usize,
+        is_float: bool,
+        salt: i64,
+        replace: bool,
+    },
+    Remove {
+        dylib: usize,
+        name: usize,
+        ty: Type,
+    },
+    RemoveTracker {
+        dylib: usize,
+        tracker: usize,
+    },
+    Clear {
+        dylib: usize,
+    },
+    Call {
+        dylib: usize,
+        name: usize,
+        ty: Type,
+        times: usize,
+    },
 }
 
 /// A generator of numbers.
-pub struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Random {
+    pub(super) fn new(seed: u64) -> Random {
         Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -140,7 +179,7 @@ impl Random {
             0 | 1 => Arg::Int,
             2 => Arg::Float,
             3 => Arg::Hidden,
-            4 => Arg::Function(self.below(NAMES.len())),
+            4 => Arg::Function(self.below(SIGN)),
             _ => Arg::Param,
         }
     }
@@ -157,7 +196,15 @@ impl Random {
                     How::Dynamic,
                     How::Value,
                 ]);
-                Body::Call(self.below(NAMES.len()), how, self.arg())
+                let name = self.below(NAMES.len());
+                let arg = match self.arg() {
+                    // The library's other methods return other types.
+                    Arg::Param if name == SIGN && ty != Type::Int => Arg::Int,
+                    Arg::Hidden if name == SIGN && matches!(how, How::Static | How::Noinline) => Arg::Int,
+                    Arg::Float | Arg::Function(_) if name == SIGN => Arg::Int,
+                    arg => arg,
+                };
+                Body::Call(name, how, arg)
             }
             9 if ty == Type::Any => Body::CallParam(self.of(&[Arg::Int, Arg::Float, Arg::Hidden])),
             9 | 10 => Body::Read(self.below(VARIABLES.len())),
@@ -168,7 +215,7 @@ impl Random {
     fn program(&mut self, salt: &mut i64) -> Program {
         let mut functions: Vec<Function> = Vec::new();
         for _ in 0..self.of(&[1, 1, 2, 3]) {
-            let (name, ty) = (self.below(NAMES.len()), self.ty());
+            let (name, ty) = if self.is(12) { (SIGN, Type::Int) } else { (self.below(SIGN), self.ty()) };
             if !functions.iter().any(|known| (known.name, known.ty) == (name, ty)) {
                 *salt += 1;
                 functions.push(Function { name, ty, body: self.body(ty), salt: *salt * 1_000_003 });
@@ -196,18 +243,17 @@ impl Random {
 
     fn step(&mut self, salt: &mut i64) -> Step {
         let dylib = self.below(DYLIBS);
-        let name = self.below(NAMES.len());
+        let name = self.below(SIGN);
         match self.below(40) {
-            0..3 => {
-                let to = self.below(DYLIBS);
-                Step::Link { from: dylib, to }
-            }
-            3..17 => Step::Define { dylib, program: self.program(salt), replace: self.is(3) },
+            0..2 => Step::Link { from: dylib, to: self.below(DYLIBS) },
+            2 if self.is(2) => Step::First { dylib, first: self.below(DYLIBS) },
+            2..17 => Step::Define { dylib, program: self.program(salt), replace: self.is(3) },
             17 => {
                 *salt += 1;
                 let is_float = self.is(3);
                 Step::Host { dylib, name, is_float, salt: *salt * 1_000_003, replace: self.is(2) }
             }
+            18 if self.is(4) => Step::Remove { dylib, name: SIGN, ty: Type::Int },
             18 => Step::Remove { dylib, name, ty: self.ty() },
             19 if self.is(2) => Step::RemoveTracker { dylib, tracker: self.below(2) },
             19 if self.is(4) => Step::Clear { dylib },
@@ -216,7 +262,7 @@ impl Random {
     }
 
     /// A sequence of operations.
-    pub fn steps(&mut self) -> Vec<Step> {
+    pub(super) fn steps(&mut self) -> Vec<Step> {
         let count = self.of(&[12, 30, 60]);
         let mut salt = 0;
         (0..count).map(|_| self.step(&mut salt)).collect()
@@ -231,7 +277,7 @@ impl Function {
             Arg::Int => (String::new(), "7", Type::Int),
             Arg::Float => (String::new(), "1.5", Type::Float),
             Arg::Hidden => (hidden("7"), "%1", Type::Any),
-            Arg::Function(name) => (hidden(&format!("Main.{}", NAMES[name])), "%1", Type::Any),
+            Arg::Function(name) => (hidden(NAMES[name]), "%1", Type::Any),
             Arg::Param => (String::new(), "x", self.ty),
         }
     }
@@ -252,11 +298,11 @@ impl Function {
                 let call = match how {
                     How::Static | How::Noinline => {
                         let hint = if how == How::Static { "" } else { " noinline" };
-                        format!("│   %4 = invoke Main.{callee}({value}::{})::Int64{hint}\n", of.text())
+                        format!("│   %4 = invoke {callee}({value}::{})::Int64{hint}\n", of.text())
                     }
-                    How::Dynamic => format!("│   %3 = dynamic Main.{callee}({value})::Any\n{checked}"),
+                    How::Dynamic => format!("│   %3 = dynamic {callee}({value})::Any\n{checked}"),
                     How::Value => format!(
-                        "│   %2 = Core.compilerbarrier(:type, Main.{callee})::Any\n│   %3 = dynamic (%2)({value})::Any\n{checked}"
+                        "│   %2 = Core.compilerbarrier(:type, {callee})::Any\n│   %3 = dynamic (%2)({value})::Any\n{checked}"
                     ),
                 };
                 (before + &call, "%5".into())
@@ -276,7 +322,7 @@ impl Function {
         let after = if all.starts_with('│') { &all[first..] } else { &all[first + 2 * '─'.len_utf8()..] };
         let after =
             if all.starts_with('│') { after.replacen("  ", "─", 1) } else { format!("─{after}") };
-        format!("function {}(x::{})::Int64\n1 {}end\n", NAMES[*name], ty.text(), renumbered(&after))
+        format!("function {}(x::{})::Int64\n1 {}end\n", spelled(*name), ty.text(), renumbered(&after))
     }
 }
 
@@ -294,7 +340,7 @@ fn renumbered(text: &str) -> String {
 }
 
 impl Program {
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for (variable, first) in &self.globals {
             let _ = writeln!(text, "global {}::Int64 = {first}", VARIABLES[*variable]);

@@ -255,9 +255,9 @@ impl<'a> Batch<'a> {
             let Ok(id) = module.add_func(func.clone()) else { continue };
             // The types of a context of its own say nothing in others: what it calls is what its program declared.
             let is_shared = dylib.is_shared(&module);
-            let looked_for = match is_shared {
-                true => dylib.import_into(&mut module, Some(&offers))?,
-                false => BTreeSet::new(),
+            let (looked_for, bindings) = match is_shared {
+                true => dylib.import_into(&mut module, Some(&offers), &facts.bindings)?,
+                false => Default::default(),
             };
             for func in declared {
                 // Each is one of one name and types, as in the program itself.
@@ -270,7 +270,7 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
-            let facts = Arc::new(facts.again(&module, id));
+            let facts = Arc::new(facts.again(&module, id, bindings));
             let body = self.names.intern(&format!("{name}{BODY}"));
             let pin = BodySource::default();
             // An interpreted body would show the old program.

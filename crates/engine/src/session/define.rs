@@ -29,6 +29,7 @@ use super::deferred::{self, Redefined, Retyped};
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
+use super::imports::{bind_calls, with_own};
 use super::input::{BodySource, CompilationInput, Counting, ProgramFacts};
 use super::invalidation::{Hit, Kind};
 use super::lazy::{BODY, HOT, SecondTier};
@@ -114,6 +115,10 @@ impl Dylib {
             module.note_shared_variables();
         }
         check_names(module, &own)?;
+        if self.is_shared(module) {
+            bind_calls(module, &own);
+        }
+        let bindings = Arc::new(with_own(definitions.bindings.clone(), module, &own, self.linking.id()));
         let mut new = Batch::new(self, replace, *tracker);
         new.uses = names;
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
@@ -134,7 +139,7 @@ impl Dylib {
         let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
         // Callers inline the body as it was read, before any pass.
         if self.is_shared(module) {
-            new.offers.offer(module, &own, is_inlinable);
+            new.offers.offer(module, &own, is_inlinable, &bindings);
         } else {
             new.offers.offer_names(module, &own, self.session.context());
         }
@@ -149,6 +154,7 @@ impl Dylib {
             shared.jit.runtime(),
             module,
             definitions.kept.clone(),
+            bindings,
             lazy.is_empty(),
             behind_cells,
             definitions.callees,
@@ -408,7 +414,7 @@ impl Dylib {
             let hits = new.hits(&declared, &own);
             let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);
-            new.offers.offer(&declared, &own, false);
+            new.offers.offer(&declared, &own, false, &Arc::default());
             let flags = FUNCTION | SymbolFlags::CALLABLE;
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {

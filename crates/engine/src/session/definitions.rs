@@ -12,6 +12,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::Kept;
 use super::invalidation::Imported;
+use super::scope::Bindings;
 use super::target::Native;
 use super::tiering::policy::Policy;
 use crate::program::{Callees, Program, no_doors_built, no_doors_read};
@@ -55,6 +56,8 @@ pub struct Definitions<'t> {
     pub(crate) policy: Policy,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
+    /// The dylibs of the methods behind its own functions.
+    pub(crate) bindings: Bindings,
     /// When a method or C function that they call and that is not there is refused.
     pub(crate) callees: Callees,
     /// The calls of such, in words.
@@ -88,6 +91,7 @@ impl<'t> Definitions<'t> {
             is_library: false,
             policy: Policy::default(),
             imported: None,
+            bindings: Bindings::new(),
             callees: Callees::AtOnce,
             missing: Vec::new(),
             library: BTreeSet::new(),

@@ -19,6 +19,8 @@
 //! | no owner, and all dylibs that have used it are linked to `d` or `d` to them | the same |
 //! | owners and users that `d` does not see | a new function without methods |
 //!
+//! What a definition uses is noted in the step that brings it into force: one that is refused leaves nothing.
+//!
 //! A definition makes `d` the owner of a function that has none, if all dylibs that have used it are linked to `d`; else `d` gets a function of its own.
 //! So the order of definitions matters in one case: a name that a program mentions before a dylib to which it is linked defines it. The
 //! program means the function that is then defined, unless a dylib without that link has mentioned the name with it.

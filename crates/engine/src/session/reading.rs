@@ -11,7 +11,7 @@ use brolga_ir::function_name::is_library;
 use brolga_ir::module::Global;
 use brolga_ir::text::Surroundings;
 use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
-use brolga_linking::{DylibId, Label, Link};
+use brolga_linking::{DylibId, Link};
 
 use super::definitions::Definitions;
 use super::dylib::Dylib;
@@ -20,7 +20,7 @@ use super::imports::Importer;
 use super::invalidation::Imported;
 use super::names_in::functions_in;
 use super::owners::{DylibScope, NameUse, Use};
-use super::scope::{Scope, Seen, with_others};
+use super::scope::{Bindings, Scope, Seen, with_others};
 use crate::error::Error;
 use crate::prelude;
 use crate::program::{
@@ -139,22 +139,16 @@ impl Dylib {
         &self,
         module: &mut Module,
         soon: Option<&Scope>,
-    ) -> Result<BTreeSet<Type>, SessionError> {
+        bindings: &Bindings,
+    ) -> Result<(BTreeSet<Type>, Bindings), SessionError> {
         let links = self.linking.links()?;
         let seen_by = |id| {
             let links = self.session.home(id).and_then(|home| home.links().ok());
             self.seen(&links.unwrap_or_default(), soon)
         };
-        let linking = self.session.linking();
-        let is_there = |symbol: &str| {
-            let held = linking.symbol(symbol);
-            Ok(soon.is_some_and(|soon| soon.knows(symbol)) || self.is_known(held.symbol(), &links)?)
-        };
         let (dylib, scopes) = (self.linking.id(), self.seen(&links, soon));
         let is_defined = |at: DylibId, symbol: &str| {
-            let is_soon = at == dylib && soon.is_some_and(|soon| soon.knows(symbol));
-            let label = |symbol| Label { dylib: at, symbol };
-            is_soon || linking.names().find(symbol).is_some_and(|symbol| linking.is_defined(label(symbol)))
+            at == dylib && soon.is_some_and(|soon| soon.knows(symbol)) || self.session.defines(at, symbol)
         };
         // All dylibs that may have methods of a function, whether they are seen or not.
         let methods = |cx: &Context, function: Type| {
@@ -168,7 +162,9 @@ impl Dylib {
                 .filter(|(at, symbol, _)| is_defined(*at, symbol))
                 .collect()
         };
-        Importer { dylib, scopes, seen_by: &seen_by, is_there: &is_there, methods: &methods }.import(module)
+        let is_defined = &is_defined;
+        Ok(Importer { dylib, scopes, seen_by: &seen_by, is_defined, bindings, methods: &methods }
+            .import(module))
     }
 
     /// Imports what the module lacks.
@@ -178,10 +174,10 @@ impl Dylib {
             return Ok(Definitions::new(module, own));
         }
         let seen = self.session.inner.edges.number();
-        let looked_for = self.import_into(&mut module, None)?;
+        let (looked_for, bindings) = self.import_into(&mut module, None, &Bindings::new())?;
         self.import_variables(&mut module, own)?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
-        Ok(Definitions { imported, ..Definitions::new(module, own) })
+        Ok(Definitions { imported, bindings, ..Definitions::new(module, own) })
     }
 
     /// Imports again for definitions that a dylib has read, if something has been defined since that was looked for.
@@ -199,10 +195,13 @@ impl Dylib {
         let own = definitions.own;
         let again = self.import(module)?;
         definitions.imported = again.imported;
-        definitions.module = match check_built(&again.module, own, definitions.callees) {
-            Ok(()) => again.module,
-            Err(_) => with_others(&definitions.module, own, |func| Some(func.declaration())),
-        };
+        match check_built(&again.module, own, definitions.callees) {
+            Ok(()) => (definitions.module, definitions.bindings) = (again.module, again.bindings),
+            Err(_) => {
+                let former = with_others(&definitions.module, own, |func| Some(func.declaration()));
+                definitions.module = former;
+            }
+        }
         Ok(())
     }
 
