@@ -524,3 +524,71 @@ fn a_static_call_stays_with_the_method_that_was_meant() {
         }
     }
 }
+
+/// A static call goes to the most specific method of the dylib, also if its own program has one that fits.
+#[test]
+fn a_static_call_prefers_a_more_specific_method_of_another_program() {
+    each(|dylibs, kind, at| {
+        let a = &dylibs[0];
+        define(a, kind, &constant("h", "Int64", 1));
+        let calls = invokes("g", "h", "7::Int64", "");
+        define(a, kind, &(constant("h", "Any", 2) + &calls));
+        assert_eq!(value(a, "g"), Ok(1), "{at}");
+    });
+}
+
+/// A method of a function of Base, which a dylib defines after its own callers or which another dylib has, takes the place of the library's for dynamic calls. Static calls that are
+/// bound to the library's stay with it.
+#[test]
+fn a_method_of_base_takes_the_place_of_the_library() {
+    let sign = constant("Base.sign", "Int64", 5);
+    for is_own in [true, false] {
+        each(|dylibs, kind, at| {
+            let (a, b) = (&dylibs[0], &dylibs[1]);
+            let hidden = "function hidden()::Int64\n1 ─ %1 = Core.compilerbarrier(:type, 7)::Any\n│   %2 = dynamic Base.sign(%1)::Any\n\
+                │   %3 = Core.typeassert(%2, Int64)::Int64\n└──      return %3\nend\n";
+            let calls = asks("plain", "sign", "7") + &invokes("static", "sign", "7::Int64", "");
+            define(a, kind, &(calls.replace("Main.sign", "Base.sign") + hidden));
+            define(if is_own { a } else { b }, kind, &sign);
+            let all = ["plain", "hidden", "static"].map(|name| value(a, name));
+            assert_eq!(all, [Ok(5), Ok(5), Ok(1)], "{at}, own: {is_own}");
+        });
+    }
+}
+
+/// A program is translated when a name has come to mean another function since it was read, also if it calls functions of others.
+#[test]
+fn a_program_with_imports_is_translated() {
+    each(|dylibs, kind, at| {
+        let (a, b) = (&dylibs[0], &dylibs[1]);
+        define(a, kind, &asks("mentions", "h", "7").replace("(7)", "(1.5)"));
+        b.link_against(a).unwrap();
+        define(b, kind, &constant("callee", "Int64", 1));
+        // `a` has mentioned `h` and does not see `b`: this is another function.
+        define(b, kind, &(constant("h", "Float64", 2) + &invokes("g", "callee", "7::Int64", " noinline")));
+        assert_eq!(value(b, "g"), Ok(1), "{at}");
+        assert!(value(a, "mentions").is_err(), "{at}");
+    });
+}
+
+/// An embedder may put another dylib first in the link order: look-ups and programs that are defined from then on find that one's functions, whether those of the dylib are
+/// ready or not. The functions of one program call each other.
+#[test]
+fn a_link_order_counts_for_what_is_ready() {
+    for is_called in [false, true] {
+        each(|dylibs, kind, at| {
+            let (facade, k) = (&dylibs[0], &dylibs[1]);
+            let at = format!("{at}, called: {is_called}");
+            define(facade, kind, &constant("x", "Int64", 1));
+            k.link_against(facade).unwrap();
+            k.linking().set_links(vec![facade.linking().exported(), k.linking().all()]).unwrap();
+            define(k, kind, &(constant("x", "Int64", 2) + &invokes("own", "x", "7::Int64", " noinline")));
+            if is_called {
+                assert_eq!(value(k, "own"), Ok(2), "{at}");
+            }
+            let x = || k.func::<(i64,), i64>("x(Int64)").unwrap().call((7,));
+            assert_eq!([x(), x()], [Ok(1), Ok(1)], "{at}");
+            assert_eq!(value(k, "own"), Ok(2), "{at}");
+        });
+    }
+}

@@ -144,7 +144,11 @@ impl Product {
                 Some(tracker) => refused(tracker.remove(Dependants::Keep)),
                 None => Ok(Answer::Done),
             },
-            Step::Clear { dylib } => refused(self.dylibs[dylib].clear(Dependants::Keep)),
+            Step::Clear { dylib } => {
+                // Trackers are removed as well.
+                self.trackers.retain(|(at, _), _| *at != dylib);
+                refused(self.dylibs[dylib].clear(Dependants::Keep))
+            }
             Step::Call { dylib, name, ty, times } => self.call(dylib, name, ty, times),
         }
     }

@@ -150,13 +150,17 @@ impl Dylib {
         let is_defined = |at: DylibId, symbol: &str| {
             at == dylib && soon.is_some_and(|soon| soon.knows(symbol)) || self.session.defines(at, symbol)
         };
-        // All dylibs that may have methods of a function, whether they are seen or not.
+        // All dylibs that may have methods of a function, whether they are seen or not. The library gives way to all of them.
+        let library = self.session.inner.library.id();
         let methods = |cx: &Context, function: Type| {
             let TypeKind::Function(named) = *cx.types.kind(function) else { return Vec::new() };
             let names = &cx.names;
             let named = ((names.text(named.module), names.text(named.name)), names.count(named.name));
-            let users = self.session.inner.owners.users(named.0, named.1).into_iter();
-            let seen = users
+            let mut users = self.session.inner.owners.users(named.0, named.1);
+            // This one may be about to define its first.
+            users.retain(|id| *id != dylib);
+            let seen = users.into_iter().chain([dylib]).filter(|id| Some(*id) != library);
+            let seen = seen
                 .filter_map(|id| Some(Seen::new(id, self.session.scope(id)?, soon.filter(|_| id == dylib))));
             seen.flat_map(|seen| seen.all_methods(function))
                 .filter(|(at, symbol, _)| is_defined(*at, symbol))
@@ -242,6 +246,9 @@ impl Dylib {
             }
             let module = &definitions.module;
             let is_shared = self.is_shared(module);
+            // What it has imported is imported again.
+            let only = is_shared.then(|| with_others(module, definitions.own, |_| None));
+            let module = only.as_ref().unwrap_or(module);
             let cx = match is_shared {
                 true => self.context_for(uses),
                 false => Context::new().view_in(self.function_scope(uses)),
@@ -249,7 +256,7 @@ impl Dylib {
             let translated = binary::read(&binary::write(module), cx.clone());
             let translated = translated.map_err(|error| Error::from(ImageError::from(error)))?;
             if is_shared {
-                self.import_again(definitions, with_others(&translated, definitions.own, |_| None))?;
+                self.import_again(definitions, translated)?;
             } else {
                 let here = |&ty: &Type| prelude::in_context(&module.cx, ty, &cx);
                 definitions.library = definitions.library.iter().filter_map(here).collect();

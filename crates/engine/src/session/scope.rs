@@ -402,11 +402,11 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     Some((part, only))
 }
 
-/// The function objects of which a function calls methods that the module does not have.
+/// The function objects of which a function calls methods that may be elsewhere: the module has none for exactly the types of the call.
 pub(super) fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
     let callees = module[id].callees().filter_map(|(_, callee)| match callee {
         CalleeData::Method { function, args, .. } => {
-            module.find_method(*function, args).is_none().then_some(*function)
+            module.find_exact(*function, args).is_none().then_some(*function)
         }
         CalleeData::Symbol { .. } => None,
     });
