@@ -592,3 +592,16 @@ fn a_link_order_counts_for_what_is_ready() {
         });
     }
 }
+
+/// A name that a program mentions before its dylib is linked to another one means the function which that one defines after.
+#[test]
+fn a_link_counts_from_when_it_is_made() {
+    each(|dylibs, kind, at| {
+        let (a, b) = (&dylibs[0], &dylibs[1]);
+        define(a, kind, &(invokes("late", "f", "7::Int64", "") + &asks("asks", "f", "7")));
+        assert!(value(a, "late").is_err(), "{at}");
+        a.link_against(b).unwrap();
+        define(b, kind, &constant("f", "Int64", 1));
+        assert_eq!((value(a, "late"), value(a, "asks")), (Ok(1), Ok(1)), "{at}");
+    });
+}

@@ -160,12 +160,25 @@ impl<'a> Batch<'a> {
         own.iter().filter_map(other).collect()
     }
 
-    /// Gives a function of a module a row in the method table, also if its cell stays: of several dylibs with one signature that which defines it last has the method.
+    /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays. Of methods of one signature
+    /// in several dylibs the last one counts, so one that another dylib may have gets a new row in any case.
     pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
         let symbol = self.names.intern(&module[id].symbol(&module.cx));
         let label = self.dylib.linking.label(symbol);
-        self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
+        let stays = self.stay.contains(&symbol) && shared.methods.has(label, module, id);
+        if !stays || self.is_shared_function(module, id) {
+            self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
+        }
+    }
+
+    /// Whether programs of other dylibs use the function of which a function of a module is a method.
+    fn is_shared_function(&self, module: &Module, id: FuncId) -> bool {
+        let names = &module.cx.names;
+        let Some(function) = module[id].function_name(&module.cx) else { return false };
+        let name = (names.text(function.module), names.text(function.name));
+        let users = self.dylib.session.inner.owners.users(name, names.count(function.name));
+        users.iter().any(|user| *user != self.dylib.linking.id())
     }
 
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {

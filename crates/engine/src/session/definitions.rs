@@ -12,7 +12,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::Kept;
 use super::invalidation::Imported;
-use super::scope::Bindings;
+use super::names_in::Bindings;
 use super::target::Native;
 use super::tiering::policy::Policy;
 use crate::program::{Callees, Program, no_doors_built, no_doors_read};

@@ -114,6 +114,8 @@ impl Dylib {
             Some(library) => self.linking.add_links_before(links, library)?,
             None => self.linking.add_links(links)?,
         }
+        // The other one may define a name next that programs of this one have mentioned.
+        self.note_order();
         Ok(())
     }
 

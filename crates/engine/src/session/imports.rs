@@ -28,9 +28,9 @@ use brolga_linking::DylibId;
 use brolga_opt::lower::is_julia_function;
 use rustc_hash::FxHashSet;
 
-use super::names_in::{functions_in, variables};
+use super::names_in::{Bindings, functions_in, variables};
 use super::reach::{DynamicCall, may_reach, reach};
-use super::scope::{Bindings, IsDefined, Offer, Seen, Visible, called, methods_in};
+use super::scope::{IsDefined, Offer, Seen, SessionMethod, Visible, called, methods_in};
 
 /// The methods of a function object that are imported.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -73,7 +73,7 @@ pub(crate) struct Importer<'a> {
     /// Where the calls of a program that is compiled again go.
     pub(crate) bindings: &'a Bindings,
     /// The methods of a function object in all dylibs of the session.
-    pub(crate) methods: &'a dyn Fn(&Context, Type) -> Vec<(DylibId, Arc<str>, Option<Offer>)>,
+    pub(crate) methods: &'a dyn Fn(&Context, Type) -> Vec<SessionMethod>,
 }
 
 impl<'a> Importer<'a> {
@@ -100,8 +100,12 @@ impl<'a> Importer<'a> {
                     let Visible { dylib, offer } = visible;
                     let func = &offer.func;
                     let is_reached = match &sought {
-                        Sought::Called(_) | Sought::All(_) => true,
-                        Sought::Reached(call) => may_reach(&module.cx.types, &call.args, func),
+                        // Calls that are bound to what has been removed keep it.
+                        Sought::Called(_) => true,
+                        Sought::All(_) => (self.is_defined)(dylib, &symbol),
+                        Sought::Reached(call) => {
+                            may_reach(&module.cx.types, &call.args, func) && (self.is_defined)(dylib, &symbol)
+                        }
                     };
                     // A method that the module has is its own, or was imported before.
                     if !is_reached || module.find_same(func).is_some() {
@@ -150,10 +154,12 @@ impl<'a> Importer<'a> {
             Sought::Reached(call) => module.cx.hold(&offer.func) && may_reach(types, &call.args, &offer.func),
             _ => true,
         };
-        let misses = |(dylib, symbol, offer): (DylibId, Arc<str>, Option<Offer>)| {
+        let misses = |SessionMethod { dylib, symbol, offer }: SessionMethod| {
             offer.is_none_or(|offer| is_reached(&offer) && !comes_in(dylib, &symbol))
         };
-        (self.methods)(&module.cx, function).into_iter().any(misses)
+        // Dynamic calls do not go to what has been removed.
+        let is_gone = |(symbol, visible): (&Arc<str>, &Visible)| !(self.is_defined)(visible.dylib, symbol);
+        visible.iter().any(is_gone) || (self.methods)(&module.cx, function).into_iter().any(misses)
     }
 
     /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.

@@ -28,7 +28,7 @@ use brolga_jit::Globals;
 use brolga_opt::OptLevel;
 use brolga_runtime::Runtime;
 
-use super::scope::Bindings;
+use super::names_in::Bindings;
 use crate::boxed::Recipe;
 use crate::cached::{CodeCache, Keys};
 use crate::error::Error;

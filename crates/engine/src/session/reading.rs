@@ -18,9 +18,9 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::imports::Importer;
 use super::invalidation::Imported;
-use super::names_in::functions_in;
+use super::names_in::{Bindings, functions_in};
 use super::owners::{DylibScope, NameUse, Use};
-use super::scope::{Bindings, Scope, Seen, with_others};
+use super::scope::{Scope, Seen, with_others};
 use crate::error::Error;
 use crate::prelude;
 use crate::program::{
@@ -163,7 +163,7 @@ impl Dylib {
             let seen = seen
                 .filter_map(|id| Some(Seen::new(id, self.session.scope(id)?, soon.filter(|_| id == dylib))));
             seen.flat_map(|seen| seen.all_methods(function))
-                .filter(|(at, symbol, _)| is_defined(*at, symbol))
+                .filter(|method| is_defined(method.dylib, &method.symbol))
                 .collect()
         };
         let is_defined = &is_defined;
@@ -225,7 +225,7 @@ impl Dylib {
         Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id(), uses })
     }
 
-    fn note_order(&self) {
+    pub(super) fn note_order(&self) {
         let links = self.linking.links().unwrap_or_default();
         self.session.inner.owners.set_order(self.linking.id(), links.iter().map(|link| link.dylib));
     }

@@ -17,14 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
+use brolga_ir::module::Global;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
+use brolga_jit::Globals;
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
-use super::names_in::uses_variable;
+use super::names_in::{Bindings, uses_variable};
 use super::reach::decides_later;
 use super::sync::lock;
-use super::variables::Variable;
 
 /// See the file's header.
 #[derive(Default)]
@@ -59,6 +60,16 @@ impl Offer {
     fn declared(&self) -> Offer {
         Offer::declaration(&self.cx, &self.func)
     }
+}
+
+/// A global variable of a dylib.
+#[derive(Clone)]
+pub(crate) struct Variable {
+    /// A view that holds what the declaration names.
+    pub(super) cx: Arc<Context>,
+    pub(super) declared: Global,
+    /// The variable's cell.
+    pub(super) cells: Globals,
 }
 
 #[derive(Default)]
@@ -252,9 +263,6 @@ impl Scope {
     }
 }
 
-/// The dylibs of the methods that a program's calls go to, by symbol.
-pub(crate) type Bindings = BTreeMap<Arc<str>, DylibId>;
-
 /// Whether a symbol is defined in a dylib.
 pub(crate) type IsDefined<'a> = &'a dyn Fn(DylibId, &str) -> bool;
 
@@ -287,15 +295,24 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// A method of a dylib, whether a program sees it or not.
+pub(super) struct SessionMethod {
+    pub(super) dylib: DylibId,
+    pub(super) symbol: Arc<str>,
+    /// None if its types are those of another context.
+    pub(super) offer: Option<Offer>,
+}
+
 impl Seen<'_> {
-    /// The methods of a function object, each with its dylib and symbol; without a declaration, if their types are those of another context.
-    pub(super) fn all_methods(&self, function: Type) -> Vec<(DylibId, Arc<str>, Option<Offer>)> {
+    /// The methods of a function object.
+    pub(super) fn all_methods(&self, function: Type) -> Vec<SessionMethod> {
+        let method = |symbol, offer| SessionMethod { dylib: self.dylib, symbol, offer };
         let declared = self.declarations(function).into_iter();
-        let mut found: Vec<_> = declared.map(|(symbol, offer)| (self.dylib, symbol, Some(offer))).collect();
+        let mut found: Vec<_> = declared.map(|(symbol, offer)| method(symbol, Some(offer))).collect();
         for scope in [Some(&*self.scope), self.soon].into_iter().flatten() {
             let offers = lock(&scope.offers);
             let foreign = offers.foreign.keys().filter(|(object, _)| *object == function);
-            found.extend(foreign.map(|(_, symbol)| (self.dylib, symbol.clone(), None)));
+            found.extend(foreign.map(|(_, symbol)| method(symbol.clone(), None)));
         }
         found
     }
@@ -308,7 +325,8 @@ pub(super) struct Visible {
     pub(super) offer: Offer,
 }
 
-/// The methods of a function object that are defined, by symbol. Of several with one symbol, that to which it is bound, or that of the first dylib in the link order.
+/// The methods of a function object that are defined, by symbol. Of several with one symbol, that to which it is bound, also if it has been removed, or that of the first dylib
+/// in the link order.
 pub(super) fn methods_in(
     scopes: &[Seen<'_>],
     function: Type,
@@ -319,7 +337,7 @@ pub(super) fn methods_in(
     for seen in scopes {
         for (symbol, offer) in seen.declarations(function) {
             let is_bound = bindings.get(&symbol) == Some(&seen.dylib);
-            if (is_bound || !found.contains_key(&symbol)) && is_defined(seen.dylib, &symbol) {
+            if is_bound || !found.contains_key(&symbol) && is_defined(seen.dylib, &symbol) {
                 found.insert(symbol, Visible { dylib: seen.dylib, offer });
             }
         }

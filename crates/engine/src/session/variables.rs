@@ -17,23 +17,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_ir::module::Global;
-use brolga_ir::{Context, Module, Name};
+use brolga_ir::{Module, Name};
 use brolga_jit::Globals;
 
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::names_in::variables;
-use super::scope::Scope;
-
-/// A global variable of a dylib.
-#[derive(Clone)]
-pub(crate) struct Variable {
-    /// A view that holds what the declaration names.
-    pub(super) cx: Arc<Context>,
-    pub(super) declared: Global,
-    /// The variable's cell.
-    cells: Globals,
-}
+use super::scope::{Scope, Variable};
 
 /// The variables that a program declares.
 #[derive(Default)]
