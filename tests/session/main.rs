@@ -13,6 +13,7 @@
 //! | `methods` | dynamic calls, when methods are added |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
 //! | `names` | what a name means, by definition, use, level, tier and inlining |
+//! | `names_model` | random sequences of operations, against a model of what a name means |
 //! | `opening` | dylibs that are opened and closed |
 //! | `orc` | ORC's assertions about lazy functions, redirection and tiers |
 //! | `order` | definitions that come while others are under way |
@@ -38,6 +39,7 @@ mod loops;
 mod methods;
 mod model;
 mod names;
+mod names_model;
 mod opening;
 mod operators;
 mod orc;

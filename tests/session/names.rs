@@ -386,3 +386,222 @@ fn a_variable_that_two_threads_declare_is_one() {
         assert_eq!(["a", "b", "c", "d"].map(|name| call(&k, name)), [1, 2, 3, 4], "{n}");
     }
 }
+
+/// A function of one argument that returns a number.
+fn constant(name: &str, ty: &str, n: i64) -> String {
+    format!("function {name}(x::{ty})::Int64\n1 ─      return {n}\nend\n")
+}
+
+/// A function without arguments that calls another one dynamically.
+fn asks(name: &str, callee: &str, value: &str) -> String {
+    format!(
+        "function {name}()::Int64\n1 ─ %1 = dynamic Main.{callee}({value})::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n\
+         └──      return %2\nend\n"
+    )
+}
+
+/// A function without arguments that calls another one statically, inlined or not.
+fn invokes(name: &str, callee: &str, value: &str, hint: &str) -> String {
+    format!(
+        "function {name}()::Int64\n1 ─ %1 = invoke Main.{callee}({value})::Int64{hint}\n└──      return %1\nend\n"
+    )
+}
+
+/// Sessions with three dylibs at each level, and how definitions are compiled in them.
+fn each(mut test: impl FnMut(&[Dylib], Kind, &str)) {
+    for level in LEVELS {
+        for kind in KINDS {
+            let session = session(level);
+            let dylibs = ["a", "b", "c"].map(|name| session.create_dylib(name).unwrap());
+            test(&dylibs, kind, &format!("{level:?}, {kind:?}"));
+        }
+    }
+}
+
+/// A dynamic call goes to methods that the caller's dylib does not see, whether they come before the caller or after it.
+#[test]
+fn a_dynamic_call_reaches_methods_that_its_dylib_does_not_see() {
+    for is_late in [false, true] {
+        each(|dylibs, kind, at| {
+            let (a, b) = (&dylibs[0], &dylibs[1]);
+            b.link_against(a).unwrap();
+            define(a, kind, &constant("h", "Any", 1));
+            if !is_late {
+                define(b, kind, &constant("h", "Int64", 2));
+            }
+            define(a, kind, &(asks("g", "h", "7") + &asks("other", "h", "1.5")));
+            if is_late {
+                assert_eq!(value(a, "g"), Ok(1), "{at}");
+                define(b, kind, &constant("h", "Int64", 2));
+            }
+            assert_eq!((value(a, "g"), value(a, "other")), (Ok(2), Ok(1)), "{at}, late: {is_late}");
+        });
+    }
+}
+
+/// Of methods of one signature in several dylibs a dynamic call goes to the one that was defined last, whether the others have been compiled or not.
+#[test]
+fn the_last_definition_has_the_method() {
+    for is_called in [false, true] {
+        each(|dylibs, kind, at| {
+            let (a, b) = (&dylibs[0], &dylibs[1]);
+            b.link_against(a).unwrap();
+            define(a, kind, &(constant("h", "Int64", 1) + &asks("g", "h", "7")));
+            define(b, kind, &constant("h", "Int64", 2));
+            if is_called {
+                assert_eq!(value(a, "g"), Ok(2), "{at}");
+            }
+            a.redefine(a.read("again.jlir", constant("h", "Int64", 3).as_bytes()).unwrap()).unwrap();
+            assert_eq!(value(a, "g"), Ok(3), "{at}, called: {is_called}");
+        });
+    }
+}
+
+/// A program does not see what was removed before it was read.
+#[test]
+fn a_removed_method_is_not_seen() {
+    each(|dylibs, kind, at| {
+        let (a, b) = (&dylibs[0], &dylibs[1]);
+        define(
+            a,
+            kind,
+            &(constant("h", "Any", 1) + &constant("h", "Int64", 2) + &constant("only", "Int64", 3)),
+        );
+        // A function of the same name that `a` does not mean.
+        define(b, kind, &constant("only", "Int64", 4));
+        a.link_against(b).unwrap();
+        a.remove(&["h(Int64)", "only(Int64)"]).unwrap();
+        define(a, kind, &invokes("g", "h", "7::Int64", ""));
+        assert_eq!(value(a, "g"), Ok(1), "{at}");
+        let calls = invokes("calls", "only", "7::Int64", "");
+        assert!(a.read("calls.jlir", calls.as_bytes()).is_err(), "{at}");
+    });
+}
+
+/// A definition that is refused does not make its dylib the owner of a name.
+#[test]
+fn a_refused_definition_claims_no_name() {
+    each(|dylibs, kind, at| {
+        let (a, b) = (&dylibs[0], &dylibs[1]);
+        b.link_against(a).unwrap();
+        define(a, kind, &constant("there", "Int64", 1));
+        let both = constant("there", "Int64", 2) + &constant("h", "Float64", 3);
+        assert!(a.define(a.read("refused.jlir", both.as_bytes()).unwrap()).is_err(), "{at}");
+        define(b, kind, &(constant("h", "Int64", 4) + &asks("g", "h", "1.5")));
+        define(a, kind, &constant("h", "Any", 5));
+        assert!(value(b, "g").is_err(), "{at}: `b` owns `h`, and `a` is not linked to it");
+    });
+}
+
+/// A static call goes to the method that its program meant when it was defined, whoever looks first: another dylib may have a function with the same symbol, which is
+/// another one, or define a method of the same signature later.
+#[test]
+fn a_static_call_stays_with_the_method_that_was_meant() {
+    for hint in ["", " noinline"] {
+        for is_called in [false, true] {
+            each(|dylibs, kind, at| {
+                let [a, b, c] = dylibs else { unreachable!("there are three") };
+                let at = format!("{at}, {hint}, called: {is_called}");
+                // `b` has an `h` of its own; `c` adds a method to that of `a`; all are seen by `d`.
+                let d = a.session().create_dylib("d").unwrap();
+                define(a, kind, &constant("h", "Float64", 1));
+                define(b, kind, &constant("h", "Int64", 2));
+                c.link_against(a).unwrap();
+                define(c, kind, &constant("h", "Int64", 3));
+                [a, b, c].into_iter().for_each(|other| d.link_against(other).unwrap());
+                define(&d, kind, &invokes("g", "h", "7::Int64", hint));
+                if is_called {
+                    assert_eq!(value(&d, "g"), Ok(3), "{at}");
+                }
+                // `a` is first in the order; `d` itself is before it.
+                define(a, kind, &(constant("h", "Int64", 4) + &constant("h", "Any", 5)));
+                define(&d, kind, &(constant("h", "Int64", 6) + &invokes("after", "h", "7::Int64", hint)));
+                assert_eq!((value(&d, "g"), value(&d, "after")), (Ok(3), Ok(6)), "{at}");
+                // It follows the method.
+                c.redefine(c.read("again.jlir", constant("h", "Int64", 7).as_bytes()).unwrap()).unwrap();
+                assert_eq!(value(&d, "g"), Ok(7), "{at}");
+            });
+        }
+    }
+}
+
+/// A static call goes to the most specific method of the dylib, also if its own program has one that fits.
+#[test]
+fn a_static_call_prefers_a_more_specific_method_of_another_program() {
+    each(|dylibs, kind, at| {
+        let a = &dylibs[0];
+        define(a, kind, &constant("h", "Int64", 1));
+        let calls = invokes("g", "h", "7::Int64", "");
+        define(a, kind, &(constant("h", "Any", 2) + &calls));
+        assert_eq!(value(a, "g"), Ok(1), "{at}");
+    });
+}
+
+/// A method of a function of Base, which a dylib defines after its own callers or which another dylib has, takes the place of the library's for dynamic calls. Static calls that are
+/// bound to the library's stay with it.
+#[test]
+fn a_method_of_base_takes_the_place_of_the_library() {
+    let sign = constant("Base.sign", "Int64", 5);
+    for is_own in [true, false] {
+        each(|dylibs, kind, at| {
+            let (a, b) = (&dylibs[0], &dylibs[1]);
+            let hidden = "function hidden()::Int64\n1 ─ %1 = Core.compilerbarrier(:type, 7)::Any\n│   %2 = dynamic Base.sign(%1)::Any\n\
+                │   %3 = Core.typeassert(%2, Int64)::Int64\n└──      return %3\nend\n";
+            let calls = asks("plain", "sign", "7") + &invokes("static", "sign", "7::Int64", "");
+            define(a, kind, &(calls.replace("Main.sign", "Base.sign") + hidden));
+            define(if is_own { a } else { b }, kind, &sign);
+            let all = ["plain", "hidden", "static"].map(|name| value(a, name));
+            assert_eq!(all, [Ok(5), Ok(5), Ok(1)], "{at}, own: {is_own}");
+        });
+    }
+}
+
+/// A program is translated when a name has come to mean another function since it was read, also if it calls functions of others.
+#[test]
+fn a_program_with_imports_is_translated() {
+    each(|dylibs, kind, at| {
+        let (a, b) = (&dylibs[0], &dylibs[1]);
+        define(a, kind, &asks("mentions", "h", "7").replace("(7)", "(1.5)"));
+        b.link_against(a).unwrap();
+        define(b, kind, &constant("callee", "Int64", 1));
+        // `a` has mentioned `h` and does not see `b`: this is another function.
+        define(b, kind, &(constant("h", "Float64", 2) + &invokes("g", "callee", "7::Int64", " noinline")));
+        assert_eq!(value(b, "g"), Ok(1), "{at}");
+        assert!(value(a, "mentions").is_err(), "{at}");
+    });
+}
+
+/// An embedder may put another dylib first in the link order: look-ups and programs that are defined from then on find that one's functions, whether those of the dylib are
+/// ready or not. The functions of one program call each other.
+#[test]
+fn a_link_order_counts_for_what_is_ready() {
+    for is_called in [false, true] {
+        each(|dylibs, kind, at| {
+            let (facade, k) = (&dylibs[0], &dylibs[1]);
+            let at = format!("{at}, called: {is_called}");
+            define(facade, kind, &constant("x", "Int64", 1));
+            k.link_against(facade).unwrap();
+            k.linking().set_links(vec![facade.linking().exported(), k.linking().all()]).unwrap();
+            define(k, kind, &(constant("x", "Int64", 2) + &invokes("own", "x", "7::Int64", " noinline")));
+            if is_called {
+                assert_eq!(value(k, "own"), Ok(2), "{at}");
+            }
+            let x = || k.func::<(i64,), i64>("x(Int64)").unwrap().call((7,));
+            assert_eq!([x(), x()], [Ok(1), Ok(1)], "{at}");
+            assert_eq!(value(k, "own"), Ok(2), "{at}");
+        });
+    }
+}
+
+/// A name that a program mentions before its dylib is linked to another one means the function which that one defines after.
+#[test]
+fn a_link_counts_from_when_it_is_made() {
+    each(|dylibs, kind, at| {
+        let (a, b) = (&dylibs[0], &dylibs[1]);
+        define(a, kind, &(invokes("late", "f", "7::Int64", "") + &asks("asks", "f", "7")));
+        assert!(value(a, "late").is_err(), "{at}");
+        a.link_against(b).unwrap();
+        define(b, kind, &constant("f", "Int64", 1));
+        assert_eq!((value(a, "late"), value(a, "asks")), (Ok(1), Ok(1)), "{at}");
+    });
+}

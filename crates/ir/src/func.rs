@@ -760,6 +760,11 @@ impl Func {
         &self.callees[callee]
     }
 
+    /// Changes the data of a callee.
+    pub fn set_callee(&mut self, callee: Callee, data: CalleeData) {
+        self.callees[callee] = data;
+    }
+
     /// All callees.
     pub fn callees(&self) -> impl Iterator<Item = (Callee, &CalleeData)> {
         self.callees.iter()

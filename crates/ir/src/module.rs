@@ -45,6 +45,8 @@ pub struct Global {
 pub struct ProgramFacts {
     assigned: FxHashSet<Name>,
     gives_to_c: bool,
+    /// The types of function objects that have methods elsewhere.
+    open: FxHashSet<Type>,
 }
 
 impl ProgramFacts {
@@ -335,6 +337,17 @@ impl Module {
         let assigned = self.globals.iter().filter(|global| !global.is_const).map(|global| global.name);
         self.noted.assigned.extend(assigned);
         self.facts.take();
+    }
+
+    /// Notes that dynamic calls of a function may go to methods that are not in this module, by the type of its object: no pass decides one by those that are.
+    pub fn note_open(&mut self, function: Type) {
+        self.noted.open.insert(function);
+        self.facts.take();
+    }
+
+    /// Whether dynamic calls of a function may go to methods that are not in this module, by the type of its object.
+    pub fn is_open(&self, function: Type) -> bool {
+        self.noted.open.contains(&function)
     }
 
     /// The global variables in order of definition.

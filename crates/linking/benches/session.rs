@@ -129,7 +129,7 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
         );
     }
     for &i in order {
-        let wants = vec![Want { symbol: symbols[i], need: Need::Required }];
+        let wants = vec![Want { symbol: symbols[i], need: Need::Required, at: None }];
         let order = vec![Link { dylib, sees: Sees::All }];
         let (kind, until, priority) = (LookupKind::Static, Until::Ready, Priority::Normal);
         let (_, effects) = machine.step(machine::Lookup {

@@ -149,6 +149,14 @@ impl<T: Target> Dylib<T> {
         self.shown.board.get(symbol).map(T::Address::from_word)
     }
 
+    /// Whether it is the first one of its link order, so that a symbol which is [ready](Dylib::ready) here is what a lookup finds. Takes no lock, unless the embedder
+    /// has set another order.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        let leads = |links: Vec<Link>| links.first().is_some_and(|link| link.dylib == self.id);
+        self.shown.reordered.get().is_none() || self.links().is_ok_and(leads)
+    }
+
     /// Looks symbols up in its link order, as a program does at run time.
     pub fn lookup(&self, symbols: impl IntoIterator<Item = Symbol>) -> Lookup<T> {
         // A closed dylib is searched nevertheless: the lookup says that it is closed.
@@ -157,13 +165,13 @@ impl<T: Target> Dylib<T> {
         self.session.lookup_with(order, wants, Until::Ready, LookupKind::Dynamic, Priority::Blocking)
     }
 
-    /// The address of an exported symbol of this dylib: at once when it is ready, otherwise by [`Dylib::lookup`].
+    /// The address of an exported symbol: at once when it is ready in this dylib and that is the first one in its link order, otherwise by [`Dylib::lookup`].
     ///
     /// # Errors
     /// As [`Lookup::wait`].
     pub fn address(&self, name: &str) -> Result<T::Address, Error> {
         let known = self.session.names().find(name);
-        if let Some(address) = known.and_then(|symbol| self.ready(symbol)) {
+        if let Some(address) = known.and_then(|symbol| self.ready(symbol)).filter(|_| self.is_first()) {
             return Ok(address);
         }
         let held = self.session.symbol(name);
@@ -305,6 +313,9 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// The dylib is closed.
     pub fn set_links(&self, links: Vec<Link>) -> Result<(), Error> {
+        if links.first().is_none_or(|link| link.dylib != self.id) {
+            let _ = self.shown.reordered.set(());
+        }
         self.session.step(SetLinks { dylib: self.id, links })
     }
 
@@ -329,6 +340,9 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// The dylib is closed.
     pub fn remove_link(&self, linked: DylibId) -> Result<(), Error> {
+        if linked == self.id {
+            let _ = self.shown.reordered.set(());
+        }
         self.session.step(RemoveLink { dylib: self.id, linked })
     }
 

@@ -95,6 +95,8 @@ pub struct Want {
     pub symbol: Symbol,
     /// The consequence if it is missing.
     pub need: Need,
+    /// The only dylib to look in, whether the lookup's order has it or not; none for all of the order.
+    pub at: Option<DylibId>,
 }
 
 /// How far a symbol must have come before the lookup is answered.
@@ -133,7 +135,7 @@ pub(crate) fn merged(wants: &[Want]) -> Vec<Want> {
     let mut place = rustc_hash::FxHashMap::default();
     let mut merged: Vec<Want> = Vec::with_capacity(wants.len());
     for want in wants {
-        let index = *place.entry(want.symbol).or_insert(merged.len());
+        let index = *place.entry((want.symbol, want.at)).or_insert(merged.len());
         match merged.get_mut(index) {
             Some(known) if want.need == Need::Required => known.need = Need::Required,
             Some(_) => {}

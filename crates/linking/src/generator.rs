@@ -175,7 +175,8 @@ where
     fn generate(&self, request: Request<T>) {
         let names = request.session().names();
         let let_through = request.symbols().iter().filter(|symbol| (self.filter)(&names.text(**symbol)));
-        let wants: Vec<Want> = let_through.map(|symbol| Want { symbol: *symbol, need: Need::Weak }).collect();
+        let wants: Vec<Want> =
+            let_through.map(|symbol| Want { symbol: *symbol, need: Need::Weak, at: None }).collect();
         if wants.is_empty() {
             return request.done();
         }

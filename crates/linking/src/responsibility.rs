@@ -155,7 +155,8 @@ impl<T: Target> Responsibility<T> {
         until: Until,
     ) -> Result<Lookup<T>, Error> {
         let (_, order) = self.duty.session.read(UnitHome(self.duty.unit))?;
-        let wants = symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect();
+        let wants =
+            symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required, at: None }).collect();
         let owner = Doer::unit(self.duty.unit);
         Ok(self.duty.session.lookup_for(owner, order, wants, until))
     }

@@ -25,7 +25,7 @@
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 use std::thread::{ThreadId, current};
 
@@ -116,12 +116,14 @@ impl<T: Target> Drop for Duty<T> {
 /// The ready symbols of a dylib, which only handles can read.
 pub struct Shown<T> {
     pub(crate) board: Board,
+    /// Set from when the dylib may not be the first one of its link order.
+    pub(crate) reordered: OnceLock<()>,
     target: PhantomData<fn() -> T>,
 }
 
 impl<T> Shown<T> {
     pub(crate) fn new() -> Self {
-        Shown { board: Board::new(), target: PhantomData }
+        Shown { board: Board::new(), reordered: OnceLock::new(), target: PhantomData }
     }
 }
 
@@ -606,10 +608,10 @@ impl<T: Target> Drop for UnderWay<'_, T> {
 
 /// Wants for symbols that must exist.
 pub fn required(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
-    symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect()
+    symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required, at: None }).collect()
 }
 
 /// Wants for symbols that may be missing.
 pub fn weak(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
-    symbols.into_iter().map(|symbol| Want { symbol, need: Need::Weak }).collect()
+    symbols.into_iter().map(|symbol| Want { symbol, need: Need::Weak, at: None }).collect()
 }

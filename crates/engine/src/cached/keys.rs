@@ -18,7 +18,7 @@
 //!
 //! Cost: each function is copied, written in binary form and hashed once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_aot::package::{Edge, Seen};
 use brolga_cache::{Digest, Fingerprint};
@@ -130,6 +130,10 @@ fn program(module: &Module) -> Fingerprint {
     for global in module.globals() {
         digest.word(u64::from(facts.is_assigned(global.name)));
     }
+    let objects = module.funcs().filter_map(|(_, func)| Some(func.sig.params.first()?.ty));
+    let open = objects.filter(|&object| module.is_open(object));
+    let open: BTreeSet<String> = open.map(|object| module.cx.types.display(object).to_string()).collect();
+    open.iter().for_each(|object| digest.bytes(object.as_bytes()));
     digest.finish()
 }
 

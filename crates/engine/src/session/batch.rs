@@ -11,7 +11,6 @@
 //! Nothing is refused after the step (`batch/step.rs`). If the basis of a change has changed, the step fails, and the defining thread
 //! prepares it again (`invalidation.rs` defines the basis).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
@@ -29,6 +28,8 @@ use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Kind, N
 use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
+use super::names_in::Bindings;
+use super::owners::NameUse;
 use super::scope;
 use super::sync::lock;
 use super::target::Native;
@@ -63,6 +64,8 @@ pub(super) struct Batch<'a> {
     /// Its basis.
     pub(super) basis: Basis,
     pub(super) notes: Notes,
+    /// The functions that its program defines and mentions.
+    pub(super) uses: Vec<NameUse>,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
@@ -101,6 +104,7 @@ impl<'a> Batch<'a> {
             finalizers: Vec::new(),
             basis: Basis::default(),
             notes: Notes::default(),
+            uses: Vec::new(),
             weak: Vec::new(),
             log: Vec::new(),
             beside: Vec::new(),
@@ -158,14 +162,25 @@ impl<'a> Batch<'a> {
         own.iter().filter_map(other).collect()
     }
 
-    /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays.
+    /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays. Of methods of one signature
+    /// in several dylibs the last one counts, so one that another dylib may have gets a new row in any case.
     pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
         let symbol = self.names.intern(&module[id].symbol(&module.cx));
         let label = self.dylib.linking.label(symbol);
-        if !self.stay.contains(&symbol) || !shared.methods.has(label) {
+        let stays = self.stay.contains(&symbol) && shared.methods.has(label, module, id);
+        if !stays || self.is_shared_function(module, id) {
             self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
         }
+    }
+
+    /// Whether programs of other dylibs use the function of which a function of a module is a method.
+    fn is_shared_function(&self, module: &Module, id: FuncId) -> bool {
+        let names = &module.cx.names;
+        let Some(function) = module[id].function_name(&module.cx) else { return false };
+        let name = (names.text(function.module), names.text(function.name));
+        let users = self.dylib.session.inner.owners.users(name, names.count(function.name));
+        users.iter().any(|user| *user != self.dylib.linking.id())
     }
 
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
@@ -266,12 +281,12 @@ impl<'a> Batch<'a> {
     fn recompile_one(&mut self, hit: Hit, flags: SymbolFlags, seen: u64) -> Result<bool, SessionError> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let Caller { symbol: name, facts, kind, .. } = &*hit.caller;
-        let Some((mut module, id)) = self.module_of(&hit.caller, seen)? else { return Ok(true) };
+        let Some((mut module, id, bindings)) = self.module_of(&hit.caller, seen)? else { return Ok(true) };
         if check_built(&module, 1, facts.callees).is_err() {
             return Ok(false);
         }
         let (linking, shared) = (session.linking(), &session.inner.shared);
-        let facts = Arc::new(facts.again(&module, id));
+        let facts = Arc::new(facts.again(&module, id, bindings));
         let (body, pin) = (self.names.intern(&format!("{name}{BODY}")), BodySource::default());
         let ty = type_of(&module, id).map(Arc::new);
         // An interpreted body would show the old program.
@@ -308,21 +323,25 @@ impl<'a> Batch<'a> {
         Ok(true)
     }
 
-    /// A function that is recompiled, in a module with what it sees now; none if it is not in its own program.
-    fn module_of(&mut self, caller: &Caller, seen: u64) -> Result<Option<(Module, FuncId)>, SessionError> {
+    /// A function that is recompiled, in a module with what it sees now, and where its calls of that go; none if it is not in its own program.
+    fn module_of(
+        &mut self,
+        caller: &Caller,
+        seen: u64,
+    ) -> Result<Option<(Module, FuncId, Bindings)>, SessionError> {
         let mut module = caller.program.clone();
         let Ok(id) = module.add_func(caller.func.clone()) else { return Ok(None) };
         // The types of a context of its own say nothing in others: what it calls is what its program declared.
-        let looked_for = match self.dylib.is_shared(&module) {
-            true => self.dylib.import_into(&mut module, Some(&self.offers))?,
-            false => BTreeSet::new(),
+        let (looked_for, bindings) = match self.dylib.is_shared(&module) {
+            true => self.dylib.import_into(&mut module, Some(&self.offers), &caller.facts.bindings)?,
+            false => Default::default(),
         };
         for func in &caller.declared {
             // Each is one of one name and types, as in the program itself.
             let _ = module.add_func(func.clone());
         }
         self.basis.imports.push(Imported { looked_for, seen });
-        Ok(Some((module, id)))
+        Ok(Some((module, id, bindings)))
     }
 
     /// Makes the cell of a function that is recompiled and was never looked up. An eager function gets another promise of its cell. The cell of a lazy one

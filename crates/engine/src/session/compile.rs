@@ -101,7 +101,7 @@ pub(crate) struct Output {
 }
 
 /// The references of a unit's code that a session resolves.
-pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
+pub(crate) fn wants(names: &SymbolScope, input: &CompilationInput, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.check]).collect();
     let want = |import: &Import| {
@@ -113,7 +113,8 @@ pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
             Import::Foreign { name, library: None, .. } => (name, Need::Weak),
             _ => return None,
         };
-        Some(Want { symbol: names.intern(text), need })
+        let at = input.facts.bindings.get(text.as_str()).copied();
+        Some(Want { symbol: names.intern(text), need, at })
     };
     output.compiled.imports().into_iter().filter_map(want).collect()
 }

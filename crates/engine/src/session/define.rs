@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use brolga_ir::{FuncId, Module};
+use brolga_ir::{Context, FuncId, Module};
 use brolga_linking::{Priority, Symbol, SymbolFlags, Until};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
@@ -28,12 +28,15 @@ use super::deferred::{self, Redefined, Retyped};
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
+use super::imports::{bind_calls, with_own};
 use super::input::BodySource;
 use super::invalidation::Hit;
 use super::lazy::{BODY, HOT};
 use super::opening::{INITIALIZER, Marker};
+use super::owners::NameUse;
 use super::prepare::Prepared;
 use super::promise::{Make, Promise, Signature};
+use super::reading::uses;
 use super::scope::without_bodies;
 use super::sync::lock;
 use super::target::Native;
@@ -77,8 +80,9 @@ impl Dylib {
         self.link_library_of(&definitions)?;
         loop {
             Dylib::refresh_imports(&mut definitions)?;
-            self.settle_names(&mut definitions)?;
-            if let Some(redefined) = self.try_define(&mut definitions, replace, &mut overridden)? {
+            let names = self.settle_names(&mut definitions)?;
+            let made = self.try_define(&mut definitions, names, replace, &mut overridden)?;
+            if let Some(redefined) = made {
                 return Ok(redefined);
             }
         }
@@ -89,6 +93,7 @@ impl Dylib {
     fn try_define(
         &self,
         definitions: &mut Definitions<'_>,
+        names: Vec<NameUse>,
         replace: bool,
         overridden: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
@@ -101,7 +106,12 @@ impl Dylib {
             module.note_shared_variables();
         }
         check_names(module, &own)?;
+        if self.is_shared(module) {
+            bind_calls(module, &own);
+        }
+        let bindings = Arc::new(with_own(definitions.bindings.clone(), module, &own, self.linking.id()));
         let mut new = Batch::new(self, replace, definitions.tracker);
+        new.uses = names;
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
         let mut without_overridden = None;
@@ -118,7 +128,8 @@ impl Dylib {
         let retyped = new.retyped(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let functions = (definitions.own, own);
-        let mut program = Prepared::new(self, module, functions, manner, definitions.kept.clone(), &mut new)?;
+        let sources = (definitions.kept.clone(), bindings);
+        let mut program = Prepared::new(self, module, functions, manner, sources, &mut new)?;
         program.add_cells(&mut new);
         program.add_units(&mut new);
         for function in initializers {
@@ -256,17 +267,13 @@ impl Dylib {
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
-        let (declared, own) = loop {
-            let cx = &self.context();
+        let declare = |cx: &Arc<Context>| {
             let mut declared = Module::new(cx.clone());
-            let mut own = Vec::new();
-            for signature in signatures {
-                // Signatures of equal name and types are one promise.
-                own.extend(declared.add_func(signature.declare(cx)).ok());
-            }
-            if self.note_names(&declared, own.len()) {
-                break (Arc::new(declared), own);
-            }
+            // Signatures of equal name and types are one promise.
+            let add = |signature: &Signature| declared.add_func(signature.declare(cx)).ok();
+            let own: Vec<FuncId> = signatures.iter().filter_map(add).collect();
+            let uses = uses(&declared, own.len());
+            (Arc::new(declared), own, uses)
         };
         // The session owns the promise, so a strong handle would keep the session alive forever.
         let dylib = self.downgrade();
@@ -277,12 +284,19 @@ impl Dylib {
         });
         // Shared because each attempt of the loop adds a promise with it.
         let make = Arc::new(Mutex::new(Some(make)));
+        let mut cx = self.context();
         loop {
+            let (declared, own, uses) = declare(&cx);
+            if !self.session.inner.owners.mean(self.linking.id(), &uses) {
+                cx = self.context_for(uses);
+                continue;
+            }
             let mut new = Batch::new(self, replace, tracker);
+            new.uses = uses;
             let hits = new.hits(&declared, &own);
             let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);
-            new.offers.offer(&declared, &own, false);
+            new.offers.offer(&declared, &own, false, &Arc::default());
             let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {

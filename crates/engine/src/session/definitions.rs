@@ -12,6 +12,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::Kept;
 use super::invalidation::Imported;
+use super::names_in::Bindings;
 use super::target::Native;
 use super::tiering::policy::Policy;
 use crate::program::{Callees, Program, no_doors_built, no_doors_read};
@@ -47,6 +48,8 @@ pub struct Definitions<'t> {
     pub(crate) manner: Manner,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
+    /// The dylibs of the methods that it has imported.
+    pub(crate) bindings: Bindings,
     /// The calls of methods and C functions that are not there, in words.
     pub(crate) missing: Vec<String>,
     /// The functions of Base of which the module has methods of the prelude behind its own functions.
@@ -89,6 +92,7 @@ impl<'t> Definitions<'t> {
             tracker: None,
             manner: Manner::default(),
             imported: None,
+            bindings: Bindings::new(),
             missing: Vec::new(),
             library: BTreeSet::new(),
             starts: None,

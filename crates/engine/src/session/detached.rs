@@ -68,7 +68,7 @@ fn link(
     symbol: &str,
 ) -> Result<Target, Failed> {
     let names = session.scope();
-    let wants = wants(&names, output);
+    let wants = wants(&names, input, output);
     let unit = loop {
         let mut found = Vec::new();
         if !wants.is_empty() {

@@ -115,6 +115,8 @@ impl Dylib {
             Some(library) => self.linking.add_links_before(links, library)?,
             None => self.linking.add_links(links)?,
         }
+        // The other one may define a name next that programs of this one have mentioned.
+        self.note_order();
         Ok(())
     }
 
@@ -171,8 +173,12 @@ impl Dylib {
         Request::asked(name, &self.session, self.linking.lookup([symbol]))
     }
 
-    /// A function that is ready and still where it was found. Takes no lock of the session.
+    /// A function of this dylib that is ready and still where it was found, if no other dylib is before this one in the link order. Takes no lock of the session,
+    /// unless the embedder has set that order.
     fn ready(&self, symbol: Symbol) -> Option<Function> {
+        if !self.linking.is_first() {
+            return None;
+        }
         let (ready, shared) = (|| self.linking.ready(symbol), &self.session.inner.shared);
         let function = shared.placed.find(ready()?, ready).ok()??.function()?;
         let is_ready = function.body.is_none() || function.cell.is_ready();
@@ -192,13 +198,7 @@ impl Dylib {
         for link in &links {
             let Some(scope) = self.session.scope(link.dylib) else { continue };
             let mut methods = scope.symbols(name);
-            if methods.len() > 1 {
-                let there =
-                    methods.iter().map(|method| self.is_known(linking.symbol(method).symbol(), &links));
-                let there = there.collect::<Result<Vec<bool>, _>>()?;
-                methods =
-                    methods.into_iter().zip(there).filter_map(|(m, there)| there.then_some(m)).collect();
-            }
+            methods.retain(|method| self.session.defines(link.dylib, method));
             match methods.as_slice() {
                 [] => {}
                 [only] => return Ok(linking.symbol(only)),
@@ -213,7 +213,7 @@ impl Dylib {
 
     /// Whether a symbol is defined. Starts nothing.
     pub(super) fn is_known(&self, symbol: Symbol, links: &[Link]) -> Result<bool, SessionError> {
-        let want = Want { symbol, need: Need::Weak };
+        let want = Want { symbol, need: Need::Weak, at: None };
         let found = self.answer(self.session.linking().lookup(links.to_vec(), vec![want], Until::Known))?;
         Ok(found.is_ok_and(|found| !found.is_empty()))
     }
@@ -288,7 +288,8 @@ impl Dylib {
     /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
         let scopes = self.seen(&self.linking.links()?, None);
-        Ok(declared(&scopes, function, self.session.context()))
+        let is_defined = |dylib, symbol: &str| self.session.defines(dylib, symbol);
+        Ok(declared(&scopes, function, self.session.context(), &is_defined))
     }
 
     /// Takes names out, all or none. Code goes when its last name is gone and nothing uses it.

@@ -10,28 +10,34 @@
 //! | a call of a method | the call goes to the same definition from there |
 //! | a function as a value | the name means the same function there (`owners.rs`) |
 //! | the address of a function for C | never |
+//!
+//! **Static calls are bound when a program is defined**: to a dylib, by [`Bindings`], and to the signature of a method ([`bind_calls`]). Both stay when the program
+//! is compiled again and when its bodies come into others, so a method that comes later, more specific or earlier in the link order, changes no caller.
+//!
+//! **Dynamic calls** are decided when they are compiled, if the module has all methods that they may go to in the session. A function that has others is noted as
+//! open ([`Module::note_open`]): no pass decides its dynamic calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_ir::func::{CalleeData, ForeignData};
+use brolga_ir::function_name::is_library;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Context, Func, FuncId, FunctionName, Module, Op, Type, TypeKind};
+use brolga_ir::{Callee, Context, Func, FuncId, FunctionName, Inst, Module, Op, Type, TypeKind};
 use brolga_linking::DylibId;
 use brolga_opt::lower::is_julia_function;
 use rustc_hash::FxHashSet;
 
-use super::error::SessionError;
-use super::names_in::{functions_in, variables};
+use super::names_in::{Bindings, functions_in, variables};
 use super::reach::{DynamicCall, may_reach, reach};
-use super::scope::{Offer, Seen, Visible, called, methods_in};
+use super::scope::{IsDefined, Offer, Seen, SessionMethod, Visible, called, methods_in};
 
 /// The methods of a function object that are imported.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Sought {
-    /// All, for a static call: one that is missing is found when the caller is linked.
+    /// All, for a static call.
     Called(Type),
-    /// All that are there.
+    /// All, for calls of a value.
     All(Type),
     /// Those that are there and that a dynamic call may reach.
     Reached(DynamicCall),
@@ -62,18 +68,23 @@ pub(crate) struct Importer<'a> {
     pub(crate) scopes: Vec<Seen<'a>>,
     /// The dylibs that are visible from another one.
     pub(crate) seen_by: &'a dyn Fn(DylibId) -> Vec<Seen<'a>>,
-    /// Whether a symbol is defined where this dylib looks.
-    pub(crate) is_there: &'a dyn Fn(&str) -> Result<bool, SessionError>,
+    /// Whether a symbol is defined in a dylib.
+    pub(crate) is_defined: IsDefined<'a>,
+    /// Where the calls of a program that is compiled again go.
+    pub(crate) bindings: &'a Bindings,
+    /// The methods of a function object in all dylibs of the session.
+    pub(crate) methods: &'a dyn Fn(&Context, Type) -> Vec<SessionMethod>,
 }
 
 impl<'a> Importer<'a> {
     /// Adds to a module the declarations of functions that it calls and does not define, and of those that calls may go to which are decided at
     /// run time (`reach.rs`), as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for
-    /// the methods of which function objects it has looked.
-    pub(crate) fn import(&self, module: &mut Module) -> Result<BTreeSet<Type>, SessionError> {
+    /// the methods of which function objects it has looked, and from which dylibs those come that are in the module now.
+    pub(crate) fn import(&self, module: &mut Module) -> (BTreeSet<Type>, Bindings) {
         let own = module.func_count();
         let mut homes: BTreeMap<DylibId, Vec<Seen<'a>>> = BTreeMap::new();
         let (mut looked_up, mut done) = (BTreeSet::new(), FxHashSet::default());
+        let mut bindings = Bindings::new();
         let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
         while let Some(id) = pending.pop() {
             for sought in sought(module, id) {
@@ -81,34 +92,74 @@ impl<'a> Importer<'a> {
                 if !done.insert(sought.clone()) {
                     continue;
                 }
-                for (symbol, visible) in methods_in(&self.scopes, sought.function()) {
-                    let Visible { dylib, offer: Offer { cx: _held, func } } = visible;
-                    let is_imported = match &sought {
-                        // A removed callee that is called by name is missed when the caller is linked.
+                let visible = methods_in(&self.scopes, sought.function(), self.is_defined, self.bindings);
+                if self.is_open(module, own, &sought, &visible) {
+                    module.note_open(sought.function());
+                }
+                for (symbol, visible) in visible {
+                    let Visible { dylib, offer } = visible;
+                    let func = &offer.func;
+                    let is_reached = match &sought {
+                        // Calls that are bound to what has been removed keep it.
                         Sought::Called(_) => true,
-                        Sought::All(_) => (self.is_there)(&symbol)?,
+                        Sought::All(_) => (self.is_defined)(dylib, &symbol),
                         Sought::Reached(call) => {
-                            may_reach(&module.cx.types, &call.args, &func) && (self.is_there)(&symbol)?
+                            may_reach(&module.cx.types, &call.args, func) && (self.is_defined)(dylib, &symbol)
                         }
                     };
                     // A method that the module has is its own, or was imported before.
-                    if !is_imported || module.find_same(&func).is_some() {
+                    if !is_reached || module.find_same(func).is_some() {
                         continue;
                     }
                     let has_body = func.blocks().next().is_some() && {
                         let home = homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
-                        self.means_the_same(module, own, &func, (dylib, home))
+                        self.means_the_same(module, own, &offer, (dylib, home))
                     };
-                    let func = if has_body { Func::clone(&func) } else { func.declaration() };
+                    let func = if has_body { Func::clone(func) } else { func.declaration() };
                     // The module's view takes over what the function names.
                     let is_held = module.cx.hold(&func);
                     debug_assert!(is_held, "a declaration is offered with the view that it comes from");
                     let Ok(id) = module.add_func(func) else { continue };
+                    bindings.insert(symbol, dylib);
                     pending.push(id);
                 }
             }
         }
-        Ok(looked_up)
+        (looked_up, bindings)
+    }
+
+    /// Whether dynamic calls may go to methods that do not come into a module: those of dylibs that this one does not see, and those of which
+    /// it sees one of the same signature in another dylib.
+    fn is_open(
+        &self,
+        module: &Module,
+        own: usize,
+        sought: &Sought,
+        visible: &BTreeMap<Arc<str>, Visible>,
+    ) -> bool {
+        let types = &module.cx.types;
+        let function = match sought {
+            Sought::Called(_) => return false,
+            Sought::All(function) | Sought::Reached(DynamicCall { function, .. }) => *function,
+        };
+        let is_own = |symbol: &str| {
+            let own = module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own);
+            own.into_iter().any(|&id| module[id].symbol(&module.cx) == *symbol)
+        };
+        let comes_in = |dylib: DylibId, symbol: &Arc<str>| match is_own(symbol) {
+            true => dylib == self.dylib,
+            false => visible.get(symbol).is_some_and(|visible| visible.dylib == dylib),
+        };
+        let is_reached = |offer: &Offer| match sought {
+            Sought::Reached(call) => module.cx.hold(&offer.func) && may_reach(types, &call.args, &offer.func),
+            _ => true,
+        };
+        let misses = |SessionMethod { dylib, symbol, offer }: SessionMethod| {
+            offer.is_none_or(|offer| is_reached(&offer) && !comes_in(dylib, &symbol))
+        };
+        // Dynamic calls do not go to what has been removed.
+        let is_gone = |(symbol, visible): (&Arc<str>, &Visible)| !(self.is_defined)(visible.dylib, symbol);
+        visible.iter().any(is_gone) || (self.methods)(&module.cx, function).into_iter().any(misses)
     }
 
     /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.
@@ -116,9 +167,10 @@ impl<'a> Importer<'a> {
         &self,
         module: &Module,
         own: usize,
-        func: &Func,
+        offer: &Offer,
         (dylib, home): (DylibId, &[Seen<'_>]),
     ) -> bool {
+        let func = &offer.func;
         let is_known = |(_, foreign): (_, &ForeignData)| {
             foreign.name.is_none_or(|name| is_julia_function(module.cx.names.text(name)))
         };
@@ -135,7 +187,9 @@ impl<'a> Importer<'a> {
             && !variables(func).any(|name| module.global(name).is_some())
             && func.callees().all(|(_, callee)| match callee {
                 CalleeData::Method { function, args, .. } => {
-                    self.target(module, own, *function, args) == target(home, module, *function, args)
+                    let visible = methods_in(home, *function, self.is_defined, &offer.bindings);
+                    self.target(module, own, *function, args)
+                        == most_specific(visible, module, *function, args)
                 }
                 CalleeData::Symbol { .. } => is_here,
             })
@@ -149,26 +203,17 @@ impl<'a> Importer<'a> {
         function: Type,
         args: &[Type],
     ) -> Option<(DylibId, Arc<str>)> {
-        let mut visible = methods_in(&self.scopes, function);
+        let mut visible = methods_in(&self.scopes, function, self.is_defined, self.bindings);
         for &id in module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own) {
             let (func, dylib) = (&module[id], self.dylib);
-            let offer = Offer::new(&module.cx, func.declaration());
+            let offer = Offer::declaration(&module.cx, func);
             visible.insert(func.symbol(&module.cx).into(), Visible { dylib, offer });
         }
         most_specific(visible, module, function, args)
     }
 }
 
-/// The method that a call goes to where these scopes are seen: the dylib that defines it, and its symbol.
-fn target(
-    scopes: &[Seen<'_>],
-    module: &Module,
-    function: Type,
-    args: &[Type],
-) -> Option<(DylibId, Arc<str>)> {
-    most_specific(methods_in(scopes, function), module, function, args)
-}
-
+/// The method that a call goes to: the dylib that defines it, and its symbol.
 fn most_specific(
     visible: BTreeMap<Arc<str>, Visible>,
     module: &Module,
@@ -191,4 +236,52 @@ fn most_specific(
 fn is_meant(cx: &Context, function: Type) -> bool {
     let TypeKind::Function(name) = *cx.types.kind(function) else { return true };
     FunctionName::of(&cx.names, cx.names.text(name.module), cx.names.text(name.name)) == name
+}
+
+/// Where the calls of a program go: those of its own functions to these.
+pub(super) fn with_own(mut bindings: Bindings, module: &Module, own: &[FuncId], dylib: DylibId) -> Bindings {
+    bindings.extend(own.iter().map(|&id| (module[id].symbol(&module.cx).into(), dylib)));
+    bindings
+}
+
+/// Makes the static calls of a program name the methods that they go to, by the types of these: so they go there as long as the method is defined, whatever
+/// more specific one comes later. A call of a method with a collecting parameter or open variables keeps the types that it is made with. One whose method is
+/// missing becomes dynamic.
+pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
+    for &id in own {
+        let func = &module[id];
+        let insts: Vec<Inst> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+        // C calls by the types that are written.
+        let is_of_c = |callee: Callee| insts.iter().any(|&inst| func.op(inst) == Op::CFunction(callee));
+        let (mut bound, mut missing) = (Vec::new(), BTreeSet::new());
+        for (callee, data) in func.callees() {
+            let CalleeData::Method { function, args, result } = data else { continue };
+            let (function, result) = (*function, *result);
+            let Some(target) = module.find_method(function, args) else {
+                missing.extend(is_of_session(&module.cx, function).then_some(callee));
+                continue;
+            };
+            let sig = &module[target].sig;
+            let params: Box<[Type]> = sig.params.iter().skip(1).map(|param| param.ty).collect();
+            if !sig.vararg && !sig.statics.is_open() && params != *args && !is_of_c(callee) {
+                bound.push((callee, CalleeData::Method { function, args: params, result }));
+            }
+        }
+        if bound.is_empty() && missing.is_empty() {
+            continue;
+        }
+        let Some(func) = module.func_mut(id) else { continue };
+        bound.into_iter().for_each(|(callee, data)| func.set_callee(callee, data));
+        for inst in insts {
+            if matches!(func.op(inst), Op::Invoke(callee) if missing.contains(&callee)) {
+                let args = func.args(inst).to_vec();
+                func.set_op(inst, Op::Call, &args);
+            }
+        }
+    }
+}
+
+/// Whether a function object is that of a function which programs define: those of Base may be known without a method.
+fn is_of_session(cx: &Context, function: Type) -> bool {
+    matches!(*cx.types.kind(function), TypeKind::Function(name) if !is_library(cx.names.text(name.module)))
 }

@@ -28,6 +28,7 @@ use brolga_jit::Globals;
 use brolga_opt::OptLevel;
 use brolga_runtime::Runtime;
 
+use super::names_in::Bindings;
 use crate::boxed::Recipe;
 use crate::cached::{CodeCache, Keys};
 use crate::error::Error;
@@ -54,6 +55,8 @@ impl PartialEq for Origin {
 pub(crate) struct ProgramFacts {
     pub(super) globals: Globals,
     pub(super) kept: Option<Kept>,
+    /// Where its calls go.
+    pub(super) bindings: Arc<Bindings>,
     /// The identity by which dependants know its functions.
     pub(super) origin: Origin,
     /// Whether its functions are eager: they rely on each other's bodies, and those that call each other are one unit.
@@ -70,7 +73,7 @@ impl ProgramFacts {
     pub(crate) fn new(
         runtime: &Arc<Runtime>,
         module: &Module,
-        kept: Option<Kept>,
+        (kept, bindings): (Option<Kept>, Arc<Bindings>),
         is_eager: bool,
         behind_cells: BTreeSet<String>,
         callees: Callees,
@@ -92,14 +95,24 @@ impl ProgramFacts {
             crate::engine::set_globals(module, &globals, runtime)?;
             adopted.iter().for_each(|(name, of)| globals.adopt(name, of));
         }
-        Ok(ProgramFacts { globals, kept, origin: Origin::default(), is_eager, behind_cells, callees })
+        Ok(ProgramFacts {
+            globals,
+            kept,
+            bindings,
+            origin: Origin::default(),
+            is_eager,
+            behind_cells,
+            callees,
+        })
     }
 
-    /// The same program, for the recompiled function of this module.
-    pub(crate) fn again(&self, module: &Module, id: FuncId) -> ProgramFacts {
+    /// The same program, for the recompiled function of this module, whose calls go there as well.
+    pub(crate) fn again(&self, module: &Module, id: FuncId, bindings: Bindings) -> ProgramFacts {
+        let before = self.bindings.iter().map(|(symbol, dylib)| (symbol.clone(), *dylib));
         ProgramFacts {
             globals: self.globals.clone(),
             kept: self.kept.clone(),
+            bindings: Arc::new(bindings.into_iter().chain(before).collect()),
             origin: Origin::default(),
             is_eager: self.is_eager,
             behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),

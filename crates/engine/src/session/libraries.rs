@@ -191,7 +191,7 @@ impl Member {
         let session = responsibility.session().clone();
         // The lookup holds what it wants.
         let names = session.scope();
-        let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak };
+        let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak, at: None };
         let wants = self.object.undefined().map(want).collect();
         responsibility.lookup_answer(wants, Until::Resolved, move |responsibility, found| match found {
             Ok(found) => self.link(responsibility, &found),

@@ -12,7 +12,8 @@
 //! compiled. Nothing is compiled for it in advance.
 //!
 //! A function behind a cell keeps its row when it is redefined: the entry calls through the cell, which selects by world. A function that gets
-//! another cell, or that has none, gets a new row, and the old one is hidden in the same world.
+//! another cell, or that has none, gets a new row, and the old one is hidden in the same world. So does one of which other dylibs may have methods: of those with
+//! one signature, calls go to that of the dylib that has defined it last.
 //!
 //! **Removal.** The linking model reports the labels that have lost their definitions, after its step. By then a label may have been defined again, so a
 //! row is hidden only if its label is undefined at a time when the row was already listed: definitions list their rows in their own step.
@@ -49,13 +50,22 @@ struct Rows {
 
 struct Row {
     number: u64,
+    /// The function: its name and the count of the homonym.
+    function: (Box<str>, u32),
     methods: Methods,
+}
+
+/// The function of which a function of a module is a method: its name and the count of the homonym.
+fn function(module: &Module, id: FuncId) -> (Box<str>, u32) {
+    let (cx, func) = (&module.cx, &module[id]);
+    let count = func.function_name(cx).map_or(0, |function| cx.names.count(function.name));
+    (func.spelled_name(cx).into(), count)
 }
 
 /// Methods that come into force with a definition.
 #[derive(Default)]
 pub(crate) struct NewRows {
-    labels: Vec<Label>,
+    labels: Vec<(Label, (Box<str>, u32))>,
     rows: NewMethods,
 }
 
@@ -74,7 +84,7 @@ impl NewRows {
         entry: impl FnOnce(Declared) -> MethodEntry,
     ) {
         if let Some(row) = row(module, id, entry) {
-            self.labels.push(label);
+            self.labels.push((label, function(module, id)));
             self.rows.add(&module.cx, row);
         }
     }
@@ -85,9 +95,9 @@ impl MethodTable {
         MethodTable { runtime: runtime.clone(), rows: Mutex::default() }
     }
 
-    /// Whether a function has a row.
-    pub(super) fn has(&self, label: Label) -> bool {
-        lock(&self.rows).by_label.contains_key(&label)
+    /// Whether a label has the row of the function of which a function of a module is a method.
+    pub(super) fn has(&self, label: Label, module: &Module, id: FuncId) -> bool {
+        lock(&self.rows).by_label.get(&label).is_some_and(|row| row.function == function(module, id))
     }
 
     /// Makes the next world, in which these methods are visible instead of those of the same labels. `prepare` is told its number. The result is to be
@@ -95,13 +105,13 @@ impl MethodTable {
     #[must_use]
     pub(super) fn change(&self, new: NewRows, prepare: impl FnOnce(u64)) -> Vec<Methods> {
         let mut rows = lock(&self.rows);
-        let before = |label: &Label| rows.by_label.remove(label).map(|row| row.methods);
+        let before = |(label, _): &(Label, _)| rows.by_label.remove(label).map(|row| row.methods);
         let mut old: Vec<Methods> = new.labels.iter().filter_map(before).collect();
         let (_, added) = self.runtime.change_methods(new.rows, &mut old, prepare);
-        for (label, methods) in new.labels.into_iter().zip(added) {
+        for ((label, function), methods) in new.labels.into_iter().zip(added) {
             rows.count += 1;
             let number = rows.count;
-            rows.by_label.insert(label, Row { number, methods });
+            rows.by_label.insert(label, Row { number, function, methods });
         }
         old
     }

@@ -514,6 +514,12 @@ impl Session {
         lock(&self.inner.homes).get(&dylib).map(|home| home.linking.clone())
     }
 
+    /// Whether a symbol is defined in a dylib.
+    fn defines(&self, dylib: DylibId, symbol: &str) -> bool {
+        let linking = self.linking();
+        linking.names().find(symbol).is_some_and(|symbol| linking.is_defined(Label { dylib, symbol }))
+    }
+
     /// The scopes of dylibs, in this order.
     fn scopes(&self, links: &[Link]) -> Vec<Arc<Scope>> {
         let homes = lock(&self.inner.homes);

@@ -1,11 +1,16 @@
-//! The names that a function uses: functions and global variables.
+//! The names that a function uses: functions and global variables. Where those of methods lead.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Const, Context, Func, Module, Name, Op, Type, TypeKind, Value};
+use brolga_linking::DylibId;
+
+/// The dylibs of the methods that a program's calls go to, by symbol.
+pub(crate) type Bindings = BTreeMap<Arc<str>, DylibId>;
 
 /// The function objects that a function calls or has as values.
 pub(crate) fn functions_in(cx: &Context, func: &Func) -> BTreeSet<Type> {

@@ -19,6 +19,8 @@
 //! | no owner, and all dylibs that have used it are linked to `d` or `d` to them | the same |
 //! | owners and users that `d` does not see | a new function without methods |
 //!
+//! What a definition uses is noted in the step that brings it into force: one that is refused leaves nothing.
+//!
 //! A definition makes `d` the owner of a function that has none, if all dylibs that have used it are linked to `d`; else `d` gets a function of its own.
 //! So the order of definitions matters in one case: a name that a program mentions before a dylib to which it is linked defines it. The
 //! program means the function that is then defined, unless a dylib without that link has mentioned the name with it.
@@ -33,6 +35,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use brolga_ir::function_name::is_library;
 use brolga_ir::{Context, FunctionScope};
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
@@ -71,13 +74,30 @@ struct Homonym {
     users: SmallVec<[DylibId; 1]>,
 }
 
-/// How a program that comes into force uses a name.
+impl Homonym {
+    fn add_user(&mut self, dylib: DylibId) {
+        if !self.users.contains(&dylib) {
+            self.users.push(dylib);
+        }
+    }
+}
+
+/// How a program uses a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
     /// It has a method of the function.
     Defines,
     /// It mentions the function.
     Mentions,
+}
+
+/// A function that a program uses: the path of its module, its name, and the count of the homonym for which the program takes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NameUse {
+    pub(crate) module: Box<str>,
+    pub(crate) name: Box<str>,
+    pub(crate) what: Use,
+    pub(crate) count: u32,
 }
 
 impl Table {
@@ -104,30 +124,33 @@ impl Table {
             .unwrap_or(homonyms.len())
     }
 
-    /// Notes the use of a name. The result is the function that it means from now on.
-    fn note(&mut self, dylib: DylibId, (module, name): (&str, &str), what: Use) -> usize {
-        let mut at = self.find(dylib, module, name);
-        if what == Use::Defines
-            && let Some(known) = self.homonyms(module, name).get(at)
-            && known.owner.is_none()
-            && !known.users.iter().all(|user| self.sees(*user, dylib))
-        {
-            at = self.homonyms(module, name).len();
+    /// The function that a name means in a program that uses it like this; the number after the last one for a new function.
+    fn meaning(&self, dylib: DylibId, module: &str, name: &str, what: Use) -> usize {
+        let (at, homonyms) = (self.find(dylib, module, name), self.homonyms(module, name));
+        let is_shared = |known: &Homonym| {
+            known.owner.is_none() && !known.users.iter().all(|user| self.sees(*user, dylib))
+        };
+        match what {
+            Use::Defines if homonyms.get(at).is_some_and(is_shared) => homonyms.len(),
+            _ => at,
         }
+    }
+
+    fn note(&mut self, dylib: DylibId, named: &NameUse) {
+        let homonyms = self.homonyms_mut(&named.module, &named.name);
+        let at = named.count as usize;
+        // Only the first one of the library's names is noted before.
+        homonyms.resize_with(homonyms.len().max(at + 1), Homonym::default);
+        homonyms[at].add_user(dylib);
+        if named.what == Use::Defines && !is_library(&named.module) {
+            homonyms[at].owner.get_or_insert(dylib);
+        }
+    }
+
+    fn homonyms_mut(&mut self, module: &str, name: &str) -> &mut Homonyms {
         let names = self.functions.entry(module.into()).or_default();
         self.count += usize::from(!names.contains_key(name));
-        let homonyms = names.entry(name.into()).or_default();
-        if at == homonyms.len() {
-            homonyms.push(Homonym::default());
-        }
-        let known = &mut homonyms[at];
-        if !known.users.contains(&dylib) {
-            known.users.push(dylib);
-        }
-        if what == Use::Defines {
-            known.owner.get_or_insert(dylib);
-        }
-        at
+        names.entry(name.into()).or_default()
     }
 }
 
@@ -139,10 +162,29 @@ impl Owners {
         lock(&self.table).orders.insert(dylib, all);
     }
 
-    /// Notes how a program of a dylib that comes into force uses a function, by the path of its module and its name. The result is the homonym that the
-    /// name means from now on.
-    pub(crate) fn note(&self, dylib: DylibId, function: (&str, &str), what: Use) -> u32 {
-        lock(&self.table).note(dylib, function, what) as u32
+    /// Whether names mean the functions that a program of a dylib takes them for.
+    pub(crate) fn mean(&self, dylib: DylibId, names: &[NameUse]) -> bool {
+        let table = lock(&self.table);
+        let is_meant = |named: &NameUse| {
+            let NameUse { module, name, what, count } = named;
+            is_library(module) || table.meaning(dylib, module, name, *what) == *count as usize
+        };
+        names.iter().all(is_meant)
+    }
+
+    /// Notes how a program of a dylib that comes into force uses functions.
+    pub(crate) fn note(&self, dylib: DylibId, names: &[NameUse]) {
+        let mut table = lock(&self.table);
+        names.iter().for_each(|named| table.note(dylib, named));
+    }
+
+    /// The dylibs that may have methods of a function, by the path of its module, its name, and the count of the homonym.
+    pub(crate) fn users(&self, (module, name): (&str, &str), count: u32) -> SmallVec<[DylibId; 1]> {
+        let table = lock(&self.table);
+        table
+            .homonyms(module, name)
+            .get(count as usize)
+            .map_or_else(SmallVec::new, |known| known.users.clone())
     }
 
     /// Removes a closed dylib from the table. Its functions have no methods, and the dylib that defines one next becomes its owner.
@@ -176,10 +218,14 @@ impl Owners {
 pub(crate) struct DylibScope {
     pub(crate) owners: Arc<Owners>,
     pub(crate) dylib: DylibId,
+    /// What is known of the program's uses; the other names it mentions.
+    pub(crate) uses: Vec<NameUse>,
 }
 
 impl FunctionScope for DylibScope {
     fn homonym(&self, module: &str, name: &str) -> u32 {
-        lock(&self.owners.table).find(self.dylib, module, name) as u32
+        let known = self.uses.iter().find(|named| *named.module == *module && *named.name == *name);
+        let what = known.map_or(Use::Mentions, |named| named.what);
+        lock(&self.owners.table).meaning(self.dylib, module, name, what) as u32
     }
 }

@@ -28,6 +28,7 @@ use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Counting, Kept, ProgramFacts};
 use super::invalidation::Kind;
 use super::method_table::NewRows;
+use super::names_in::Bindings;
 use super::scope::part;
 use super::tiering::interpreted::InterpretedBody;
 use super::tiering::policy::Limits;
@@ -67,12 +68,12 @@ impl<'p> Prepared<'p> {
         module: &'p mut Module,
         (count, own): (usize, Vec<FuncId>),
         manner: Manner,
-        kept: Option<Kept>,
+        (kept, bindings): (Option<Kept>, Arc<Bindings>),
         new: &mut Batch<'_>,
     ) -> Result<Prepared<'p>, SessionError> {
         let lazy = dylib.lazy_among(module, &own, manner.is_lazy, new.replaces());
         if dylib.is_shared(module) {
-            new.offers.offer(module, &own, manner.is_inlinable);
+            new.offers.offer(module, &own, manner.is_inlinable, &bindings);
         } else {
             new.offers.offer_names(module, &own, dylib.session.context());
         }
@@ -82,7 +83,7 @@ impl<'p> Prepared<'p> {
         let facts = ProgramFacts::new(
             dylib.session.runtime(),
             module,
-            kept,
+            (kept, bindings),
             lazy.is_empty(),
             types.keys().map(|&id| module[id].symbol(&module.cx)).collect(),
             manner.callees,

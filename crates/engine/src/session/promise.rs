@@ -15,6 +15,7 @@ use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
 use super::definitions::Definitions;
+use super::imports::with_own;
 use super::input::{CompilationInput, ProgramFacts};
 use super::shared::Shared;
 use super::sync::lock;
@@ -120,8 +121,13 @@ fn load(
     check_kept(declared, &made.module, &own)?;
     let promised = declared.funcs().map(|(_, func)| func.symbol(&declared.cx)).collect();
     let runtime = shared.jit.runtime();
-    let facts =
-        ProgramFacts::new(runtime, &made.module, None, false, promised, made.manner.callees, |_| None);
+    let dylib = made.imported.as_ref().map(|(dylib, _)| dylib.linking.id());
+    let bindings = match dylib {
+        Some(dylib) => with_own(made.bindings, &made.module, &own, dylib),
+        None => made.bindings,
+    };
+    let (sources, callees) = ((None, Arc::new(bindings)), made.manner.callees);
+    let facts = ProgramFacts::new(runtime, &made.module, sources, false, promised, callees, |_| None);
     let facts = Arc::new(facts?);
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }

@@ -11,15 +11,15 @@ use brolga_ir::function_name::is_library;
 use brolga_ir::module::Global;
 use brolga_ir::text::Surroundings;
 use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
-use brolga_linking::Link;
+use brolga_linking::{DylibId, Link};
 
 use super::definitions::{Definitions, Manner};
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::imports::Importer;
 use super::invalidation::Imported;
-use super::names_in::functions_in;
-use super::owners::{DylibScope, Use};
+use super::names_in::{Bindings, functions_in};
+use super::owners::{DylibScope, NameUse, Use};
 use super::scope::{Scope, Seen, with_others};
 use crate::error::Error;
 use crate::prelude;
@@ -141,18 +141,36 @@ impl Dylib {
         &self,
         module: &mut Module,
         soon: Option<&Scope>,
-    ) -> Result<BTreeSet<Type>, SessionError> {
+        bindings: &Bindings,
+    ) -> Result<(BTreeSet<Type>, Bindings), SessionError> {
         let links = self.linking.links()?;
         let seen_by = |id| {
             let links = self.session.home(id).and_then(|home| home.links().ok());
             self.seen(&links.unwrap_or_default(), soon)
         };
-        let is_there = |symbol: &str| {
-            let held = self.session.linking().symbol(symbol);
-            Ok(soon.is_some_and(|soon| soon.knows(symbol)) || self.is_known(held.symbol(), &links)?)
-        };
         let (dylib, scopes) = (self.linking.id(), self.seen(&links, soon));
-        Importer { dylib, scopes, seen_by: &seen_by, is_there: &is_there }.import(module)
+        let is_defined = |at: DylibId, symbol: &str| {
+            at == dylib && soon.is_some_and(|soon| soon.knows(symbol)) || self.session.defines(at, symbol)
+        };
+        // All dylibs that may have methods of a function, whether they are seen or not. The library gives way to all of them.
+        let library = self.session.inner.library.id();
+        let methods = |cx: &Context, function: Type| {
+            let TypeKind::Function(named) = *cx.types.kind(function) else { return Vec::new() };
+            let names = &cx.names;
+            let named = ((names.text(named.module), names.text(named.name)), names.count(named.name));
+            let mut users = self.session.inner.owners.users(named.0, named.1);
+            // This one may be about to define its first.
+            users.retain(|id| *id != dylib);
+            let seen = users.into_iter().chain([dylib]).filter(|id| Some(*id) != library);
+            let seen = seen
+                .filter_map(|id| Some(Seen::new(id, self.session.scope(id)?, soon.filter(|_| id == dylib))));
+            seen.flat_map(|seen| seen.all_methods(function))
+                .filter(|method| is_defined(method.dylib, &method.symbol))
+                .collect()
+        };
+        let is_defined = &is_defined;
+        Ok(Importer { dylib, scopes, seen_by: &seen_by, is_defined, bindings, methods: &methods }
+            .import(module))
     }
 
     /// Imports what the module lacks.
@@ -162,10 +180,10 @@ impl Dylib {
             return Ok(Definitions::new(module, own));
         }
         let seen = self.session.inner.edges.number();
-        let looked_for = self.import_into(&mut module, None)?;
+        let (looked_for, bindings) = self.import_into(&mut module, None, &Bindings::new())?;
         self.import_variables(&mut module, own)?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
-        Ok(Definitions { imported, ..Definitions::new(module, own) })
+        Ok(Definitions { imported, bindings, ..Definitions::new(module, own) })
     }
 
     /// Imports again for definitions that a dylib has read, if something has been defined since that was looked for.
@@ -183,10 +201,13 @@ impl Dylib {
         let own = definitions.own;
         let again = self.import(module)?;
         definitions.imported = again.imported;
-        definitions.module = match check_built(&again.module, own, definitions.manner.callees) {
-            Ok(()) => again.module,
-            Err(_) => with_others(&definitions.module, own, |func| Some(func.declaration())),
-        };
+        match check_built(&again.module, own, definitions.manner.callees) {
+            Ok(()) => (definitions.module, definitions.bindings) = (again.module, again.bindings),
+            Err(_) => {
+                let former = with_others(&definitions.module, own, |func| Some(func.declaration()));
+                definitions.module = former;
+            }
+        }
         Ok(())
     }
 
@@ -194,57 +215,75 @@ impl Dylib {
     /// module that is built in the [session's context](super::Session::context) has the same names, and is translated where they mean other functions here.
     pub fn context(&self) -> Arc<Context> {
         self.note_order();
-        self.session.context().view_in(self.function_scope())
+        self.session.context().view_in(self.function_scope(Vec::new()))
     }
 
-    fn function_scope(&self) -> Arc<DylibScope> {
-        Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id() })
+    /// As [`Dylib::context`], for a program with these uses of names.
+    pub(super) fn context_for(&self, uses: Vec<NameUse>) -> Arc<Context> {
+        self.session.context().view_in(self.function_scope(uses))
     }
 
-    fn note_order(&self) {
+    fn function_scope(&self, uses: Vec<NameUse>) -> Arc<DylibScope> {
+        Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id(), uses })
+    }
+
+    pub(super) fn note_order(&self) {
         let links = self.linking.links().unwrap_or_default();
         self.session.inner.owners.set_order(self.linking.id(), links.iter().map(|link| link.dylib));
     }
 
-    /// Notes which functions definitions define and mention. Their module is translated if names have come to mean other functions since it was read, or
-    /// if it was made without this dylib.
-    pub(super) fn settle_names(&self, definitions: &mut Definitions<'_>) -> Result<(), SessionError> {
+    /// Translates the module of definitions, if names have come to mean other functions since it was read, or if it was made without this dylib. The result is the
+    /// functions that it defines and mentions, to be noted when it comes into force.
+    pub(super) fn settle_names(
+        &self,
+        definitions: &mut Definitions<'_>,
+    ) -> Result<Vec<NameUse>, SessionError> {
+        let (owners, dylib) = (&self.session.inner.owners, self.linking.id());
         self.note_order();
-        self.session.inner.owners.sweep(self.session.context());
-        while !self.note_names(&definitions.module, definitions.own) {
+        owners.sweep(self.session.context());
+        loop {
+            let uses = uses(&definitions.module, definitions.own);
+            if owners.mean(dylib, &uses) {
+                return Ok(uses);
+            }
             let module = &definitions.module;
             let is_shared = self.is_shared(module);
-            let cx = if is_shared { self.context() } else { Context::new().view_in(self.function_scope()) };
+            // What it has imported is imported again.
+            let only = is_shared.then(|| with_others(module, definitions.own, |_| None));
+            let module = only.as_ref().unwrap_or(module);
+            let cx = match is_shared {
+                true => self.context_for(uses),
+                false => Context::new().view_in(self.function_scope(uses)),
+            };
             let translated = binary::read(&binary::write(module), cx.clone());
             let translated = translated.map_err(|error| Error::from(ImageError::from(error)))?;
             if is_shared {
-                self.import_again(definitions, with_others(&translated, definitions.own, |_| None))?;
+                self.import_again(definitions, translated)?;
             } else {
                 let here = |&ty: &Type| prelude::in_context(&module.cx, ty, &cx);
                 definitions.library = definitions.library.iter().filter_map(here).collect();
                 definitions.module = translated;
             }
         }
-        Ok(())
     }
+}
 
-    /// Notes which functions the first `own` functions of a module define and mention. Says whether their names mean these functions here.
-    pub(super) fn note_names(&self, module: &Module, own: usize) -> bool {
-        let (owners, dylib, names) = (&self.session.inner.owners, self.linking.id(), &module.cx.names);
-        let mut defined = BTreeSet::new();
-        let mut mentioned = BTreeSet::new();
-        for (_, func) in module.funcs().take(own) {
-            let object = func.sig.params.first().filter(|_| func.level == Level::High);
-            defined.extend(object.map(|object| object.ty));
-            mentioned.extend(functions_in(&module.cx, func));
-        }
-        let note = |ty: &Type| {
-            let TypeKind::Function(function) = *module.cx.types.kind(*ty) else { return true };
-            let (path, name) = (names.text(function.module), names.text(function.name));
-            let what = if defined.contains(ty) { Use::Defines } else { Use::Mentions };
-            is_library(path) || owners.note(dylib, (path, name), what) == names.count(function.name)
-        };
-        // All of them are noted, so that another attempt finds the same.
-        mentioned.union(&defined).filter(|ty| !note(ty)).count() == 0
+/// The functions that the first `own` functions of a module define and mention; of the library's those that they define.
+pub(super) fn uses(module: &Module, own: usize) -> Vec<NameUse> {
+    let names = &module.cx.names;
+    let (mut defined, mut all) = (BTreeSet::new(), BTreeSet::new());
+    for (_, func) in module.funcs().take(own) {
+        let object = func.sig.params.first().filter(|_| func.level == Level::High);
+        defined.extend(object.map(|object| object.ty));
+        all.extend(functions_in(&module.cx, func));
     }
+    all.extend(&defined);
+    let named = |ty: &Type| {
+        let TypeKind::Function(function) = *module.cx.types.kind(*ty) else { return None };
+        let (path, name) = (names.text(function.module), names.text(function.name).into());
+        let what = if defined.contains(ty) { Use::Defines } else { Use::Mentions };
+        let is_noted = what == Use::Defines || !is_library(path);
+        is_noted.then(|| NameUse { module: path.into(), name, what, count: names.count(function.name) })
+    };
+    all.iter().filter_map(named).collect()
 }

@@ -23,7 +23,7 @@ use brolga_jit::Globals;
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
-use super::names_in::uses_variable;
+use super::names_in::{Bindings, uses_variable};
 use super::reach::decides_later;
 use super::sync::lock;
 
@@ -38,22 +38,27 @@ pub(crate) struct Scope {
 pub(crate) struct Offer {
     pub(super) cx: Arc<Context>,
     pub(super) func: Arc<Func>,
+    /// Where its static calls go.
+    pub(super) bindings: Arc<Bindings>,
 }
 
 impl Offer {
-    pub(super) fn new(cx: &Arc<Context>, func: Func) -> Offer {
-        Offer { cx: cx.clone(), func: Arc::new(func) }
+    /// A declaration alone.
+    pub(super) fn declaration(cx: &Arc<Context>, func: &Func) -> Offer {
+        Offer { cx: cx.clone(), func: Arc::new(func.declaration()), bindings: Arc::default() }
     }
 
     /// Offers a function of a module: with its body if that may come into other programs.
-    fn of(module: &Module, func: &Func, is_inlinable: bool) -> Offer {
-        let has_body = is_inlinable && !uses_variable(module, func);
-        Offer::new(&module.cx, if has_body { func.clone() } else { func.declaration() })
+    fn of(module: &Module, func: &Func, is_inlinable: bool, bindings: &Arc<Bindings>) -> Offer {
+        if !is_inlinable || uses_variable(module, func) {
+            return Offer::declaration(&module.cx, func);
+        }
+        Offer { cx: module.cx.clone(), func: Arc::new(func.clone()), bindings: bindings.clone() }
     }
 
     /// The function without its body.
     fn declared(&self) -> Offer {
-        Offer::new(&self.cx, self.func.declaration())
+        Offer::declaration(&self.cx, &self.func)
     }
 }
 
@@ -117,15 +122,15 @@ impl Offers {
 }
 
 impl Scope {
-    /// Offers the functions `own` of a module, which may be inlined elsewhere or not.
-    pub(crate) fn offer(&self, module: &Module, own: &[FuncId], inlinable: bool) {
+    /// Offers the functions `own` of a module, which may be inlined elsewhere or not. `bindings` says where their static calls go.
+    pub(crate) fn offer(&self, module: &Module, own: &[FuncId], inlinable: bool, bindings: &Arc<Bindings>) {
         self.offer_names(module, own, &module.cx);
         let mut offers = lock(&self.offers);
         for &id in own {
             let func = &module[id];
             let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
-                let offer = Offer::of(module, func, inlinable);
+                let offer = Offer::of(module, func, inlinable, bindings);
                 offers.declared.entry(object.ty).or_default().insert(symbol, offer);
             }
         }
@@ -238,7 +243,7 @@ impl Scope {
         let offers = lock(&self.offers);
         let results: BTreeMap<&Arc<str>, &Offer> = offers.declared.values().flatten().collect();
         let result = |symbol| {
-            let Offer { cx, func } = results.get(symbol)?;
+            let Offer { cx, func, .. } = results.get(symbol)?;
             Some(cx.types.display(*func.sig.results.first()?).to_string())
         };
         let named = offers.symbols.iter();
@@ -257,6 +262,9 @@ impl Scope {
         offers.declared.iter().filter_map(name).collect()
     }
 }
+
+/// Whether a symbol is defined in a dylib.
+pub(crate) type IsDefined<'a> = &'a dyn Fn(DylibId, &str) -> bool;
 
 /// The part of a dylib that a program sees.
 pub(crate) struct Seen<'a> {
@@ -287,6 +295,29 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// A method of a dylib, whether a program sees it or not.
+pub(super) struct SessionMethod {
+    pub(super) dylib: DylibId,
+    pub(super) symbol: Arc<str>,
+    /// None if its types are those of another context.
+    pub(super) offer: Option<Offer>,
+}
+
+impl Seen<'_> {
+    /// The methods of a function object.
+    pub(super) fn all_methods(&self, function: Type) -> Vec<SessionMethod> {
+        let method = |symbol, offer| SessionMethod { dylib: self.dylib, symbol, offer };
+        let declared = self.declarations(function).into_iter();
+        let mut found: Vec<_> = declared.map(|(symbol, offer)| method(symbol, Some(offer))).collect();
+        for scope in [Some(&*self.scope), self.soon].into_iter().flatten() {
+            let offers = lock(&scope.offers);
+            let foreign = offers.foreign.keys().filter(|(object, _)| *object == function);
+            found.extend(foreign.map(|(_, symbol)| method(symbol.clone(), None)));
+        }
+        found
+    }
+}
+
 /// A method that a program sees, and the dylib that defines it.
 #[derive(Clone)]
 pub(super) struct Visible {
@@ -294,22 +325,36 @@ pub(super) struct Visible {
     pub(super) offer: Offer,
 }
 
-/// The methods of a function object, by symbol. Of several with one symbol, the one of the first dylib in the link order.
-pub(super) fn methods_in(scopes: &[Seen<'_>], function: Type) -> BTreeMap<Arc<str>, Visible> {
-    let mut found = BTreeMap::new();
+/// The methods of a function object that are defined, by symbol. Of several with one symbol, the one to which it is bound, even if it has been removed, or the one of the
+/// first dylib in the link order.
+pub(super) fn methods_in(
+    scopes: &[Seen<'_>],
+    function: Type,
+    is_defined: IsDefined<'_>,
+    bindings: &Bindings,
+) -> BTreeMap<Arc<str>, Visible> {
+    let mut found: BTreeMap<Arc<str>, Visible> = BTreeMap::new();
     for seen in scopes {
         for (symbol, offer) in seen.declarations(function) {
-            found.entry(symbol).or_insert(Visible { dylib: seen.dylib, offer });
+            let is_bound = bindings.get(&symbol) == Some(&seen.dylib);
+            if is_bound || !found.contains_key(&symbol) && is_defined(seen.dylib, &symbol) {
+                found.insert(symbol, Visible { dylib: seen.dylib, offer });
+            }
         }
     }
     found
 }
 
 /// A module with the declarations of a function object's methods, in a view of `cx`, which is the session's context.
-pub(crate) fn declared(scopes: &[Seen<'_>], function: Type, cx: &Arc<Context>) -> Option<Module> {
+pub(crate) fn declared(
+    scopes: &[Seen<'_>],
+    function: Type,
+    cx: &Arc<Context>,
+    is_defined: IsDefined<'_>,
+) -> Option<Module> {
     let mut module = Module::new(cx.view());
-    for Visible { offer: Offer { cx: _held, func }, .. } in methods_in(scopes, function).values() {
-        let func = func.declaration();
+    for Visible { offer, .. } in methods_in(scopes, function, is_defined, &Bindings::new()).values() {
+        let func = offer.func.declaration();
         if module.cx.hold(&func) {
             // Methods of one function with different symbols are no duplicates.
             let _ = module.add_func(func);
@@ -375,11 +420,11 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     Some((part, only))
 }
 
-/// The function objects of which a function calls methods that the module does not have.
+/// The function objects of which a function calls methods that may be elsewhere: the module has none for exactly the types of the call.
 pub(super) fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
     let callees = module[id].callees().filter_map(|(_, callee)| match callee {
         CalleeData::Method { function, args, .. } => {
-            module.find_method(*function, args).is_none().then_some(*function)
+            module.find_exact(*function, args).is_none().then_some(*function)
         }
         CalleeData::Symbol { .. } => None,
     });

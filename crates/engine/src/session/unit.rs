@@ -152,7 +152,7 @@ fn look_up_and_link(
 ) {
     // The lookup holds what it wants.
     let names = responsibility.session().scope();
-    let all = wants(&names, &output);
+    let all = wants(&names, &input, &output);
     responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
         Ok(found) => link(shared, input, output, responsibility, &found),
         Err(error) => {

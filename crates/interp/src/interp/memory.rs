@@ -154,6 +154,11 @@ impl SimMemory {
         SimMemory { blocks: BTreeMap::new(), next: FIRST, live: 0, limit }
     }
 
+    /// An empty address space whose first allocation is at an address. What a program makes of addresses differs in spaces with different first addresses.
+    pub fn at(first: u64) -> Self {
+        SimMemory { next: first, ..SimMemory::default() }
+    }
+
     /// How many bytes are allocated now.
     pub fn live_bytes(&self) -> u64 {
         self.live

@@ -206,7 +206,12 @@ impl<P: Parts> Machine<P> {
         let mut versions = vec![None; query.wants.len()];
         let mut left: Vec<usize> = (0..query.wants.len()).collect();
         let (mut is_open, mut closed) = (false, None);
-        for link in &query.order {
+        let is_in_order = |at: DylibId| query.order.iter().any(|link| link.dylib == at);
+        let beside = query.wants.iter().filter_map(|want| want.at).filter(|&at| !is_in_order(at));
+        let beside = beside.map(|dylib| Link { dylib, sees: Sees::Exported });
+        for link in query.order.iter().copied().chain(beside) {
+            let is_order = is_in_order(link.dylib);
+            let is_here = |want: &Want| want.at.map_or(is_order, |at| at == link.dylib);
             let dylib = match self.dylibs.get(link.dylib) {
                 Ok(dylib) => dylib,
                 Err(error @ Error::DylibClosed { .. }) => {
@@ -219,6 +224,9 @@ impl<P: Parts> Machine<P> {
             // A hidden symbol is neither found here nor asked for here; the next dylib may have it.
             let mut absent = Vec::new();
             left.retain(|&index| {
+                if !is_here(&query.wants[index]) {
+                    return true;
+                }
                 let Some(&version) = dylib.symbols.get(&query.wants[index].symbol) else {
                     absent.push(query.wants[index].symbol);
                     return true;

@@ -57,7 +57,7 @@ impl<P: Parts> Machine<P> {
                 } else {
                     (Need::Required, Until::Resolved)
                 };
-                let want = Want { symbol: aliasee, need };
+                let want = Want { symbol: aliasee, need, at: None };
                 let how = (LookupKind::Static, until, priority);
                 self.new_query(vec![from], &[want], how, Purpose::Alias(unit_id));
             }

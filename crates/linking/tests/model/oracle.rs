@@ -478,6 +478,7 @@ impl World {
                 wants.push(Want {
                     symbol,
                     need: self.random.pick(&[Need::Required, Need::Weak]).expect("one"),
+                    at: None,
                 });
             }
         }

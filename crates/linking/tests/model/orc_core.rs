@@ -699,7 +699,7 @@ fn c48_an_error_outlives_its_session() {
 fn n05_to_n10_wants_are_merged_and_required_wins() {
     let (session, main) = in_place();
     let foo = session.intern("foo");
-    let want = |need| Want { symbol: foo, need };
+    let want = |need| Want { symbol: foo, need, at: None };
     let ask = |wants| session.lookup(vec![main.all()], wants, Until::Ready).wait();
     assert!(ask(vec![want(Need::Weak), want(Need::Weak)]).expect("answered").is_empty());
     for wants in [vec![want(Need::Weak), want(Need::Required)], vec![want(Need::Required), want(Need::Weak)]]

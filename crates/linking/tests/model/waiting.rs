@@ -44,7 +44,7 @@ impl Units {
             let unit = NewUnit { symbols, initializer: None, source: Source::Work(i as u64) };
             let event = Define { dylib, tracker: None, units: vec![unit], replace: false, begun: false };
             assert!(units.machine.step(event).0.is_ok());
-            let wants = vec![Want { symbol: units.symbols[i], need: Need::Required }];
+            let wants = vec![Want { symbol: units.symbols[i], need: Need::Required, at: None }];
             let order = vec![Link { dylib, sees: Sees::All }];
             let (kind, until, priority) = (LookupKind::Static, Until::Ready, Priority::Normal);
             let (_, effects) = units.machine.step(Lookup {

@@ -289,7 +289,9 @@ impl Lowering<'_> {
     pub(super) fn known_modify(&self, function: Type, ty: Type, operand: Type) -> Option<Modify> {
         use brolga_ir::types::PrimitiveRepr;
         let TypeKind::Function(name) = self.types.kind(function) else { return None };
-        if ty != operand || self.unit.module.find_method(function, &[ty, operand]).is_some() {
+        let module = self.unit.module;
+        if ty != operand || module.find_method(function, &[ty, operand]).is_some() || module.is_open(function)
+        {
             return None;
         }
         let name = self.cx.names.text(name.name);

@@ -270,6 +270,7 @@ impl Lowering<'_> {
             return Ok(Val::scalar(old.ty, new));
         }
         if let Some(id) = self.unit.module.find_method(function.ty, &[old.ty, operand.ty])
+            && !self.unit.module.is_open(function.ty)
             && [function.ty, old.ty, operand.ty].iter().all(|&ty| self.types.is_concrete(ty))
         {
             return self.call(id, function.clone(), vec![old.clone(), operand.clone()]);

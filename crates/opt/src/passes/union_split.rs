@@ -71,6 +71,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if func.result(call).is_none_or(|v| func.ty(v) == Type::BOTTOM) {
             continue;
         }
+        if operands.first().is_some_and(|&callee| cx.module.is_open(func.ty(callee))) {
+            continue;
+        }
         let choices = match choices(func, cx, &operands) {
             Some(choices) => choices,
             None => {
@@ -146,7 +149,10 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     let candidates: Vec<FuncId> = match types.is_concrete(function) {
         true => module.methods(function).to_vec(),
         false => {
-            let is_method = |func: &Func| func.level == Level::High && func.entry().is_some();
+            let is_open =
+                |func: &Func| func.sig.params.first().is_some_and(|object| module.is_open(object.ty));
+            let is_method =
+                |func: &Func| func.level == Level::High && func.entry().is_some() && !is_open(func);
             module.funcs().filter(|(_, func)| is_method(func)).map(|(id, _)| id).collect()
         }
     };

@@ -134,7 +134,8 @@ impl Step<'_, '_> {
         let there: BTreeSet<Symbol> = self.batch.weak.iter().copied().filter(is_there).collect();
         let is_same = there == *overridden && self.busy.is_empty();
         *overridden = there;
-        is_same && self.batch.led.iter().all(|(symbol, to)| dylib.linking.ready(*symbol) == *to)
+        let is_meant = dylib.session.inner.owners.mean(dylib.linking.id(), &self.batch.uses);
+        is_same && is_meant && self.batch.led.iter().all(|(symbol, to)| dylib.linking.ready(*symbol) == *to)
     }
 
     /// Enters the change into the session's records, unless its basis has changed.
@@ -146,8 +147,9 @@ impl Step<'_, '_> {
             self.invalidated = log.iter().cloned().map(Invalidated::from).collect();
         }
         let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut batch.finalizers));
-        let (basis, replaced) = (&batch.basis, &mut self.replaced);
+        let (basis, uses, replaced) = (&batch.basis, &batch.uses, &mut self.replaced);
         let offer = |is_defined: &dyn Fn(Label) -> bool| {
+            inner.owners.note(dylib.linking.id(), uses);
             let mut homes = lock(&inner.homes);
             let Some(home) = homes.get_mut(&dylib.linking.id()) else { return };
             replaced._offers = home.scope.sweep(|symbol| {

@@ -1,0 +1,375 @@
+//! What `docs/sessions.md` says about a sequence of operations, in plain maps: no types, no code, no worlds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::steps::{Arg, Body, DYLIBS, Function, How, Kind, NAMES, Program, SIGN, Step, Type};
+
+/// The library, which is the last one in all link orders.
+const LIBRARY: usize = DYLIBS;
+
+/// A dylib, a name, the type of the parameter.
+type Key = (usize, usize, Type);
+
+/// The result of an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Answer {
+    Done,
+    Refused,
+    Values(Vec<i64>),
+    MethodError,
+    NotDefined,
+    /// It depends on what has been compiled, as the page says; the operation is left out.
+    Unspecified,
+}
+
+/// A function: the number of the name's homonym.
+#[derive(Default, Clone)]
+struct Homonym {
+    owner: Option<usize>,
+    users: BTreeSet<usize>,
+}
+
+/// Where a static call goes.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// To this method, as long as it is not removed: the second is the number of its life.
+    Method(Key, u64),
+    /// It was missing: the call is decided when it is reached.
+    Late,
+}
+
+struct Definition {
+    homonym: usize,
+    body: Body,
+    salt: i64,
+    /// What the names of the body mean.
+    meaning: BTreeMap<usize, usize>,
+    target: Target,
+    cell: Option<usize>,
+    tracker: Option<usize>,
+    life: u64,
+    /// When it was defined last.
+    since: u64,
+    /// Whether a method was removed that one of its dynamic calls may have gone to: such calls are not compiled again, so those that the compiler has decided stay.
+    is_stale: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Value {
+    Int,
+    Float,
+    Function(usize, usize),
+}
+
+#[derive(Default)]
+pub(super) struct Model {
+    /// The link orders, of the library as well.
+    orders: [Vec<usize>; DYLIBS + 1],
+    homonyms: [Vec<Homonym>; NAMES.len()],
+    definitions: BTreeMap<Key, Definition>,
+    /// The variables of the dylibs: first value, cell.
+    variables: BTreeMap<(usize, usize), (i64, usize)>,
+    cells: Vec<i64>,
+    clock: u64,
+}
+
+/// How deep calls may be; deeper ones may be endless.
+const DEPTH: usize = 30;
+
+impl Model {
+    pub(super) fn new() -> Model {
+        let mut model = Model::default();
+        (0..DYLIBS).for_each(|dylib| model.orders[dylib] = vec![dylib, LIBRARY]);
+        model.orders[LIBRARY].push(LIBRARY);
+        let function = Function { name: SIGN, ty: Type::Int, body: Body::Constant, salt: 1 };
+        let kind = Kind::Eager;
+        let library =
+            Program { functions: vec![function], globals: Vec::new(), kind, is_late: false, tracker: None };
+        model.define(LIBRARY, &library, false);
+        model
+    }
+
+    fn sees(&self, dylib: usize, other: usize) -> bool {
+        self.orders[dylib].contains(&other)
+    }
+
+    /// Which function a name means in a program of a dylib that has a method of it, or has none.
+    fn meaning(&self, dylib: usize, name: usize, is_defined: bool) -> usize {
+        let all = &self.homonyms[name];
+        let owned = |owner: &usize| all.iter().position(|homonym| homonym.owner == Some(*owner));
+        // A dylib owns its names, whatever is before it in the order.
+        if let Some(found) = owned(&dylib).or_else(|| self.orders[dylib].iter().find_map(owned)) {
+            return found;
+        }
+        let free = |is: &dyn Fn(&Homonym) -> bool| all.iter().position(|one| one.owner.is_none() && is(one));
+        let related = |user: &usize| self.sees(*user, dylib) || self.sees(dylib, *user);
+        let found = free(&|one| one.users.contains(&dylib))
+            .or_else(|| free(&|one| one.users.iter().all(related)))
+            .unwrap_or(all.len());
+        // Whoever has mentioned the function without seeing its owner does not share it.
+        let is_shared = |one: &Homonym| one.users.iter().any(|user| !self.sees(*user, dylib));
+        if is_defined && all.get(found).is_some_and(is_shared) { all.len() } else { found }
+    }
+
+    fn note(&mut self, dylib: usize, name: usize, homonym: usize, is_defined: bool) {
+        let all = &mut self.homonyms[name];
+        if homonym == all.len() {
+            all.push(Homonym::default());
+        }
+        all[homonym].users.insert(dylib);
+        if is_defined {
+            all[homonym].owner.get_or_insert(dylib);
+        }
+    }
+
+    /// The method that a static call means in a program: its own ones, by name and type, come first.
+    fn target(
+        &self,
+        dylib: usize,
+        own: &[(usize, Type)],
+        name: usize,
+        homonym: usize,
+        of: Type,
+    ) -> Option<Key> {
+        let fits: &[Type] = match of {
+            Type::Int => &[Type::Int, Type::Any],
+            Type::Float => &[Type::Float, Type::Any],
+            Type::Any => &[Type::Any],
+        };
+        fits.iter().find_map(|&ty| {
+            if own.contains(&(name, ty)) {
+                return Some((dylib, name, ty));
+            }
+            let is = |key: &Key| self.definitions.get(key).is_some_and(|found| found.homonym == homonym);
+            self.orders[dylib].iter().map(|&at| (at, name, ty)).find(is)
+        })
+    }
+
+    fn define(&mut self, dylib: usize, program: &Program, replace: bool) -> Answer {
+        let own: Vec<(usize, Type)> = program.functions.iter().map(|one| (one.name, one.ty)).collect();
+        if !replace && own.iter().any(|&(name, ty)| self.definitions.contains_key(&(dylib, name, ty))) {
+            return Answer::Refused;
+        }
+        let mut used: BTreeSet<usize> = own.iter().map(|(name, _)| *name).collect();
+        let defined = used.clone();
+        for function in &program.functions {
+            if let Body::Call(callee, _, arg) = function.body {
+                used.insert(callee);
+                used.extend(if let Arg::Function(name) = arg { Some(name) } else { None });
+            }
+        }
+        let meaning: BTreeMap<usize, usize> =
+            used.iter().map(|&name| (name, self.meaning(dylib, name, defined.contains(&name)))).collect();
+        // Static calls.
+        let mut targets = Vec::new();
+        for function in &program.functions {
+            let target = match function.body {
+                Body::Call(callee, How::Static | How::Noinline, arg) => {
+                    let of = match arg {
+                        Arg::Int => Type::Int,
+                        Arg::Float => Type::Float,
+                        Arg::Hidden | Arg::Function(_) => Type::Any,
+                        Arg::Param => function.ty,
+                    };
+                    self.target(dylib, &own, callee, meaning[&callee], of)
+                }
+                _ => None,
+            };
+            if let (Body::Call(_, How::Static | How::Noinline, _), None, false) =
+                (function.body, target, program.is_late)
+            {
+                return Answer::Refused;
+            }
+            targets.push(target);
+        }
+        // Variables.
+        let find = |model: &Model, variable: usize| {
+            model.orders[dylib].iter().find_map(|&at| model.variables.get(&(at, variable)).copied())
+        };
+        for function in &program.functions {
+            if let Body::Read(variable) | Body::Set(variable) = function.body
+                && !program.globals.iter().any(|(declared, _)| *declared == variable)
+                && find(self, variable).is_none()
+            {
+                return Answer::Refused;
+            }
+        }
+        for &(variable, first) in &program.globals {
+            if find(self, variable).is_none_or(|(known, _)| known != first) {
+                self.variables.insert((dylib, variable), (first, self.cells.len()));
+                self.cells.push(first);
+            }
+        }
+        for (&name, &homonym) in &meaning {
+            self.note(dylib, name, homonym, defined.contains(&name));
+        }
+        let mut lives = BTreeMap::new();
+        for &(name, ty) in &own {
+            self.clock += 1;
+            let before = self.definitions.get(&(dylib, name, ty));
+            let before = before.filter(|before| before.homonym == meaning[&name]);
+            lives.insert((dylib, name, ty), before.map_or(self.clock, |before| before.life));
+        }
+        for (function, target) in program.functions.iter().zip(targets) {
+            let key = (dylib, function.name, function.ty);
+            let life = |key: Key| lives.get(&key).copied().unwrap_or_else(|| self.definitions[&key].life);
+            let target = target.map_or(Target::Late, |key| Target::Method(key, life(key)));
+            let cell = match function.body {
+                Body::Read(variable) | Body::Set(variable) => find(self, variable).map(|(_, cell)| cell),
+                _ => None,
+            };
+            let definition = Definition {
+                homonym: meaning[&function.name],
+                body: function.body,
+                salt: function.salt,
+                meaning: meaning.clone(),
+                target,
+                cell,
+                tracker: program.tracker,
+                life: lives[&key],
+                since: self.clock,
+                is_stale: false,
+            };
+            self.definitions.insert(key, definition);
+        }
+        Answer::Done
+    }
+
+    /// Says whether something was removed.
+    fn remove(&mut self, is_gone: impl Fn(&Key, &Definition) -> bool) -> bool {
+        let gone = self.definitions.iter().filter(|(key, one)| is_gone(key, one));
+        let names: BTreeSet<usize> = gone.map(|(key, _)| key.1).collect();
+        self.definitions.retain(|key, one| !is_gone(key, one));
+        for one in self.definitions.values_mut() {
+            one.is_stale |= match one.body {
+                Body::Call(_, How::Value, _) | Body::CallParam(_) => !names.is_empty(),
+                Body::Call(name, ..) => names.contains(&name),
+                _ => false,
+            };
+        }
+        !names.is_empty()
+    }
+
+    /// The method to which a dynamic call goes.
+    fn dispatch(&self, name: usize, homonym: usize, value: Value) -> Option<Key> {
+        let fits: &[Type] = match value {
+            Value::Int => &[Type::Int, Type::Any],
+            Value::Float => &[Type::Float, Type::Any],
+            Value::Function(..) => &[Type::Any],
+        };
+        fits.iter().find_map(|&ty| {
+            let all = self.definitions.iter();
+            let all = all.filter(|((_, of, at), one)| (*of, *at, one.homonym) == (name, ty, homonym));
+            all.max_by_key(|(key, one)| (key.0 != LIBRARY, one.since)).map(|(key, _)| *key)
+        })
+    }
+
+    fn call(&mut self, key: Key, value: Value, depth: usize) -> Result<i64, Answer> {
+        if depth > DEPTH {
+            return Err(Answer::Unspecified);
+        }
+        let definition = &self.definitions[&key];
+        let Definition { salt, body, target, .. } = *definition;
+        let called = |arg| match arg {
+            Arg::Int | Arg::Hidden => Value::Int,
+            Arg::Float => Value::Float,
+            Arg::Function(name) => Value::Function(name, definition.meaning[&name]),
+            Arg::Param => value,
+        };
+        let (callee, arg) = match body {
+            Body::Constant => return Ok(salt),
+            Body::Read(_) => return Ok(self.cells[definition.cell.unwrap()] + salt),
+            Body::Set(_) => {
+                let cell = definition.cell.unwrap();
+                self.cells[cell] = salt;
+                return Ok(salt);
+            }
+            Body::CallParam(_) if definition.is_stale => return Err(Answer::Unspecified),
+            Body::CallParam(arg) => match value {
+                Value::Function(name, homonym) => (self.dispatch(name, homonym, called(arg)), called(arg)),
+                _ => return Err(Answer::MethodError),
+            },
+            Body::Call(name, how, arg) => {
+                let callee = match (how, target) {
+                    (How::Static | How::Noinline, Target::Method(key, life)) => {
+                        // Linked callers keep what was removed, others miss it.
+                        if self.definitions.get(&key).is_none_or(|found| found.life != life) {
+                            return Err(Answer::Unspecified);
+                        }
+                        Some(key)
+                    }
+                    _ if definition.is_stale => return Err(Answer::Unspecified),
+                    _ => self.dispatch(name, definition.meaning[&name], called(arg)),
+                };
+                (callee, called(arg))
+            }
+        };
+        let callee = callee.ok_or(Answer::MethodError)?;
+        Ok(self.call(callee, arg, depth + 1)?.wrapping_add(salt))
+    }
+
+    /// What a call from Rust finds: the first dylib in the link order that has the symbol.
+    fn look_up(&self, dylib: usize, name: usize, ty: Type) -> Option<Key> {
+        self.orders[dylib].iter().map(|&at| (at, name, ty)).find(|key| self.definitions.contains_key(key))
+    }
+
+    pub(super) fn step(&mut self, step: &Step) -> Answer {
+        match *step {
+            Step::Link { from, to } => {
+                if !self.orders[from].contains(&to) {
+                    let last = self.orders[from].len() - 1;
+                    self.orders[from].insert(last, to);
+                }
+                Answer::Done
+            }
+            Step::First { dylib, first } => {
+                let order = &mut self.orders[dylib];
+                if let Some(at) = order.iter().position(|linked| *linked == first) {
+                    order[..=at].rotate_right(1);
+                }
+                Answer::Done
+            }
+            Step::Define { dylib, ref program, replace } => self.define(dylib, program, replace),
+            Step::Host { dylib, name, is_float, salt, replace } => {
+                let ty = if is_float { Type::Float } else { Type::Int };
+                let function = Function { name, ty, body: Body::Constant, salt };
+                let kind = Kind::Eager;
+                let program = Program {
+                    functions: vec![function],
+                    globals: Vec::new(),
+                    kind,
+                    is_late: false,
+                    tracker: None,
+                };
+                self.define(dylib, &program, replace)
+            }
+            Step::Remove { dylib, name, ty } => match self.remove(|key, _| *key == (dylib, name, ty)) {
+                true => Answer::Done,
+                false => Answer::Refused,
+            },
+            Step::RemoveTracker { dylib, tracker } => {
+                self.remove(|key, one| key.0 == dylib && one.tracker == Some(tracker));
+                Answer::Done
+            }
+            Step::Clear { dylib } => {
+                self.remove(|key, _| key.0 == dylib);
+                self.variables.retain(|key, _| key.0 != dylib);
+                Answer::Done
+            }
+            Step::Call { dylib, name, ty, times } => {
+                let Some(key) = self.look_up(dylib, name, ty) else { return Answer::NotDefined };
+                let value = if ty == Type::Float { Value::Float } else { Value::Int };
+                let before = self.cells.clone();
+                let called: Result<Vec<i64>, Answer> = (0..times).map(|_| self.call(key, value, 0)).collect();
+                match called {
+                    Ok(values) => Answer::Values(values),
+                    Err(Answer::Unspecified) => {
+                        self.cells = before;
+                        Answer::Unspecified
+                    }
+                    Err(error) => error,
+                }
+            }
+        }
+    }
+}
