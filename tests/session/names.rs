@@ -3,6 +3,7 @@
 //! Two programs have the same names. `k` is the one that calls, and its answers are 1; the answers of the other one, which sees nothing of it or is called by
 //! it, are 2. A name is used by a static call, a dynamic call, a function value, a global variable, a constant with an identity, or a C function.
 
+use brolga::session::linking::{Dependants, OnDrop};
 use brolga::session::{Definitions, Dylib};
 use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
 
@@ -603,5 +604,62 @@ fn a_link_counts_from_when_it_is_made() {
         a.link_against(b).unwrap();
         define(b, kind, &constant("f", "Int64", 1));
         assert_eq!((value(a, "late"), value(a, "asks")), (Ok(1), Ok(1)), "{at}");
+    });
+}
+
+/// A function that is called as a value has all its methods, whether its program, another one of the dylib before or after it, or none with a body has the one that fits best.
+#[test]
+fn a_function_value_has_the_methods_of_all_programs() {
+    let hidden = |name: &str, callee: &str, argument: &str| {
+        format!(
+            "function {name}()::Int64\n1 ─ %1 = Core.compilerbarrier(:type, {callee})::Any\n│   %2 = Core.compilerbarrier(:type, {argument})::Any\n\
+             │   %3 = dynamic (%1)(%2)::Any\n│   %4 = Core.typeassert(%3, Int64)::Int64\n└──      return %4\nend\n"
+        )
+    };
+    // Calls its argument, and may be taken for that by a compiler which does not see the other method.
+    let calls = "function h(x::Any)::Int64\n1 ─ %1 = dynamic (x)(1.5)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n└──      return %2\nend\n";
+    let begins = hidden("begins", "Main.h", "Main.h");
+    for order in 0..4 {
+        each(|dylibs, kind, at| {
+            let k = &dylibs[0];
+            let (any, int, float) =
+                (constant("g", "Any", 1), constant("g", "Int64", 2), constant("h", "Float64", 3));
+            let asks = hidden("asks", "Main.g", "7");
+            match order {
+                0 => define(k, kind, &(any + &int + &asks + calls + &float + &begins)),
+                1 => {
+                    define(k, kind, &(int + &float));
+                    define(k, kind, &(any + &asks + calls + &begins));
+                }
+                2 => {
+                    define(k, kind, &(any + &asks + calls + &begins));
+                    assert_eq!(value(k, "asks"), Ok(1), "{at}");
+                    define(k, kind, &(int + &float));
+                }
+                _ => {
+                    k.define_fn("g", |_: i64| 2i64).unwrap();
+                    k.define_fn("h", |_: f64| 3i64).unwrap();
+                    define(k, kind, &(any + &asks + calls + &begins));
+                }
+            }
+            assert_eq!((value(k, "asks"), value(k, "begins")), (Ok(2), Ok(3)), "{at}, order {order}");
+        });
+    }
+}
+
+/// A removed function that called a method does not keep others from being compiled again when that changes.
+#[test]
+fn what_was_removed_does_not_hide_callers() {
+    each(|dylibs, kind, at| {
+        let k = &dylibs[0];
+        let tracker = k.create_tracker(OnDrop::Keep).unwrap();
+        let gone =
+            k.read("gone.jlir", asks("gone", "sign", "7").replace("Main.sign", "Base.sign").as_bytes());
+        k.define(gone.unwrap().tracked_by(&tracker)).unwrap();
+        define(k, kind, &asks("stays", "sign", "7").replace("Main.sign", "Base.sign"));
+        assert_eq!(value(k, "stays"), Ok(1), "{at}");
+        tracker.remove(Dependants::Keep).unwrap();
+        define(k, kind, &constant("Base.sign", "Int64", 5));
+        assert_eq!(value(k, "stays"), Ok(5), "{at}");
     });
 }

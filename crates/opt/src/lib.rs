@@ -67,6 +67,7 @@ pub use options::{
     COMPILE_MEMORY, CheckBounds, CpuFeatures, InlineLimits, OptLevel, Options, PassFilter, memory_of,
 };
 pub use pass::{Changed, Pass, PassCx, PassLevel};
+pub use passes::union_split::guessed;
 pub use pipeline::{PASSES, parse_passes, pass_named, stage};
 pub use report::{Report, StepReport};
 pub use run::{optimize, optimize_module, optimize_replaceable, run_passes};

@@ -223,12 +223,15 @@ impl Dylib {
         &self,
         symbols: impl Iterator<Item = Symbol>,
     ) -> Result<BTreeMap<Symbol, SymbolFlags>, SessionError> {
-        let (order, wants) = (vec![self.linking.all()], linking::weak(symbols));
-        let found = match wants.is_empty() {
-            true => return Ok(BTreeMap::new()),
-            false => self.answer(self.session.linking().lookup(order, wants, Until::Known))?,
-        };
-        Ok(found.into_iter().flatten().map(|found| (found.label.symbol, found.flags)).collect())
+        // A symbol without a name would be an error of the whole look-up.
+        let held: Vec<SymbolRef> =
+            symbols.filter_map(|symbol| self.session.linking().names().hold_symbol(symbol)).collect();
+        if held.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let (order, wants) = (vec![self.linking.all()], linking::weak(held.iter().map(SymbolRef::symbol)));
+        let found = self.answer(self.session.linking().lookup(order, wants, Until::Known))??;
+        Ok(found.into_iter().map(|found| (found.label.symbol, found.flags)).collect())
     }
 
     /// The answer of a look-up, unless the thread would have to wait for it where it must not.

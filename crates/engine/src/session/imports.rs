@@ -25,11 +25,12 @@ use brolga_ir::function_name::is_library;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Callee, Context, Func, FuncId, FunctionName, Inst, Module, Op, Type, TypeKind};
 use brolga_linking::DylibId;
+use brolga_opt::guessed;
 use brolga_opt::lower::is_julia_function;
 use rustc_hash::FxHashSet;
 
 use super::names_in::{Bindings, functions_in, variables};
-use super::reach::{DynamicCall, may_reach, reach};
+use super::reach::{DynamicCall, Reach, may_reach, reach};
 use super::scope::{IsDefined, Offer, Seen, SessionMethod, Visible, called, methods_in};
 
 /// The methods of a function object that are imported.
@@ -52,9 +53,8 @@ impl Sought {
     }
 }
 
-/// The methods that a function of a module needs.
-fn sought(module: &Module, id: FuncId) -> Vec<Sought> {
-    let reach = reach(module, &module[id]);
+/// The methods that a function of a module needs, by what its dynamic calls reach.
+fn sought(module: &Module, id: FuncId, reach: Reach) -> Vec<Sought> {
     let mut sought: Vec<Sought> = called(module, id).into_iter().map(Sought::Called).collect();
     sought.extend(reach.mentioned.iter().copied().map(Sought::All));
     let calls = reach.calls.into_iter().filter(|call| !reach.mentioned.contains(&call.function));
@@ -76,56 +76,87 @@ pub(crate) struct Importer<'a> {
     pub(crate) methods: &'a dyn Fn(&Context, Type) -> Vec<SessionMethod>,
 }
 
+/// An import that is under way.
+struct Import<'a> {
+    /// How many functions the module had.
+    own: usize,
+    /// Functions of the module that have not been looked at.
+    pending: Vec<FuncId>,
+    done: FxHashSet<Sought>,
+    homes: BTreeMap<DylibId, Vec<Seen<'a>>>,
+    /// The dylibs of what was added.
+    bindings: Bindings,
+}
+
 impl<'a> Importer<'a> {
     /// Adds to a module the declarations of functions that it calls and does not define, and of those that calls may go to which are decided at
     /// run time (`reach.rs`), as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for
     /// the methods of which function objects it has looked, and from which dylibs those come that are in the module now.
     pub(crate) fn import(&self, module: &mut Module) -> (BTreeSet<Type>, Bindings) {
-        let own = module.func_count();
-        let mut homes: BTreeMap<DylibId, Vec<Seen<'a>>> = BTreeMap::new();
-        let (mut looked_up, mut done) = (BTreeSet::new(), FxHashSet::default());
-        let mut bindings = Bindings::new();
-        let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
-        while let Some(id) = pending.pop() {
-            for sought in sought(module, id) {
-                looked_up.insert(sought.function());
-                if !done.insert(sought.clone()) {
-                    continue;
+        let mut import = Import {
+            own: module.func_count(),
+            pending: module.funcs().map(|(id, _)| id).collect(),
+            done: FxHashSet::default(),
+            homes: BTreeMap::new(),
+            bindings: Bindings::new(),
+        };
+        let mut has_unknown = false;
+        loop {
+            let id = import.pending.pop();
+            let is_last = id.is_none();
+            let all = match id {
+                Some(id) => {
+                    let reach = reach(module, &module[id]);
+                    has_unknown |= reach.has_unknown;
+                    sought(module, id, reach)
                 }
-                let visible = methods_in(&self.scopes, sought.function(), self.is_defined, self.bindings);
-                if self.is_open(module, own, &sought, &visible) {
-                    module.note_open(sought.function());
-                }
-                for (symbol, visible) in visible {
-                    let Visible { dylib, offer } = visible;
-                    let func = &offer.func;
-                    let is_reached = match &sought {
-                        // Calls that are bound to what has been removed keep it.
-                        Sought::Called(_) => true,
-                        Sought::All(_) => (self.is_defined)(dylib, &symbol),
-                        Sought::Reached(call) => {
-                            may_reach(&module.cx.types, &call.args, func) && (self.is_defined)(dylib, &symbol)
-                        }
-                    };
-                    // A method that the module has is its own, or was imported before.
-                    if !is_reached || module.find_same(func).is_some() {
-                        continue;
-                    }
-                    let has_body = func.blocks().next().is_some() && {
-                        let home = homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
-                        self.means_the_same(module, own, &offer, (dylib, home))
-                    };
-                    let func = if has_body { Func::clone(func) } else { func.declaration() };
-                    // The module's view takes over what the function names.
-                    let is_held = module.cx.hold(&func);
-                    debug_assert!(is_held, "a declaration is offered with the view that it comes from");
-                    let Ok(id) = module.add_func(func) else { continue };
-                    bindings.insert(symbol, dylib);
-                    pending.push(id);
-                }
+                None if has_unknown => guessed(module).into_iter().map(Sought::All).collect(),
+                None => Vec::new(),
+            };
+            let new: Vec<Sought> = all.into_iter().filter(|sought| !import.done.contains(sought)).collect();
+            if new.is_empty() && is_last {
+                let looked_up = import.done.iter().map(Sought::function).collect();
+                return (looked_up, import.bindings);
+            }
+            for sought in new {
+                self.add(module, &sought, &mut import);
+                import.done.insert(sought);
             }
         }
-        (looked_up, bindings)
+    }
+
+    /// Adds the methods that are sought and are not there.
+    fn add(&self, module: &mut Module, sought: &Sought, import: &mut Import<'a>) {
+        let visible = methods_in(&self.scopes, sought.function(), self.is_defined, self.bindings);
+        if self.is_open(module, import.own, sought, &visible) {
+            module.note_open(sought.function());
+        }
+        for (symbol, visible) in visible {
+            let Visible { dylib, offer } = visible;
+            let func = &offer.func;
+            let is_there = || (self.is_defined)(dylib, &symbol);
+            let is_reached = match sought {
+                // Calls that are bound to what has been removed keep it.
+                Sought::Called(_) => true,
+                Sought::All(_) => is_there(),
+                Sought::Reached(call) => may_reach(&module.cx.types, &call.args, func) && is_there(),
+            };
+            // A method that the module has is its own, or was imported before.
+            if !is_reached || module.find_same(func).is_some() {
+                continue;
+            }
+            let has_body = func.blocks().next().is_some() && {
+                let home = import.homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
+                self.means_the_same(module, import.own, &offer, (dylib, home))
+            };
+            let func = if has_body { Func::clone(func) } else { func.declaration() };
+            // The module's view takes over what the function names.
+            let is_held = module.cx.hold(&func);
+            debug_assert!(is_held, "a declaration is offered with the view that it comes from");
+            let Ok(id) = module.add_func(func) else { continue };
+            import.bindings.insert(symbol, dylib);
+            import.pending.push(id);
+        }
     }
 
     /// Whether dynamic calls may go to methods that do not come into a module: those of dylibs that this one does not see, and those of which
@@ -253,12 +284,12 @@ pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
         let insts: Vec<Inst> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
         // C calls by the types that are written.
         let is_of_c = |callee: Callee| insts.iter().any(|&inst| func.op(inst) == Op::CFunction(callee));
-        let (mut bound, mut missing) = (Vec::new(), BTreeSet::new());
+        let (mut bound, mut missing) = (Vec::new(), BTreeMap::new());
         for (callee, data) in func.callees() {
             let CalleeData::Method { function, args, result } = data else { continue };
             let (function, result) = (*function, *result);
             let Some(target) = module.find_method(function, args) else {
-                missing.extend(is_of_session(&module.cx, function).then_some(callee));
+                missing.extend(is_of_session(&module.cx, function).then_some((callee, function)));
                 continue;
             };
             let sig = &module[target].sig;
@@ -270,10 +301,12 @@ pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
         if bound.is_empty() && missing.is_empty() {
             continue;
         }
+        // What is imported for a static call does not have to be all that a dynamic one may reach.
+        missing.values().for_each(|&function| module.note_open(function));
         let Some(func) = module.func_mut(id) else { continue };
         bound.into_iter().for_each(|(callee, data)| func.set_callee(callee, data));
         for inst in insts {
-            if matches!(func.op(inst), Op::Invoke(callee) if missing.contains(&callee)) {
+            if matches!(func.op(inst), Op::Invoke(callee) if missing.contains_key(&callee)) {
                 let args = func.args(inst).to_vec();
                 func.set_op(inst, Op::Call, &args);
             }

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, Module, Op, Type, TypeKind, Types, Value};
+use brolga_opt::guessed;
 use smallvec::SmallVec;
 
 /// A dynamic call of a function that is seen.
@@ -32,6 +33,15 @@ pub(crate) struct Reach {
     pub(crate) mentioned: BTreeSet<Type>,
     /// Whether a function is called that is not seen.
     pub(crate) has_unknown: bool,
+}
+
+impl Reach {
+    /// The functions whose methods have to be there for the optimiser to decide calls, by the types of their objects.
+    pub(crate) fn functions(self, module: &Module) -> BTreeSet<Type> {
+        let guessed = if self.has_unknown { guessed(module) } else { BTreeSet::new() };
+        let called = self.calls.into_iter().map(|call| call.function);
+        called.chain(self.mentioned).chain(guessed).collect()
+    }
 }
 
 /// The functions that the dynamic calls of a function may reach, and the function values that it has.

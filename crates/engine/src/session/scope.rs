@@ -24,7 +24,7 @@ use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
 use super::names_in::{Bindings, uses_variable};
-use super::reach::decides_later;
+use super::reach::{decides_later, reach};
 use super::sync::lock;
 
 /// See the file's header.
@@ -407,7 +407,9 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     let mut pending = vec![only];
     let mut seen = BTreeSet::new();
     while let Some(at) = pending.pop() {
-        for function in called(&part, at) {
+        let mut functions = called(&part, at);
+        functions.extend(reach(&part, &part[at]).functions(&part));
+        for function in functions {
             for &method in module.methods(function).iter().filter(|&&method| seen.insert(method)) {
                 let func = &module[method];
                 let is_own = (method.as_u32() as usize) < own;

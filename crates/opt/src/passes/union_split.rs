@@ -10,7 +10,7 @@
 //!
 //! **Which methods.** Those of the module whose parameters, the function object among them, intersect the operands'
 //! types. A callee that is only known to be a `Function`, or of unknown type, may be any closure or function with a method that fits, so
-//! its type is tested like those of the arguments. If there is one method and it
+//! its type is tested like those of the arguments ([`guessed`] says which are tried). If there is one method and it
 //! accepts all values of the operands' types, the call becomes an `invoke`. If there are at most [`InlineLimits::max_methods`],
 //! they are tried one after the other, the more specific first, and other operands reach the original call. The last test
 //! is left out where the earlier tests leave only operands that the last method accepts.
@@ -40,13 +40,14 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
-use brolga_ir::function_name::BASE;
+use brolga_ir::function_name::{BASE, is_library};
 use brolga_ir::hints::Hint;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::scalar::Numbers;
-use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, TypeKind, Types, Value};
+use brolga_ir::{Block, Func, FuncId, Inst, Level, Module, Op, Type, TypeKind, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use std::collections::BTreeSet;
 
 pub(crate) const PASS: Pass = Pass::new("union-split", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
@@ -134,6 +135,23 @@ struct Choice {
     args: Vec<Type>,
 }
 
+/// The functions that a call of an unknown one may be guessed to reach, by the types of their objects: those that have a method with a body here, but for the library's, of
+/// which any module has only a few. Whoever compiles a module without all methods of a function in it says so ([`Module::note_open`]).
+pub fn guessed(module: &Module) -> BTreeSet<Type> {
+    let is_library = |object: Type| match module.cx.types.kind(object) {
+        TypeKind::Function(name) => is_library(module.cx.names.text(name.module)),
+        _ => false,
+    };
+    let with_bodies = module.funcs().filter(|(_, func)| func.entry().is_some());
+    let objects = with_bodies.filter_map(|(_, func)| object_of(func));
+    objects.filter(|&object| !is_library(object) && !module.is_open(object)).collect()
+}
+
+/// The type of the function object of a method.
+fn object_of(func: &Func) -> Option<Type> {
+    func.sig.params.first().filter(|_| func.level == Level::High).map(|object| object.ty)
+}
+
 /// The methods that a call may reach, in the order in which to try them.
 fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choice>> {
     let (module, types) = (cx.module, cx.types());
@@ -149,11 +167,9 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     let candidates: Vec<FuncId> = match types.is_concrete(function) {
         true => module.methods(function).to_vec(),
         false => {
-            let is_open =
-                |func: &Func| func.sig.params.first().is_some_and(|object| module.is_open(object.ty));
-            let is_method =
-                |func: &Func| func.level == Level::High && func.entry().is_some() && !is_open(func);
-            module.funcs().filter(|(_, func)| is_method(func)).map(|(id, _)| id).collect()
+            let guessed = guessed(module);
+            let is_candidate = |func: &Func| object_of(func).is_some_and(|object| guessed.contains(&object));
+            module.funcs().filter(|(_, func)| is_candidate(func)).map(|(id, _)| id).collect()
         }
     };
     let mut found: Vec<FuncId> = Vec::new();
@@ -218,8 +234,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     Some(choices)
 }
 
-/// The method for operands of exactly these types, which are to be tested for. Which methods there are beside it does not matter: types without
-/// subtypes have one method.
+/// The method for operands of exactly these types, which are to be tested for. Types without subtypes have one method, so the others do not matter.
 fn exact_choice(func: &Func, cx: &PassCx<'_>, operands: &[Value], args: &[Type]) -> Option<Choice> {
     let (module, types) = (cx.module, cx.types());
     let fits = |(&v, &ty): (&Value, &Type)| types.is_concrete(ty) && types.is_subtype(ty, func.ty(v));
@@ -227,6 +242,10 @@ fn exact_choice(func: &Func, cx: &PassCx<'_>, operands: &[Value], args: &[Type])
         return None;
     }
     let (&callee, rest) = args.split_first()?;
+    let is_known = operands.first().is_some_and(|&object| func.ty(object) == callee);
+    if !is_known && !guessed(module).contains(&callee) {
+        return None;
+    }
     let method = module.find_method(callee, rest)?;
     let found = &module[method];
     let is_plain = found.level == Level::High && !found.sig.vararg && !found.sig.statics.is_open();
