@@ -7,7 +7,8 @@
 //!
 //! A context is a view. Views of the same tables give a name or type the same number, so programs of different views work together and nothing is
 //! translated between them. A name or type that is not builtin or declared is freed with the last view that has interned or read it
-//! ([`views`](crate::views)). Declarations stay as long as any view does.
+//! ([`views`](crate::views)). The first declaration of a name stays as long as any view does; further ones, by [homonyms](crate::names), end with the last view that has read a
+//! type of theirs.
 //!
 //! A context costs little: the builtin names and types are a constant of the library, computed once and shared by all contexts, so a new context has
 //! empty tables above them.
@@ -15,7 +16,7 @@
 //! Cost: 2 KiB and less than a microsecond. The tables allocate when the first name or type is added.
 
 use crate::meter::Meter;
-use crate::names::{FixedNames, FunctionScope, Names};
+use crate::names::{FixedNames, NameScope, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
 
@@ -67,9 +68,9 @@ impl Context {
         self.view_with(self.names.scope().cloned(), &Arc::default())
     }
 
-    /// As [`Context::view`], for programs in another scope: names of functions that are interned through it mean the functions of that scope.
+    /// As [`Context::view`], for programs in another scope: names of functions and declared types that are interned through it mean those of that scope.
     #[must_use]
-    pub fn view_in(&self, scope: Arc<dyn FunctionScope>) -> Arc<Context> {
+    pub fn view_in(&self, scope: Arc<dyn NameScope>) -> Arc<Context> {
         self.view_with(Some(scope), &Arc::default())
     }
 
@@ -84,7 +85,7 @@ impl Context {
         self.types.is_metered_by(meter)
     }
 
-    fn view_with(&self, scope: Option<Arc<dyn FunctionScope>>, meter: &Arc<Meter>) -> Arc<Context> {
+    fn view_with(&self, scope: Option<Arc<dyn NameScope>>, meter: &Arc<Meter>) -> Arc<Context> {
         let names = Arc::new(self.names.another(scope, meter));
         Arc::new(Context { types: self.types.another(names.clone(), meter), names })
     }
@@ -114,6 +115,7 @@ impl Context {
 mod tests {
     use super::Context;
     use crate::func::{CalleeData, Func, Signature};
+    use crate::function_name::FunctionName;
     use crate::op::Level;
     use crate::types::{DeclKind, FieldDecl, Type};
     use std::sync::Arc;
@@ -197,6 +199,60 @@ mod tests {
             ("next", "Union{Nothing, Node}".into())
         );
         assert_eq!(a.types.layout(ty).unwrap().fields.len(), 1);
+    }
+
+    /// A later declaration is freed with the last view that has read a type of it, with all that its body names, in cycles as well; until then each view has all of it.
+    #[test]
+    fn later_declarations_end_with_their_views() {
+        let a = Context::new();
+        let declare = |cx: &Context, name, fields: &[(&str, Type)]| {
+            let decl = cx.types.declare(name, &[]).unwrap();
+            let field = |&(name, ty): &(&str, Type)| FieldDecl::new(cx.names.intern(name), ty);
+            let fields = fields.iter().map(field).collect();
+            cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable: true, fields }).map(|()| decl)
+        };
+        let first = declare(&a, a.names.intern("Node"), &[]).unwrap();
+        for _ in 0..3000 {
+            let b = a.view();
+            let (node, leaf) = (b.names.homonym("Node", 1), b.names.homonym("Leaf", 1));
+            let decl = b.types.declare(node, &[]).unwrap();
+            let ty = b.types.nominal(decl, &[]).unwrap();
+            let of = b.types.nominal(declare(&b, leaf, &[("of", ty)]).unwrap(), &[]).unwrap();
+            let leaves = b.types.vector(of).unwrap();
+            let list = b.types.vector(ty).unwrap();
+            assert_eq!(declare(&b, node, &[("leaves", leaves), ("list", list)]), Ok(decl));
+            assert!(declare(&b, node, &[]).is_err());
+            let (c, d) = (a.view(), a.view());
+            // `c` has looked at nothing but a type that names it.
+            assert!(c.types.has(list));
+            drop(b);
+            let (found, _) = c.types.nominal_parts(c.types.array_parts(list).unwrap().0).unwrap();
+            assert_eq!((found, found == first), (decl, false));
+            let texts: Vec<String> =
+                c.types.fields(ty).unwrap().iter().map(|field| c.types.display(field.ty).to_string()).collect();
+            assert_eq!(texts, ["Vector{Leaf}", "Vector{Node}"]);
+            assert!(d.types.find_own(d.names.homonym("Node", 1)) == Some(decl));
+            drop(c);
+            assert_eq!(d.types.fields(ty).map(<[_]>::len), Some(2));
+            drop(d);
+            assert_eq!(a.types.find_own(a.names.homonym("Node", 1)), None);
+            assert!(!a.types.has(ty));
+        }
+        assert!(a.bytes() < 100_000, "{}", a.bytes());
+    }
+
+    /// The function of a homonym is that function as long as a view has its type.
+    #[test]
+    fn the_name_of_a_homonym_lives_with_its_type() {
+        let a = Context::new();
+        let b = a.view();
+        let name = FunctionName { module: b.names.intern("Main"), name: b.names.homonym("kind", 1) };
+        let ty = b.types.function_named(name);
+        let c = a.view();
+        assert!(c.types.has(ty));
+        drop(b);
+        assert_eq!(c.types.function_named(FunctionName { name: c.names.homonym("kind", 1), ..name }), ty);
+        assert_eq!(c.types.display(ty).to_string(), "typeof(kind)");
     }
 
     /// A function that passes from one view to another is held with all that it names.

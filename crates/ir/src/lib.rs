@@ -49,7 +49,7 @@ pub use entity::{Block, Callee, Foreign, FuncId, Inst, Meta, Slot, Value};
 pub use func::Func;
 pub use function_name::FunctionName;
 pub use module::Module;
-pub use names::{FunctionScope, Name, Names};
+pub use names::{Name, NameScope, Names};
 pub use op::{Level, Op};
 pub use runtime_fn::{RuntimeFn, RuntimeKind};
 pub use signature::{Param, Signature};

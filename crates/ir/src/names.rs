@@ -13,8 +13,8 @@
 //!
 //! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by them.
 //!
-//! **Homonyms.** Programs that see nothing of each other may each have a function `kind`. The two functions have different names with one text: the
-//! name of the first is the text's own, the names of the others are *homonyms*, counted from 1. A [`FunctionScope`] says which one a program means.
+//! **Homonyms.** Programs that see nothing of each other may each have a function `kind` or a type `Point`, and a program may declare `Point` again. These have different names
+//! with one text: the name of the first is the text's own, the names of the others are *homonyms*, counted from 1. A [`NameScope`] says which one a program means.
 //!
 //! ```text
 //!   0 … 2³¹-1     texts                                2³¹ …     homonyms: a text and a count
@@ -30,17 +30,36 @@ use std::sync::Arc;
 /// The number of the first homonym.
 const HOMONYMS: u32 = 1 << 31;
 
-/// Says which of several functions of one name a program means.
-pub trait FunctionScope: Send + Sync {
-    /// Which one, by the path of its module and its name in it: 0 for the first.
-    fn homonym(&self, module: &str, name: &str) -> u32;
+/// Says which of several functions or declared types of one name a program means.
+pub trait NameScope: Send + Sync {
+    /// Which function, by the path of its module and its name in it: 0 for the first.
+    fn function(&self, module: &str, name: &str) -> u32;
+
+    /// Which declared type: 0 for the first.
+    fn declared(&self, name: &str) -> u32;
+
+    /// Which type a program declares by this name: one that may be there. The name means it from then on.
+    fn declare(&self, name: &str) -> u32;
+
+    /// What the program declares by this name differs from what is there. Whether it means another one now: then its declarations are read again.
+    fn redeclare(&self, name: &str) -> bool;
+
+    /// The types that programs have declared.
+    fn declarations(&self) -> Vec<(Box<str>, u32)>;
 }
 
 /// A further name with the text of another one.
 #[derive(PartialEq, Eq, Hash, Debug)]
-struct Homonym {
+pub(crate) struct Homonym {
     text: Arc<str>,
     count: u32,
+}
+
+/// Keeps a name that is not fixed.
+#[derive(Clone, Debug)]
+pub(crate) enum HeldName {
+    Text(#[expect(dead_code, reason = "held, not read")] Arc<str>),
+    Homonym(#[expect(dead_code, reason = "held, not read")] Arc<Homonym>),
 }
 
 /// An interned text.
@@ -59,8 +78,8 @@ pub struct Names {
     fixed: Arc<FixedNames>,
     texts: View<str>,
     homonyms: View<Homonym>,
-    /// Which functions the programs of this view mean; the first of each name if there is none.
-    scope: Option<Arc<dyn FunctionScope>>,
+    /// Which functions and types the programs of this view mean; the first of each name if there is none.
+    scope: Option<Arc<dyn NameScope>>,
 }
 
 fn view<E: ?Sized + Weighed>(numbers: Range<u32>, meter: &Arc<Meter>) -> View<E> {
@@ -95,13 +114,13 @@ impl Names {
     }
 
     /// Another view of the same names, which holds none yet, for programs in `scope`. It charges names to a meter.
-    pub(crate) fn another(&self, scope: Option<Arc<dyn FunctionScope>>, meter: &Arc<Meter>) -> Names {
+    pub(crate) fn another(&self, scope: Option<Arc<dyn NameScope>>, meter: &Arc<Meter>) -> Names {
         let (texts, homonyms) = (self.texts.another(meter), self.homonyms.another(meter));
         Names { fixed: self.fixed.clone(), texts, homonyms, scope }
     }
 
-    /// Which functions the programs of this view mean.
-    pub(crate) fn scope(&self) -> Option<&Arc<dyn FunctionScope>> {
+    /// Which functions and types the programs of this view mean.
+    pub fn scope(&self) -> Option<&Arc<dyn NameScope>> {
         self.scope.as_ref()
     }
 
@@ -127,8 +146,27 @@ impl Names {
 
     /// The name of the function of a module that a program of this view means.
     pub(crate) fn of_function(&self, module: &str, name: &str) -> Name {
-        let count = self.scope.as_ref().map_or(0, |scope| scope.homonym(module, name));
+        let count = self.scope.as_ref().map_or(0, |scope| scope.function(module, name));
         self.homonym(name, count)
+    }
+
+    /// The name of the type that a program of this view declares.
+    pub fn declare(&self, name: &str) -> Name {
+        let count = self.scope.as_ref().map_or(0, |scope| scope.declare(name));
+        self.homonym(name, count)
+    }
+
+    /// What a program of this view declares by a name differs from what is there. Whether the name means another type now.
+    pub fn redeclare(&self, name: &str) -> bool {
+        self.scope.as_ref().is_some_and(|scope| scope.redeclare(name))
+    }
+
+    /// The name of the declared type that a program of this view means, if it has a holder.
+    pub(crate) fn find_declared(&self, name: &str) -> Option<Name> {
+        match self.scope.as_ref().map_or(0, |scope| scope.declared(name)) {
+            0 => self.find(name),
+            count => Some(self.homonym(name, count)),
+        }
     }
 
     /// The name of this count among those with this text: 0 for the text's own.
@@ -172,9 +210,12 @@ impl Names {
         self.get(name).unwrap_or("?")
     }
 
-    /// The text of a name that is not fixed, for holders without a view.
-    pub(crate) fn hold(&self, name: Name) -> Option<Arc<str>> {
-        self.texts.hold(name.0).cloned()
+    /// A name that is not fixed, for holders without a view.
+    pub(crate) fn hold(&self, name: Name) -> Option<HeldName> {
+        match name.0 < HOMONYMS {
+            true => self.texts.hold(name.0).cloned().map(HeldName::Text),
+            false => self.homonyms.hold(name.0).cloned().map(HeldName::Homonym),
+        }
     }
 
     fn get(&self, name: Name) -> Option<&str> {
@@ -212,9 +253,25 @@ mod tests {
     #[test]
     fn homonyms_have_one_text_and_different_names() {
         struct Second;
-        impl FunctionScope for Second {
-            fn homonym(&self, module: &str, name: &str) -> u32 {
+        impl NameScope for Second {
+            fn function(&self, module: &str, name: &str) -> u32 {
                 u32::from((module, name) == ("Main", "kind"))
+            }
+
+            fn declared(&self, _: &str) -> u32 {
+                0
+            }
+
+            fn declare(&self, _: &str) -> u32 {
+                0
+            }
+
+            fn redeclare(&self, _: &str) -> bool {
+                false
+            }
+
+            fn declarations(&self) -> Vec<(Box<str>, u32)> {
+                Vec::new()
             }
         }
         let names = Names::default();

@@ -49,19 +49,25 @@ pub fn func_symbol(cx: &Context, sig: &Signature) -> String {
     let statics = &sig.statics;
     let names: Vec<Name> = statics.params.iter().map(|param| param.name).collect();
     let patterns = statics.patterns.get(1..).unwrap_or_default();
-    symbol(cx, function.ty, patterns.iter().copied(), &names) + &StaticsText { cx, statics }.to_string()
+    let text = symbol(cx, function.ty, patterns.iter().copied(), &names);
+    text + &StaticsText { cx, statics, is_symbol: true }.to_string()
 }
 
 /// The ` where {…}` of a signature.
 pub(crate) struct StaticsText<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) statics: &'a Statics,
+    /// Whether it is a part of a symbol.
+    pub(crate) is_symbol: bool,
 }
 
 impl std::fmt::Display for StaticsText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<Name> = self.statics.params.iter().map(|param| param.name).collect();
-        let shown = |ty| self.cx.types.display_with(ty, &names);
+        let shown = |ty| {
+            let shown = self.cx.types.display_with(ty, &names);
+            if self.is_symbol { shown.unique() } else { shown }
+        };
         f.write_str(" where {")?;
         for (n, param) in self.statics.params.iter().enumerate() {
             f.write_str(if n > 0 { ", " } else { "" })?;
@@ -93,14 +99,14 @@ fn symbol(cx: &Context, function: Type, args: impl Iterator<Item = Type>, variab
     let mut text = String::new();
     let written = match cx.types.kind(function) {
         TypeKind::Function(name) => write!(text, "{}", name.display(&cx.names)),
-        _ => write!(text, "(::{})", cx.types.display(function)),
+        _ => write!(text, "(::{})", cx.types.display(function).unique()),
     };
     // Writing to a string cannot fail.
     let _ = written;
     text.push('(');
     for (i, arg) in args.enumerate() {
         text.push_str(if i > 0 { ", " } else { "" });
-        let _ = write!(text, "{}", cx.types.display_with(arg, variables));
+        let _ = write!(text, "{}", cx.types.display_with(arg, variables).unique());
     }
     text.push(')');
     text

@@ -176,6 +176,27 @@ impl<E: ?Sized + Weighed> View<E> {
         }
     }
 
+    /// The entry of a number, if the view holds it.
+    pub(crate) fn held(&self, number: u32) -> Option<&Arc<E>> {
+        self.held.get(number)
+    }
+
+    /// The entry of a number, which the view does not hold by that.
+    pub(crate) fn find_number(&self, number: u32) -> Option<Arc<E>> {
+        self.store.get(number)
+    }
+
+    /// The number of the entry whose key has this hash, and which `is` it. The view does not hold it by that.
+    pub(crate) fn find_key(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
+        let state = self.store.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.find(hash, is).map(|(number, _)| number)
+    }
+
+    /// Holds an entry of the store.
+    pub(crate) fn insert(&self, number: u32, entry: Arc<E>) -> &Arc<E> {
+        self.held.insert(number, entry)
+    }
+
     /// The number of the entry whose key has this hash, and which `is` it.
     pub(crate) fn find(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
         let state = self.store.state.read().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{FuncId, Module};
+use brolga_ir::{Context, FuncId, Module};
 use brolga_jit::{Body as CellBody, CellOwner};
 use brolga_linking::{MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
@@ -66,6 +66,8 @@ pub(super) struct Batch<'a> {
     pub(super) notes: Notes,
     /// The functions that its program defines and mentions.
     pub(super) uses: Vec<NameUse>,
+    /// The types that its program declares, and its context.
+    pub(super) types: Option<(Vec<(Box<str>, u32)>, Arc<Context>)>,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
@@ -105,6 +107,7 @@ impl<'a> Batch<'a> {
             basis: Basis::default(),
             notes: Notes::default(),
             uses: Vec::new(),
+            types: None,
             weak: Vec::new(),
             log: Vec::new(),
             beside: Vec::new(),

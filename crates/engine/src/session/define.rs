@@ -40,6 +40,7 @@ use super::reading::uses;
 use super::scope::without_bodies;
 use super::sync::lock;
 use super::target::Native;
+use super::type_names::declarations;
 use super::{host, linking};
 use crate::native_type::type_of;
 
@@ -112,6 +113,9 @@ impl Dylib {
         let bindings = Arc::new(with_own(definitions.bindings.clone(), module, &own, self.linking.id()));
         let mut new = Batch::new(self, replace, definitions.tracker);
         new.uses = names;
+        if self.is_shared(module) {
+            new.types = Some((declarations(&module.cx.names), module.cx.clone()));
+        }
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
         let mut without_overridden = None;

@@ -187,7 +187,10 @@ impl Dylib {
 
     /// The symbol that a name stands for.
     fn symbol(&self, name: &str) -> Result<SymbolRef, SessionError> {
-        let linking = self.session.linking();
+        let (linking, inner) = (self.session.linking(), &self.session.inner);
+        let order = || inner.owners.order(self.linking.id());
+        let meant = if name.contains('(') { inner.types.symbol(order, name) } else { None };
+        let name = meant.as_deref().unwrap_or(name);
         if let Some(symbol) = linking.names().find(name)
             && self.linking.ready(symbol).is_some()
             && let Some(held) = linking.names().hold_symbol(symbol)
@@ -199,6 +202,10 @@ impl Dylib {
             let Some(scope) = self.session.scope(link.dylib) else { continue };
             let mut methods = scope.symbols(name);
             methods.retain(|method| self.session.defines(link.dylib, method));
+            if methods.len() > 1 {
+                // Methods for former types have another name now.
+                methods.retain(|method| inner.types.is_meant(order, method));
+            }
             match methods.as_slice() {
                 [] => {}
                 [only] => return Ok(linking.symbol(only)),
@@ -358,6 +365,7 @@ impl Dylib {
         if let Some(scope) = self.session.scope(self.linking.id()) {
             scope.forget_variables();
         }
+        drop(self.session.inner.types.forget(self.linking.id()));
         Ok(())
     }
 }

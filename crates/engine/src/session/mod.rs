@@ -79,7 +79,7 @@
 //!
 //! | files, lowest layer first | content |
 //! |---|---|
-//! | `input` (on `pipeline.rs`), `scope`, `imports`, `names_in`, `owners`, `reach`, `variables` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
+//! | `input` (on `pipeline.rs`), `scope`, `imports`, `names_in`, `owners`, `type_names`, `reach`, `variables` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
 //! | `cells`, `target`, `method_table`, `shared` | linking: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
 //! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
@@ -121,6 +121,7 @@ mod removal;
 mod scope;
 mod shared;
 mod target;
+mod type_names;
 pub(crate) mod tiering;
 mod unit;
 mod variables;
@@ -167,6 +168,7 @@ use owners::Owners;
 use removal::Removal;
 use scope::Scope;
 use shared::Shared;
+use type_names::TypeNames;
 
 /// The session's own facts about a dylib, beside its tables.
 struct Home {
@@ -189,6 +191,7 @@ struct Inner {
     homes: Mutex<Homes>,
     edges: Edges,
     owners: Arc<Owners>,
+    types: Arc<TypeNames>,
     /// How many functions of the host there have been.
     hosts: Mutex<u64>,
     library: Library,
@@ -319,6 +322,7 @@ impl Session {
             homes: Mutex::default(),
             edges: Edges::default(),
             owners: Arc::default(),
+            types: Arc::default(),
             hosts: Mutex::default(),
             library: Library::default(),
             code: cache,
@@ -410,6 +414,7 @@ impl Session {
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
         self.inner.owners.forget(id);
+        drop(self.inner.types.forget(id));
     }
 
     /// Reports all compiled code to a profiler's or debugger's listener from now on.

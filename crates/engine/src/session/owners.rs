@@ -33,10 +33,10 @@
 //! function whose name no program has any more are dropped when the table has twice the size that the last sweep left.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use brolga_ir::function_name::is_library;
-use brolga_ir::{Context, FunctionScope};
+use brolga_ir::Context;
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
@@ -162,6 +162,16 @@ impl Owners {
         lock(&self.table).orders.insert(dylib, all);
     }
 
+    /// The link order of a dylib, itself first.
+    pub(crate) fn order(&self, dylib: DylibId) -> Vec<DylibId> {
+        lock(&self.table).orders.get(&dylib).map_or_else(|| vec![dylib], Clone::clone)
+    }
+
+    /// The function that a name means in a program that uses it like this: the count of the homonym.
+    pub(crate) fn meaning(&self, dylib: DylibId, module: &str, name: &str, what: Use) -> u32 {
+        lock(&self.table).meaning(dylib, module, name, what) as u32
+    }
+
     /// Whether names mean the functions that a program of a dylib takes them for.
     pub(crate) fn mean(&self, dylib: DylibId, names: &[NameUse]) -> bool {
         let table = lock(&self.table);
@@ -214,18 +224,3 @@ impl Owners {
     }
 }
 
-/// The functions that the programs of a dylib mean.
-pub(crate) struct DylibScope {
-    pub(crate) owners: Arc<Owners>,
-    pub(crate) dylib: DylibId,
-    /// What is known of the program's uses; the other names it mentions.
-    pub(crate) uses: Vec<NameUse>,
-}
-
-impl FunctionScope for DylibScope {
-    fn homonym(&self, module: &str, name: &str) -> u32 {
-        let known = self.uses.iter().find(|named| *named.module == *module && *named.name == *name);
-        let what = known.map_or(Use::Mentions, |named| named.what);
-        lock(&self.owners.table).meaning(self.dylib, module, name, what) as u32
-    }
-}

@@ -4,7 +4,7 @@
 //! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use brolga_aot::image::ImageError;
 use brolga_ir::function_name::is_library;
@@ -19,8 +19,9 @@ use super::error::SessionError;
 use super::imports::Importer;
 use super::invalidation::Imported;
 use super::names_in::{Bindings, functions_in};
-use super::owners::{DylibScope, NameUse, Use};
+use super::owners::{NameUse, Use};
 use super::scope::{Scope, Seen, with_others};
+use super::type_names::DylibScope;
 use crate::error::Error;
 use crate::prelude;
 use crate::program::{
@@ -224,7 +225,8 @@ impl Dylib {
     }
 
     fn function_scope(&self, uses: Vec<NameUse>) -> Arc<DylibScope> {
-        Arc::new(DylibScope { owners: self.session.inner.owners.clone(), dylib: self.linking.id(), uses })
+        let (owners, types) = (self.session.inner.owners.clone(), self.session.inner.types.clone());
+        Arc::new(DylibScope { owners, types, dylib: self.linking.id(), uses, choices: Mutex::default() })
     }
 
     pub(super) fn note_order(&self) {

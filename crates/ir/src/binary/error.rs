@@ -66,8 +66,10 @@ pub enum Refusal {
     },
     /// Literals nest too deep.
     TooDeep,
-    /// A type cannot be made, or is declared differently; the sentence says why.
+    /// A type cannot be made; the sentence says why.
     Type(String),
+    /// The type of this name is declared differently.
+    Redeclared(String),
     /// A function or global stands twice, or lacks its function object.
     Module(ModuleError),
     /// The module breaks rules of the verifier.
@@ -125,6 +127,7 @@ impl fmt::Display for Refusal {
             Refusal::Name { what, name } => write!(f, "there is no {what} named `{name}`"),
             Refusal::TooDeep => f.write_str("literals nest too deep"),
             Refusal::Type(message) => f.write_str(message),
+            Refusal::Redeclared(name) => write!(f, "`{name}` is already declared differently"),
             Refusal::Module(ModuleError::DuplicateMethod(_)) => f.write_str("a method stands twice"),
             Refusal::Module(ModuleError::DuplicateGlobal(_)) => f.write_str("a global stands twice"),
             Refusal::Module(ModuleError::NoFunctionObject) => {

@@ -136,8 +136,17 @@ fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<T
     if header[8..] != checksum(body).to_le_bytes() {
         return fail(8, Refusal::Checksum);
     }
-    let stored = Stored::after_header(bytes, cx)?;
-    let (module, listed) = (stored.module()?, stored.listed()?);
+    let whole = || {
+        let stored = Stored::after_header(bytes, cx.clone())?;
+        Ok((stored.module()?, stored.listed()?))
+    };
+    let (module, listed) = loop {
+        match whole() {
+            // The names of the types may mean others in the scope of the context.
+            Err(BinaryError { refusal: Refusal::Redeclared(name), .. }) if cx.names.redeclare(&name) => {}
+            read => break read?,
+        }
+    };
     match flags & WITH_TYPES == 0 && !listed.is_empty() {
         true => fail(6, Refusal::Flags),
         false => Ok((module, listed)),

@@ -463,7 +463,8 @@ impl<'a> Tables<'a> {
                 }
             };
         }
-        let name = self.written(source)?;
+        let written = self.written(source)?;
+        let name = types.names().declare(types.names().text(written));
         let params = self.names(source)?;
         types.declare(name, &params).map_err(|error| wrong(types, start, &error))
     }
@@ -676,5 +677,9 @@ impl Parts<'_> {
 }
 
 fn wrong(types: &Types, offset: usize, error: &TypeError) -> BinaryError {
-    BinaryError { offset, refusal: Refusal::Type(error.display(types).to_string()) }
+    let refusal = match error {
+        TypeError::Redeclared { name } => Refusal::Redeclared(types.names().text(*name).to_owned()),
+        _ => Refusal::Type(error.display(types).to_string()),
+    };
+    BinaryError { offset, refusal }
 }

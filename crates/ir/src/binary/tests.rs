@@ -189,7 +189,7 @@ fn types_declared_differently_are_refused() {
     let decl = cx.types.declare(cx.names.intern("Mark"), &[]).unwrap();
     cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable: true, fields: [].into() }).unwrap();
     let error = read(&bytes, cx).unwrap_err();
-    assert_eq!(error.refusal, Refusal::Type("`Mark` is already declared differently".to_owned()));
+    assert_eq!(error.refusal, Refusal::Redeclared("Mark".to_owned()));
 }
 
 #[test]

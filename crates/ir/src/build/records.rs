@@ -89,15 +89,23 @@ impl Record {
         let refused = |error: TypeError| BuildError::Type(error.display(types).to_string());
         let fields =
             self.fields.iter().map(|(name, ty)| FieldDecl::new(cx.names.intern(name), *ty)).collect();
-        let decl = types.declare(cx.names.intern(&self.name), &[]).map_err(refused)?;
         let supertype = match self.is_closure.then(|| types.find_decl(cx.names.intern("Function"))).flatten()
         {
             Some(function) => types.nominal(function, &[]).map_err(refused)?,
             None => self.supertype,
         };
         let kind = DeclKind::Struct { mutable: self.is_mutable, fields };
-        types.define(decl, supertype, kind).map_err(refused)?;
-        types.nominal(decl, &[]).map_err(refused)
+        let declare = || {
+            let decl = types.declare(cx.names.declare(&self.name), &[])?;
+            types.define(decl, supertype, kind.clone())?;
+            types.nominal(decl, &[])
+        };
+        loop {
+            match declare() {
+                Err(TypeError::Redeclared { .. }) if cx.names.redeclare(&self.name) => {}
+                declared => return declared.map_err(refused),
+            }
+        }
     }
 }
 

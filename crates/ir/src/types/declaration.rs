@@ -30,6 +30,26 @@ pub struct DeclBody {
     pub kind: DeclKind,
 }
 
+impl DeclBody {
+    /// The types that it names.
+    pub(crate) fn types(&self) -> Vec<Type> {
+        let fields = match &self.kind {
+            DeclKind::Struct { fields, .. } => &**fields,
+            _ => &[],
+        };
+        fields.iter().map(|field| field.ty).chain([self.supertype]).collect()
+    }
+}
+
+/// Worlds, the last one included: in one the definitions of a session are those that were in force then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Worlds {
+    /// The first one.
+    pub first: u64,
+    /// The last one.
+    pub last: u64,
+}
+
 /// The kind of type that a declaration makes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeclKind {

@@ -50,6 +50,7 @@ mod union_all;
 pub use builtin::decl;
 pub use declaration::{
     DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
+    Worlds,
 };
 pub use kind::{Decl, LowType, PtrClass, Type, TypeKind};
 pub use print::TypeDisplay;

@@ -3,9 +3,9 @@
 //! `Vector{T}` and `Matrix{T}` stand for arrays of one and two dimensions, `NTuple{n, T}` for tuples of four or more
 //! equal elements, `@NamedTuple{a::T}` for named tuples, `Vector{<:Real}` for a variable that occurs once, as a parameter. A parameter outside of its
 //! declaration is `@Param{0}`: low IR has such parameters, where compiled code names the `where` of a method. Names that are not identifiers are written
-//! `var"…"`.
+//! `var"…"`. A type whose name means another one by now is `@world(Point, 3:7)`, with the worlds in which it meant this one.
 
-use super::declaration::{MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError};
+use super::declaration::{MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError, Worlds};
 use super::{Type, TypeKind, Types, decl};
 use crate::ident::write_name;
 use crate::names::Name;
@@ -17,6 +17,8 @@ pub struct TypeDisplay<'a> {
     types: &'a Types,
     ty: Type,
     params: Params<'a>,
+    /// Whether types of one name have different texts: their count follows the name.
+    is_unique: bool,
 }
 
 /// How the parameters in a type are written.
@@ -34,16 +36,22 @@ const NTUPLE: usize = 4;
 impl Types {
     /// The text of `ty`.
     pub fn display(&self, ty: Type) -> TypeDisplay<'_> {
-        TypeDisplay { types: self, ty, params: Params::Named(&[]) }
+        self.display_with(ty, &[])
     }
 
     /// The text of `ty` inside a declaration with these parameters.
     pub fn display_with<'a>(&'a self, ty: Type, params: &'a [Name]) -> TypeDisplay<'a> {
-        TypeDisplay { types: self, ty, params: Params::Named(params) }
+        TypeDisplay { types: self, ty, params: Params::Named(params), is_unique: false }
     }
 }
 
 impl TypeDisplay<'_> {
+    /// The same for symbols, in which each type has a text of its own: `Point@2` for the third one of this name.
+    #[must_use]
+    pub(crate) fn unique(self) -> Self {
+        TypeDisplay { is_unique: true, ..self }
+    }
+
     fn of(self, ty: Type) -> Self {
         TypeDisplay { ty, ..self }
     }
@@ -86,7 +94,18 @@ impl TypeDisplay<'_> {
         } else if is_hidden() {
             f.write_str("Core.")?;
         }
-        write_name(f, names.text(data.name))?;
+        match (self.types.ended(decl), names.count(data.name)) {
+            (_, count @ 1..) if self.is_unique => {
+                write_name(f, names.text(data.name))?;
+                write!(f, "@{count}")?;
+            }
+            (Some(Worlds { first, last }), _) if !self.is_unique => {
+                f.write_str("@world(")?;
+                write_name(f, names.text(data.name))?;
+                write!(f, ", {first}:{last})")?;
+            }
+            _ => write_name(f, names.text(data.name))?,
+        }
         if params.is_empty() {
             return Ok(());
         }
@@ -135,11 +154,11 @@ impl TypeDisplay<'_> {
                 && !params.iter().any(|&param| elsewhere(param))
         };
         if (0..).zip(bounds).all(is_short) {
-            return TypeDisplay { types, ty: body, params: Params::Bounds(bounds) }.fmt(f);
+            return TypeDisplay { ty: body, params: Params::Bounds(bounds), ..self }.fmt(f);
         }
         let names = types.names();
         let params: Vec<Name> = (1..=bounds.len()).map(|n| names.intern(&format!("T{n}"))).collect();
-        let shown = |ty| TypeDisplay { types, ty, params: Params::Named(&params) };
+        let shown = |ty| TypeDisplay { ty, params: Params::Named(&params), ..self };
         write!(f, "{} where {{", shown(body))?;
         for (n, &(lower, upper)) in bounds.iter().enumerate() {
             f.write_str(if n > 0 { ", " } else { "" })?;

@@ -11,7 +11,7 @@
 
 use super::builtin::{self, decl};
 use super::declaration::{
-    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
+    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError, Worlds,
 };
 use super::kind::{Decl, LowType, Type, TypeKind};
 use super::storage::{Layout, LayoutError};
@@ -19,9 +19,9 @@ use crate::append::AppendVec;
 use crate::constant::Const;
 use crate::function_name::{BASE, FunctionName, MAIN};
 use crate::meter::Meter;
-use crate::names::{Name, Names};
+use crate::names::{HeldName, Name, Names};
 use crate::views::{Held, Store, View, Weighed};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -35,6 +35,8 @@ pub struct Types {
     /// Computed facts about the types that the view holds. They name types, and those are held as well.
     facts: Held<Facts>,
     declared: Arc<Declared>,
+    /// The further declarations of names that have one, by the numbers from [`LATER`] on.
+    later: View<DeclEntry>,
     /// The module `Main`.
     main: Name,
     /// The module `Base`.
@@ -56,7 +58,10 @@ struct Index {
     decls: FxHashMap<Name, Decl>,
 }
 
-/// The declarations of a context, which all its views have, and which stay: they may refer to each other in cycles.
+/// The number of the first declaration of a name that was declared before.
+const LATER: u32 = 1 << 31;
+
+/// The first declarations of names, which all views of a context have, and which stay: they may refer to each other in cycles.
 #[derive(Debug, Default)]
 struct Declared {
     decls: AppendVec<DeclEntry>,
@@ -69,13 +74,26 @@ struct Entry {
     extent: Extent,
     /// The types and names of the kind, so that they live as long.
     parts: Box<[Part]>,
+    /// Whether a later declaration is among what it names: a view that holds the type holds all that follows from it ([`Types::hold`]).
+    has_later: bool,
 }
 
-/// A type or name that something else names.
+/// What something else names.
 #[derive(Debug)]
 enum Part {
-    Type(#[expect(dead_code, reason = "held, not read")] Arc<Entry>),
-    Name(#[expect(dead_code, reason = "held, not read")] Arc<str>),
+    Type(Arc<Entry>),
+    Name(#[expect(dead_code, reason = "held, not read")] HeldName),
+    Later(Arc<DeclEntry>),
+}
+
+impl Part {
+    fn has_later(&self) -> bool {
+        match self {
+            Part::Type(entry) => entry.has_later,
+            Part::Name(_) => false,
+            Part::Later(_) => true,
+        }
+    }
 }
 
 /// The facts about a type that are computed on demand.
@@ -124,8 +142,21 @@ struct DeclEntry {
     data: DeclData,
     /// The names in it, so that they live as long.
     _names: Box<[Part]>,
+    /// With what it names. A later declaration does not hold the types in its body, which may name it: who holds the declaration holds these as well.
     body: OnceLock<(DeclBody, Box<[Part]>)>,
     above: OnceLock<Above>,
+    /// The worlds in which the name meant it, when it means another one.
+    worlds: OnceLock<Worlds>,
+}
+
+impl Weighed for DeclEntry {
+    fn bytes(&self) -> usize {
+        let fields = match self.body.get() {
+            Some((DeclBody { kind: DeclKind::Struct { fields, .. }, .. }, _)) => size_of_val(&**fields),
+            _ => 0,
+        };
+        size_of::<DeclEntry>() + fields + 64
+    }
 }
 
 /// The place of a declaration in the tree of supertypes; `above` computes it.
@@ -139,28 +170,37 @@ pub(super) struct Above {
     pub(super) jump: Option<Decl>,
 }
 
+/// What a type that is held leads to.
+#[derive(Clone)]
+enum Reached {
+    Type(Type, Arc<Entry>),
+    Later(Decl, Arc<DeclEntry>),
+}
+
 impl Types {
     /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
     pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>, meter: &Arc<Meter>) -> Self {
         let numbers = fixed.entries.len() as u32..u32::MAX;
         let entries = View::of(Arc::new(Store::with_numbers(numbers)), meter);
-        Types::with(names, fixed, (entries, Held::new(meter)), Arc::default())
+        let later = View::of(Arc::new(Store::with_numbers(LATER..u32::MAX)), meter);
+        Types::with(names, fixed, (entries, Held::new(meter)), (Arc::default(), later))
     }
 
     /// Another view of the same types, which holds none yet, and charges them to a meter.
     pub(crate) fn another(&self, names: Arc<Names>, meter: &Arc<Meter>) -> Self {
         let held = (self.entries.another(meter), Held::new(meter));
-        Types::with(names, self.fixed.clone(), held, self.declared.clone())
+        let declared = (self.declared.clone(), self.later.another(meter));
+        Types::with(names, self.fixed.clone(), held, declared)
     }
 
     fn with(
         names: Arc<Names>,
         fixed: Arc<FixedTypes>,
         (entries, facts): (View<Entry>, Held<Facts>),
-        declared: Arc<Declared>,
+        (declared, later): (Arc<Declared>, View<DeclEntry>),
     ) -> Self {
         let (main, base) = (names.intern(MAIN), names.intern(BASE));
-        Self { names, fixed, entries, facts, declared, main, base }
+        Self { names, fixed, entries, facts, declared, later, main, base }
     }
 
     /// The lists of facts about a type were computed and take this many bytes.
@@ -227,8 +267,72 @@ impl Types {
     fn entry(&self, ty: Type) -> Option<&Entry> {
         match self.fixed.entries.get(ty.0 as usize) {
             Some(entry) => Some(entry),
-            None => self.entries.get(ty.0),
+            None => self.hold(ty).map(|entry| &**entry),
         }
+    }
+
+    /// The entry of a type that is not fixed, which the view holds from now on. With a type of a later declaration it holds all that this may lead to: the types that it names,
+    /// the declaration, and the types in its body.
+    fn hold(&self, ty: Type) -> Option<&Arc<Entry>> {
+        if let Some(entry) = self.entries.held(ty.0) {
+            return Some(entry);
+        }
+        let entry = self.entries.find_number(ty.0)?;
+        if !entry.has_later {
+            return Some(self.entries.insert(ty.0, entry));
+        }
+        self.hold_all(vec![Reached::Type(ty, entry)]);
+        self.entries.held(ty.0)
+    }
+
+    /// A later declaration, which the view holds from now on with all that it leads to.
+    fn hold_later(&self, decl: Decl) -> Option<&Arc<DeclEntry>> {
+        if let Some(entry) = self.later.held(decl.0) {
+            return Some(entry);
+        }
+        self.hold_all(vec![Reached::Later(decl, self.later.find_number(decl.0)?)]);
+        self.later.held(decl.0)
+    }
+
+    /// Holds these and all that they lead to. Everything is found before anything is held by the view, so that a thread that finds a part finds all.
+    fn hold_all(&self, mut found: Vec<Reached>) {
+        let mut seen = FxHashSet::default();
+        let mut at = 0;
+        while let Some(reached) = found.get(at).cloned() {
+            at += 1;
+            match reached {
+                Reached::Type(_, entry) => {
+                    let (types, later) = named_by(&entry.kind);
+                    found.extend(types.into_iter().filter_map(|ty| self.reached(ty, &mut seen)));
+                    found.extend(later.and_then(|decl| self.reached_later(decl, &mut seen)));
+                }
+                Reached::Later(_, entry) => {
+                    let types = entry.body.get().map(|(body, _)| body.types()).unwrap_or_default();
+                    found.extend(types.into_iter().filter_map(|ty| self.reached(ty, &mut seen)));
+                }
+            }
+        }
+        // The last ones first: a type is held when its parts are.
+        for reached in found.into_iter().rev() {
+            match reached {
+                Reached::Type(ty, entry) => drop(self.entries.insert(ty.0, entry)),
+                Reached::Later(decl, entry) => drop(self.later.insert(decl.0, entry)),
+            }
+        }
+    }
+
+    /// The entry of a type that is neither held nor fixed, the first time.
+    fn reached(&self, ty: Type, seen: &mut FxHashSet<u32>) -> Option<Reached> {
+        let is_new = ty.index() >= self.fixed.entries.len() && self.entries.held(ty.0).is_none();
+        let entry = self.entries.find_number(ty.0).filter(|_| is_new && seen.insert(ty.0))?;
+        Some(Reached::Type(ty, entry))
+    }
+
+    fn reached_later(&self, decl: Decl, seen: &mut FxHashSet<u32>) -> Option<Reached> {
+        let is_new = decl.0 >= LATER && self.later.held(decl.0).is_none();
+        // The numbers of types are lower.
+        let entry = self.later.find_number(decl.0).filter(|_| is_new && seen.insert(decl.0))?;
+        Some(Reached::Later(decl, entry))
     }
 
     /// The computed facts about a type.
@@ -254,43 +358,33 @@ impl Types {
     ) -> Box<[Part]> {
         let mut last = None;
         let types = types.into_iter().filter(|&ty| last.replace(ty) != Some(ty));
-        let types = types.filter_map(|ty| Some(Part::Type(self.entries.hold(ty.0)?.clone())));
+        let own = |ty: &Type| ty.index() >= self.fixed.entries.len();
+        let types = types.filter(own).filter_map(|ty| Some(Part::Type(self.hold(ty)?.clone())));
         types.chain(names.into_iter().filter_map(|name| Some(Part::Name(self.names.hold(name)?)))).collect()
     }
 
     /// The types and names of a kind.
     fn parts_of(&self, kind: &TypeKind) -> Box<[Part]> {
-        let (mut one, mut all, mut names) = ([None; 2], &[][..], &[][..]);
         let function;
-        match kind {
-            TypeKind::Nominal { params: many, .. } | TypeKind::Union(many) | TypeKind::Values(many) => {
-                all = many
-            }
-            TypeKind::Tuple { elems, vararg } => (all, one[0]) = (elems, *vararg),
-            TypeKind::NamedTuple { names: own, tuple } => (names, one[0]) = (own, Some(*tuple)),
-            TypeKind::TypeOf(ty) | TypeKind::Bits { ty, .. } => one[0] = Some(*ty),
-            TypeKind::NTuple { count, elem } => one = [Some(*count), Some(*elem)],
-            TypeKind::UnionAll { bounds, body } => {
-                let bounds = bounds.iter().flat_map(|&(lower, upper)| [lower, upper]);
-                return self.parts(bounds.chain([*body]), []);
-            }
+        let names = match kind {
+            TypeKind::NamedTuple { names, .. } => names,
             TypeKind::Function(named) => {
                 function = [named.module, named.name];
-                names = &function;
+                &function[..]
             }
-            TypeKind::Sym(name) => names = std::slice::from_ref(name),
-            TypeKind::Bottom
-            | TypeKind::Any
-            | TypeKind::Generic(_)
-            | TypeKind::Param(_)
-            | TypeKind::Int(_)
-            | TypeKind::Low(_)
-            | TypeKind::Token => {}
-        }
-        self.parts(all.iter().copied().chain(one.into_iter().flatten()), names.iter().copied())
+            TypeKind::Sym(name) => std::slice::from_ref(name),
+            _ => &[],
+        };
+        let (types, decl) = named_by(kind);
+        let later = decl.filter(|decl| decl.0 >= LATER).and_then(|decl| self.hold_later(decl));
+        let parts = self.parts(types, names.iter().copied()).into_iter();
+        parts.chain(later.map(|entry| Part::Later(entry.clone()))).collect()
     }
 
     fn decl_entry(&self, decl: Decl) -> Option<&DeclEntry> {
+        if decl.0 >= LATER {
+            return self.hold_later(decl).map(|entry| &**entry);
+        }
         match decl.0.checked_sub(self.fixed.decls.len() as u32) {
             None => self.fixed.decls.get(decl.0 as usize),
             Some(at) => self.declared.decls.get(at),
@@ -350,7 +444,11 @@ impl Types {
 
     /// The declaration with this name that is no builtin: that of `Main.name`.
     pub fn find_own(&self, name: Name) -> Option<Decl> {
-        self.decl_index().get(&name).copied()
+        if self.names.count(name) == 0 {
+            return self.decl_index().get(&name).copied();
+        }
+        let found = self.later.find_key(FxBuildHasher.hash_one(name), |entry| entry.data.name == name)?;
+        self.hold_later(Decl(found)).map(|_| Decl(found))
     }
 
     fn decl_index(&self) -> RwLockReadGuard<'_, FxHashMap<Name, Decl>> {
@@ -692,6 +790,9 @@ impl Types {
             return Err(TypeError::DuplicateField { field });
         }
         let module = self.names.intern("");
+        if self.names.count(name) > 0 {
+            return self.declare_later(DeclData { name, module, params: params.into() });
+        }
         let mut index = self.declared.index.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(&decl) = index.get(&name) {
             let same = *self.decl(decl).params == *params;
@@ -703,6 +804,37 @@ impl Types {
         self.declared.decls.push(at, self.decl_entry_of(data));
         index.insert(name, decl);
         Ok(decl)
+    }
+
+    /// The first half of the declaration of a homonym.
+    fn declare_later(&self, data: DeclData) -> Result<Decl, TypeError> {
+        let decl = match self.find_own(data.name) {
+            Some(decl) => decl,
+            None => {
+                let is = |entry: &DeclEntry| entry.data.name == data.name;
+                let make = || Arc::new(self.decl_entry_of(data.clone()));
+                let decl = Decl(self.later.intern(FxBuildHasher.hash_one(data.name), is, make));
+                // Another thread may have been faster, and have said what it names.
+                self.hold_all(self.later.find_number(decl.0).map(|entry| Reached::Later(decl, entry)).into_iter().collect());
+                decl
+            }
+        };
+        match *self.decl(decl).params == *data.params {
+            true => Ok(decl),
+            false => Err(TypeError::Redeclared { name: data.name }),
+        }
+    }
+
+    /// The name of a declaration means another one from the world after the last of these on.
+    pub fn end_declaration(&self, decl: Decl, worlds: Worlds) {
+        if let Some(entry) = self.decl_entry(decl) {
+            entry.worlds.get_or_init(|| worlds);
+        }
+    }
+
+    /// The worlds in which the name of a declaration meant it, if it means another one now.
+    pub fn ended(&self, decl: Decl) -> Option<Worlds> {
+        self.decl_entry(decl)?.worlds.get().copied()
     }
 
     /// Whether types are spelled with this name, so that it can mean nothing else: `Int64`, `Array`, `Union`.
@@ -744,8 +876,12 @@ impl Types {
             DeclKind::Struct { fields, .. } => &**fields,
             _ => &[],
         };
-        let types = fields.iter().map(|field| field.ty).chain([supertype]);
-        let parts = self.parts(types, fields.iter().map(|field| field.name));
+        let types = if decl.0 < LATER { body.types() } else { Vec::new() };
+        let mut parts = self.parts(types, fields.iter().map(|field| field.name)).into_vec();
+        if parts.iter().any(Part::has_later) {
+            self.add_all_parts(&mut parts);
+        }
+        let parts = parts.into_boxed_slice();
         if entry.body.get_or_init(|| (body.clone(), parts)).0 == body {
             Ok(())
         } else {
@@ -756,7 +892,34 @@ impl Types {
     /// A declaration without a body.
     fn decl_entry_of(&self, data: DeclData) -> DeclEntry {
         let names = self.parts([], [data.name, data.module].into_iter().chain(data.params.iter().copied()));
-        DeclEntry { data, _names: names, body: OnceLock::new(), above: OnceLock::new() }
+        DeclEntry {
+            data,
+            _names: names,
+            body: OnceLock::new(),
+            above: OnceLock::new(),
+            worlds: OnceLock::new(),
+        }
+    }
+
+    /// Adds what the later declarations among the parts of a first one lead to: it stays, and so do these.
+    fn add_all_parts(&self, parts: &mut Vec<Part>) {
+        let (mut seen, mut at) = (FxHashSet::default(), 0);
+        while let Some(part) = parts.get(at) {
+            at += 1;
+            let types = match part {
+                Part::Type(entry) if entry.has_later => {
+                    let (types, decl) = named_by(&entry.kind);
+                    let later = decl.filter(|decl| decl.0 >= LATER && seen.insert(decl.0));
+                    parts.extend(later.and_then(|decl| Some(Part::Later(self.hold_later(decl)?.clone()))));
+                    types
+                }
+                Part::Later(entry) => entry.body.get().map(|(body, _)| body.types()).unwrap_or_default(),
+                Part::Type(_) | Part::Name(_) => continue,
+            };
+            let own = |ty: &Type| ty.index() >= self.fixed.entries.len();
+            let new: Vec<Type> = types.into_iter().filter(|ty| own(ty) && seen.insert(ty.0)).collect();
+            parts.extend(new.into_iter().filter_map(|ty| Some(Part::Type(self.hold(ty)?.clone()))));
+        }
     }
 
     fn check_supertype(&self, decl: Decl, supertype: Type) -> Result<(), TypeError> {
@@ -818,8 +981,10 @@ impl Types {
     /// The type of this kind, if some view has it.
     pub fn known(&self, kind: &TypeKind) -> Option<Type> {
         let fixed = self.fixed.index.types.get(kind).copied();
-        let of_views =
-            || self.entries.find(FxBuildHasher.hash_one(kind), |entry| entry.kind == *kind).map(Type);
+        let of_views = || {
+            let found = self.entries.find_key(FxBuildHasher.hash_one(kind), |entry| entry.kind == *kind);
+            found.map(Type).filter(|&ty| self.hold(ty).is_some())
+        };
         fixed.or_else(of_views)
     }
 
@@ -893,7 +1058,11 @@ impl Types {
         if let Some(&ty) = self.fixed.index.types.get(&kind) {
             return ty;
         }
-        let make = || Arc::new(Entry { kind: kind.clone(), extent, parts: self.parts_of(&kind) });
+        let make = || {
+            let parts = self.parts_of(&kind);
+            let has_later = parts.iter().any(Part::has_later);
+            Arc::new(Entry { kind: kind.clone(), extent, parts, has_later })
+        };
         Type(self.entries.intern(FxBuildHasher.hash_one(&kind), |entry| entry.kind == kind, make))
     }
 
@@ -975,6 +1144,33 @@ impl Types {
             (bits, _) => LowType::int(u32::from(bits)),
         }
     }
+}
+
+/// The types that a kind names, and the declaration.
+fn named_by(kind: &TypeKind) -> (Vec<Type>, Option<Decl>) {
+    let (mut decl, mut types) = (None, Vec::new());
+    match kind {
+        TypeKind::Nominal { decl: of, params } => (decl, types) = (Some(*of), params.to_vec()),
+        TypeKind::Generic(of) => decl = Some(*of),
+        TypeKind::Union(many) | TypeKind::Values(many) => types = many.to_vec(),
+        TypeKind::Tuple { elems, vararg } => types = elems.iter().copied().chain(*vararg).collect(),
+        TypeKind::NamedTuple { tuple: ty, .. } | TypeKind::TypeOf(ty) | TypeKind::Bits { ty, .. } => {
+            types.push(*ty);
+        }
+        TypeKind::NTuple { count, elem } => types = vec![*count, *elem],
+        TypeKind::UnionAll { bounds, body } => {
+            types = bounds.iter().flat_map(|&(lower, upper)| [lower, upper]).chain([*body]).collect();
+        }
+        TypeKind::Function(_)
+        | TypeKind::Sym(_)
+        | TypeKind::Bottom
+        | TypeKind::Any
+        | TypeKind::Param(_)
+        | TypeKind::Int(_)
+        | TypeKind::Low(_)
+        | TypeKind::Token => {}
+    }
+    (types, decl)
 }
 
 fn duplicate(names: &[Name]) -> Option<Name> {

@@ -9,7 +9,9 @@
 //! Nothing fails once the basis has been found to be so, and no foreign code runs under the lock: what others could see die is dropped afterwards.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use brolga_ir::Context;
 use brolga_jit::{NoCell, Reserved, Superseded};
 use brolga_linking::{Label, Name, Symbol};
 use brolga_runtime::events::Event;
@@ -50,6 +52,7 @@ struct Replaced {
     _methods: Vec<Methods>,
     _offers: Vec<Offer>,
     _variables: Vec<Variable>,
+    _types: Vec<Arc<Context>>,
 }
 
 impl Batch<'_> {
@@ -114,8 +117,12 @@ impl Step<'_, '_> {
         }
         if self.number.is_some() {
             let (versions, superseded) = (&mut self.replaced.versions, &mut self.superseded);
-            let methods = &self.batch.dylib.session.inner.shared.methods;
-            self.replaced._methods = methods.change(std::mem::take(&mut self.methods), |world| {
+            let (dylib, inner) = (self.batch.dylib.linking.id(), &self.batch.dylib.session.inner);
+            let (types, former) = (self.batch.types.take(), &mut self.replaced._types);
+            self.replaced._methods = inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
+                if let Some((declared, cx)) = types {
+                    *former = inner.types.declare(&inner.owners.order(dylib), declared, &cx, world);
+                }
                 let version =
                     |(reserved, again): (Reserved, Again)| again.owner.supersede(reserved, world, again.body);
                 versions.extend(superseded.drain(..).map(version));

@@ -161,7 +161,7 @@ impl<'a> FuncText<'a> {
             }
         }
         if !statics.params.is_empty() {
-            write!(w, "{}", StaticsText { cx: self.cx, statics })?;
+            write!(w, "{}", StaticsText { cx: self.cx, statics, is_symbol: false })?;
         }
         match func.inlining.filter(|_| func.level == Level::High) {
             Some(inlining) => write!(w, " {}", inlining.word()),

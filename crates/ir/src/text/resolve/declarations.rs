@@ -17,9 +17,23 @@ use super::{Resolver, last_name};
 use crate::names::Name;
 use crate::types::{Decl, DeclKind, FieldDecl, LayoutError, PrimitiveRepr, Type, TypeError};
 
+/// A type is declared otherwise than it is, and its name means another one now.
+struct Redeclared;
+
 impl<'a> Resolver<'a> {
-    /// Declares all types, then defines them, supertypes first.
+    /// Declares all types, then defines them, supertypes first. Where the program declares one otherwise than it is, and the scope has another one for it, all are declared again,
+    /// because others may name it.
     pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) -> Vec<Decl> {
+        loop {
+            let before = self.diagnostics.clone();
+            match self.try_declare(decls) {
+                Ok(declared) => return declared,
+                Err(Redeclared) => self.diagnostics = before,
+            }
+        }
+    }
+
+    fn try_declare(&mut self, decls: &[TypeDecl<'a>]) -> Result<Vec<Decl>, Redeclared> {
         let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
         let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
         for decl in decls {
@@ -36,17 +50,14 @@ impl<'a> Resolver<'a> {
                 })
                 .collect();
             let Some(params) = params else { continue };
-            let name = self.cx.names.intern(&decl.name.0);
-            let restated =
-                self.cx.types.find_builtin(name).filter(|&builtin| self.restates(builtin, &params, decl));
-            match restated.map_or_else(|| self.cx.types.declare(name, &params), Ok) {
+            let builtin = self.cx.names.find(&decl.name.0).and_then(|name| self.cx.types.find_builtin(name));
+            let restated = builtin.filter(|&builtin| self.restates(builtin, &params, decl));
+            match restated.map_or_else(|| self.cx.types.declare(self.declared_name(decl), &params), Ok) {
                 Ok(id) => {
                     by_name.insert(&decl.name.0, declared.len());
                     declared.push((id, decl));
                 }
-                Err(error) => {
-                    self.made(Err(error), decl.name.1);
-                }
+                Err(error) => self.refuse(error, decl)?,
             }
         }
         let mut defined = vec![false; declared.len()];
@@ -63,13 +74,31 @@ impl<'a> Resolver<'a> {
             }
             for index in chain.into_iter().rev() {
                 let (id, decl) = declared[index];
-                self.define_type(id, decl);
+                self.define_type(id, decl)?;
             }
         }
         for (id, decl) in &declared {
             self.check_size(*id, decl);
         }
-        declared.into_iter().map(|(id, _)| id).collect()
+        Ok(declared.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// The name of the type that the program declares.
+    fn declared_name(&self, decl: &TypeDecl<'a>) -> Name {
+        match self.is_library {
+            true => self.cx.names.intern(&decl.name.0),
+            false => self.cx.names.declare(&decl.name.0),
+        }
+    }
+
+    /// An error of a declaration, if it cannot be the one of another type.
+    fn refuse(&mut self, error: TypeError, decl: &TypeDecl<'a>) -> Result<(), Redeclared> {
+        let is_other = matches!(error, TypeError::Redeclared { .. }) && !self.is_library;
+        if is_other && self.cx.names.redeclare(&decl.name.0) {
+            return Err(Redeclared);
+        }
+        let _: Option<Type> = self.made(Err(error), decl.name.1);
+        Ok(())
     }
 
     /// A type whose values are too large is an error where it is declared: of the first such type, and not of declared ones that contain it. Instances of
@@ -126,15 +155,12 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
-        if id.is_builtin() {
-            return;
-        }
+    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) -> Result<(), Redeclared> {
         let cx = self.cx.clone();
-        if let Some((supertype, kind)) = self.body_of(&cx.types.decl(id).params, decl)
-            && let Err(error) = cx.types.define(id, supertype, kind)
-        {
-            self.made(Err(error), decl.name.1);
+        let stated = if id.is_builtin() { None } else { self.body_of(&cx.types.decl(id).params, decl) };
+        match stated.map(|(supertype, kind)| cx.types.define(id, supertype, kind)) {
+            Some(Err(error)) => self.refuse(error, decl),
+            _ => Ok(()),
         }
     }
 

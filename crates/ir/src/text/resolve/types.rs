@@ -322,13 +322,12 @@ impl<'a> Resolver<'a> {
 
     /// The declared type that a name means, and no builtin.
     fn own_decl(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
-        let name = self.cx.names.find(last_name(parts))?;
-        let is_builtin = || self.cx.types.find_builtin(name).is_some();
+        let (text, names) = (last_name(parts), &self.cx.names);
         let is_cores = parts.len() > 1 && matches!(&*parts[0], "Core" | "Base") || self.is_library;
-        if is_cores && is_builtin() {
+        if is_cores && self.cx.types.find_builtin(names.find(text)?).is_some() {
             return None;
         }
-        self.cx.types.find_own(name)
+        self.cx.types.find_own(if self.is_library { names.find(text)? } else { names.find_declared(text)? })
     }
 
     /// The declaration that a name means in Julia's library: literals and calls of its C functions have such types.

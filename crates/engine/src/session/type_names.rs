@@ -1,0 +1,280 @@
+//! The meanings of type names: which declared type a name means in a dylib.
+//!
+//! A struct may be declared again with other fields, and dylibs that are not linked may each have a `Point`. These are different types, whose names are
+//! [homonyms](brolga_ir::Names::homonym): one text, two names. Objects, methods and compiled code of the former type stay what they are.
+//!
+//! ```text
+//!   a   struct Point x end      ──► Point, of a
+//!   a   struct Point x; y end   ──► Point@1, of a from the next world on; the former one is `@world(Point, 3:7)`
+//!   b   struct Point z end      ──► Point@2, of b               b is not linked to a
+//!   c   struct Point x; y end   ──► Point@1                     equal declarations are one type
+//! ```
+//!
+//! The meaning of a name in the programs of dylib `d`, the first that applies:
+//!
+//! | if | it means |
+//! |---|---|
+//! | a dylib in the link order of `d` has declared it, `d` itself first | the type that this one declared last |
+//! | it was declared, and by no dylib: by the library, or in the session's context | that type |
+//! | otherwise | nothing |
+//!
+//! A program that declares what the name means already changes nothing. Else it declares the type that another dylib has declared so, or a new one: the candidates are tried in
+//! this order while the program is read, because only then what it says is known. So each program has a [`DylibScope`], which keeps its choices; they come into force with
+//! the program. Types are read all at once, since one that names another one is another one with it.
+//!
+//! The type that a name means is held here; a former one as long as something uses it.
+//!
+//! **Locks**: the choices of a program, this table, then the table of owners and the names of the context.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use brolga_ir::types::Worlds;
+use brolga_ir::{Context, NameScope, Names};
+use brolga_linking::DylibId;
+use smallvec::SmallVec;
+
+use super::owners::{NameUse, Owners, Use};
+use super::sync::lock;
+
+/// See the file's header.
+#[derive(Default)]
+pub(crate) struct TypeNames {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    known: BTreeMap<Box<str>, Known>,
+    /// Whether a name has a further type.
+    has_later: bool,
+}
+
+/// The types with a name.
+#[derive(Default)]
+struct Known {
+    /// How many further ones were declared.
+    later: u32,
+    /// Whether no dylib means the first one any more that has.
+    is_first_former: bool,
+    /// What it means in the dylibs that have declared it.
+    of: SmallVec<[Declared; 1]>,
+}
+
+/// A type that a dylib has declared.
+struct Declared {
+    dylib: DylibId,
+    /// The count of the homonym.
+    count: u32,
+    /// The world in which it came into force.
+    since: u64,
+    /// A view that holds it.
+    held: Arc<Context>,
+}
+
+impl Known {
+    /// What the name means in a dylib with this link order.
+    fn meaning(&self, order: &[DylibId]) -> Option<u32> {
+        let declared = order.iter().find_map(|id| self.of.iter().find(|known| known.dylib == *id));
+        declared.map(|known| known.count)
+    }
+
+    /// Whether the first type with the name is of no dylib.
+    fn is_first_shared(&self) -> bool {
+        !self.is_first_former && self.of.iter().all(|known| known.count > 0)
+    }
+}
+
+impl TypeNames {
+    /// What a name means in a dylib with this link order; none if it is a type of other dylibs only.
+    fn meaning(&self, order: impl Fn() -> Vec<DylibId>, name: &str) -> Option<u32> {
+        match lock(&self.table).known.get(name) {
+            Some(known) => known.meaning(&order()).or_else(|| known.is_first_shared().then_some(0)),
+            None => Some(0),
+        }
+    }
+
+    /// The types that a program of a dylib with this link order may declare by a name, in the order in which they are tried.
+    fn candidates(&self, order: &[DylibId], name: &str) -> Vec<u32> {
+        let table = lock(&self.table);
+        let Some(known) = table.known.get(name) else { return vec![0] };
+        let first = (!known.is_first_former).then_some(0);
+        let mut all = Vec::new();
+        for count in known.meaning(order).into_iter().chain(first).chain(known.of.iter().map(|one| one.count)) {
+            if !all.contains(&count) {
+                all.push(count);
+            }
+        }
+        all
+    }
+
+    /// A further type with a name.
+    fn another(&self, name: &str) -> u32 {
+        let mut table = lock(&self.table);
+        table.has_later = true;
+        let known = table.known.entry(name.into()).or_default();
+        known.later += 1;
+        known.later
+    }
+
+    /// Brings the declarations of a program of a dylib with this link order into force, from a world on. Former types end there. What is returned is to be dropped without a lock.
+    #[must_use]
+    pub(crate) fn declare(
+        &self,
+        order: &[DylibId],
+        declared: Vec<(Box<str>, u32)>,
+        cx: &Arc<Context>,
+        world: u64,
+    ) -> Vec<Arc<Context>> {
+        let mut former = Vec::new();
+        let Some(&dylib) = order.first() else { return former };
+        let mut table = lock(&self.table);
+        for (name, count) in declared {
+            let known = table.known.entry(name.clone()).or_default();
+            if known.meaning(order) == Some(count) {
+                continue;
+            }
+            let held = cx.view();
+            let found = held.types.find_own(held.names.homonym(&name, count));
+            let Some(_) = found else { continue };
+            let new = Declared { dylib, count, since: world, held };
+            let Some(own) = known.of.iter_mut().find(|one| one.dylib == dylib) else {
+                known.of.push(new);
+                continue;
+            };
+            let old = std::mem::replace(own, new);
+            if known.of.iter().all(|one| one.count != old.count) {
+                known.is_first_former |= old.count == 0;
+                end(&old, &name, world);
+            }
+            former.push(old.held);
+        }
+        former
+    }
+
+    /// Forgets the types of a dylib. What is returned is to be dropped without a lock.
+    #[must_use]
+    pub(crate) fn forget(&self, dylib: DylibId) -> Vec<Arc<Context>> {
+        let mut gone = Vec::new();
+        lock(&self.table).known.retain(|_, known| {
+            let (of, others): (Vec<_>, Vec<_>) = known.of.drain(..).partition(|one| one.dylib == dylib);
+            known.of = others.into();
+            gone.extend(of.into_iter().map(|one| one.held));
+            known.later > 0 || !known.of.is_empty()
+        });
+        gone
+    }
+
+    /// A symbol as a program of a dylib with this link order means it: types with a count have it there. None if there are no such types in the session.
+    pub(crate) fn symbol(&self, order: impl Fn() -> Vec<DylibId>, text: &str) -> Option<String> {
+        let table = lock(&self.table);
+        if !table.has_later {
+            return None;
+        }
+        let order = order();
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '!';
+        let (mut symbol, mut rest) = (String::new(), text);
+        while !rest.is_empty() {
+            let (word, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
+            symbol.push_str(word);
+            let count = table.known.get(word).and_then(|known| known.meaning(&order)).unwrap_or(0);
+            if count > 0 && !after.starts_with(['@', '(']) {
+                symbol.push_str(&format!("@{count}"));
+            }
+            let next = after.chars().next().map_or(0, char::len_utf8);
+            symbol.push_str(&after[..next]);
+            rest = &after[next..];
+        }
+        Some(symbol)
+    }
+
+    /// Whether the names of the types in a symbol mean these types.
+    pub(crate) fn is_meant(&self, order: impl Fn() -> Vec<DylibId>, symbol: &str) -> bool {
+        let mut parts = symbol.split('@');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        parts.for_each(|part| text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit())));
+        self.symbol(order, &text).is_none_or(|meant| meant == symbol)
+    }
+}
+
+/// Notes the worlds of a type which its name means no more.
+fn end(old: &Declared, name: &str, world: u64) {
+    let cx = &old.held;
+    if let Some(decl) = cx.types.find_own(cx.names.homonym(name, old.count)) {
+        cx.types.end_declaration(decl, Worlds { first: old.since, last: world.saturating_sub(1) });
+    }
+}
+
+/// What the names in the programs of a dylib mean, and what these programs declare.
+pub(crate) struct DylibScope {
+    pub(crate) owners: Arc<Owners>,
+    pub(crate) types: Arc<TypeNames>,
+    pub(crate) dylib: DylibId,
+    /// What is known of the program's uses of functions; the other names it mentions.
+    pub(crate) uses: Vec<NameUse>,
+    /// The types that the program declares.
+    pub(crate) choices: Mutex<BTreeMap<Box<str>, Choice>>,
+}
+
+/// The type that a program declares by a name.
+#[derive(Default)]
+pub(crate) struct Choice {
+    candidates: Vec<u32>,
+    at: usize,
+    /// Whether the last candidate is a type that nobody else has.
+    is_new: bool,
+}
+
+impl Choice {
+    fn count(&self) -> u32 {
+        self.candidates.get(self.at).copied().unwrap_or(0)
+    }
+}
+
+impl NameScope for DylibScope {
+    fn function(&self, module: &str, name: &str) -> u32 {
+        let known = self.uses.iter().find(|named| *named.module == *module && *named.name == *name);
+        let what = known.map_or(Use::Mentions, |named| named.what);
+        self.owners.meaning(self.dylib, module, name, what)
+    }
+
+    fn declared(&self, name: &str) -> u32 {
+        if let Some(choice) = lock(&self.choices).get(name) {
+            return choice.count();
+        }
+        // No type has the last count.
+        self.types.meaning(|| self.owners.order(self.dylib), name).unwrap_or(u32::MAX)
+    }
+
+    fn declare(&self, name: &str) -> u32 {
+        let candidates = || self.types.candidates(&self.owners.order(self.dylib), name);
+        let mut choices = lock(&self.choices);
+        let choice = choices.entry(name.into());
+        choice.or_insert_with(|| Choice { candidates: candidates(), ..Choice::default() }).count()
+    }
+
+    fn redeclare(&self, name: &str) -> bool {
+        let mut choices = lock(&self.choices);
+        let Some(choice) = choices.get_mut(name) else { return false };
+        choice.at += 1;
+        if choice.at < choice.candidates.len() {
+            return true;
+        }
+        if choice.is_new {
+            choice.at -= 1;
+            return false;
+        }
+        choice.is_new = true;
+        choice.candidates.push(self.types.another(name));
+        true
+    }
+
+    fn declarations(&self) -> Vec<(Box<str>, u32)> {
+        lock(&self.choices).iter().map(|(name, choice)| (name.clone(), choice.count())).collect()
+    }
+}
+
+/// The types that the program of a module declares.
+pub(super) fn declarations(names: &Names) -> Vec<(Box<str>, u32)> {
+    names.scope().map_or_else(Vec::new, |scope| scope.declarations())
+}
