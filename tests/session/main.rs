@@ -23,6 +23,7 @@
 //! | `threads` | the same results on any compiling thread; many threads |
 //! | `tiers` | functions that are compiled twice |
 //! | `removal` | removal under linked callers |
+//! | `types` | declared types in worlds and dylibs |
 //! | `values` | function values that one definition gives another |
 //! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 
@@ -50,6 +51,7 @@ mod shared;
 mod stress;
 mod threads;
 mod tiers;
+mod types;
 mod values;
 mod worlds;
 

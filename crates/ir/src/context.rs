@@ -228,8 +228,13 @@ mod tests {
             drop(b);
             let (found, _) = c.types.nominal_parts(c.types.array_parts(list).unwrap().0).unwrap();
             assert_eq!((found, found == first), (decl, false));
-            let texts: Vec<String> =
-                c.types.fields(ty).unwrap().iter().map(|field| c.types.display(field.ty).to_string()).collect();
+            let texts: Vec<String> = c
+                .types
+                .fields(ty)
+                .unwrap()
+                .iter()
+                .map(|field| c.types.display(field.ty).to_string())
+                .collect();
             assert_eq!(texts, ["Vector{Leaf}", "Vector{Node}"]);
             assert!(d.types.find_own(d.names.homonym("Node", 1)) == Some(decl));
             drop(c);

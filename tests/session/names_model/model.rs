@@ -50,8 +50,6 @@ struct Definition {
     life: u64,
     /// When it was defined last.
     since: u64,
-    /// Whether a method was removed that one of its dynamic calls may have gone to: such calls are not compiled again, so those that the compiler has decided stay.
-    is_stale: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -228,7 +226,6 @@ impl Model {
                 tracker: program.tracker,
                 life: lives[&key],
                 since: self.clock,
-                is_stale: false,
             };
             self.definitions.insert(key, definition);
         }
@@ -237,17 +234,9 @@ impl Model {
 
     /// Says whether something was removed.
     fn remove(&mut self, is_gone: impl Fn(&Key, &Definition) -> bool) -> bool {
-        let gone = self.definitions.iter().filter(|(key, one)| is_gone(key, one));
-        let names: BTreeSet<usize> = gone.map(|(key, _)| key.1).collect();
+        let before = self.definitions.len();
         self.definitions.retain(|key, one| !is_gone(key, one));
-        for one in self.definitions.values_mut() {
-            one.is_stale |= match one.body {
-                Body::Call(_, How::Value, _) | Body::CallParam(_) => !names.is_empty(),
-                Body::Call(name, ..) => names.contains(&name),
-                _ => false,
-            };
-        }
-        !names.is_empty()
+        self.definitions.len() < before
     }
 
     /// The method to which a dynamic call goes.
@@ -284,7 +273,6 @@ impl Model {
                 self.cells[cell] = salt;
                 return Ok(salt);
             }
-            Body::CallParam(_) if definition.is_stale => return Err(Answer::Unspecified),
             Body::CallParam(arg) => match value {
                 Value::Function(name, homonym) => (self.dispatch(name, homonym, called(arg)), called(arg)),
                 _ => return Err(Answer::MethodError),
@@ -298,7 +286,6 @@ impl Model {
                         }
                         Some(key)
                     }
-                    _ if definition.is_stale => return Err(Answer::Unspecified),
                     _ => self.dispatch(name, definition.meaning[&name], called(arg)),
                 };
                 (callee, called(arg))

@@ -14,7 +14,7 @@
 //! Only the step finds the weak functions that give way to existing definitions. The program is then prepared again with
 //! these as external functions: they are not announced, and their bodies are not inlined.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::{Context, FuncId, Module};
@@ -24,7 +24,7 @@ use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_runtime::{HostFunction, TypedHost};
 
 use super::batch::Batch;
-use super::deferred::{self, Redefined, Retyped};
+use super::deferred::{Redefined, Retyped};
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
@@ -169,55 +169,8 @@ impl Dylib {
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
-        self.recompile_elsewhere(elsewhere, &mut redefined);
+        self.session.recompile_callers(elsewhere, &mut redefined);
         Ok(Some(redefined))
-    }
-
-    /// Recompiles functions of other dylibs that have inlined functions of this one.
-    fn recompile_elsewhere(&self, hits: Vec<Hit>, redefined: &mut Redefined) {
-        let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
-        for hit in hits {
-            by_dylib.entry(hit.label.dylib).or_default().push(hit);
-        }
-        for (id, mut hits) in by_dylib {
-            let linking = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone());
-            // A dylib leaves the list when it is found closed.
-            let Some(linking) = linking else {
-                self.session.inner.edges.forget_all(id, u64::MAX);
-                continue;
-            };
-            let dylib = Dylib::new(self.session.clone(), linking);
-            let mut kept = Vec::new();
-            match dylib.recompile(&hits, &mut kept) {
-                Ok(()) => {}
-                // Functions of a closed dylib are not called any more.
-                Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.session.forget_dylib(id),
-                // The definitions are in force, so callers with the former bodies must not be called again as they are.
-                Err(_) => {
-                    hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
-                    deferred::defer(&dylib, hits, redefined);
-                }
-            }
-            redefined.kept.extend(kept);
-        }
-    }
-
-    /// Recompiles functions of this dylib, except those that have been recompiled or redefined since. `kept` receives the names
-    /// of functions that no longer fit the types of their callees.
-    pub(super) fn recompile(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
-        loop {
-            kept.clear();
-            let (hits, seen) = self.session.inner.edges.still(hits);
-            if hits.is_empty() {
-                return Ok(());
-            }
-            let mut new = Batch::new(self, true, None);
-            (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
-            new.recompile(hits, seen, kept)?;
-            if new.define(&mut BTreeSet::new())?.is_some() {
-                return Ok(());
-            }
-        }
     }
 
     /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.

@@ -33,7 +33,9 @@
 //!
 //! A caller for which the new function has another type keeps its old callee.
 //!
-//! Not done: functions of promised programs; removal, after which callers keep inlined copies.
+//! **Removal.** Callers whose dynamic calls may have been decided for a removed method are recompiled after it (`removal.rs`). Static callers keep what they have inlined.
+//!
+//! Not done: functions of promised programs.
 //!
 //! Cost: a copy of the source of each function with such calls. A concurrent change costs another preparation; one
 //! of the two is in force then, so some thread always makes progress.
@@ -49,7 +51,7 @@ use brolga_linking::{DylibId, Label, Name};
 
 use super::input::ProgramFacts;
 use super::reach::{DynamicCall, Reach, decides_later, first_parameter, is_leaf, may_reach, reach};
-use super::scope::{mentioned, object};
+use super::scope::{Offered, mentioned, object};
 use super::sync::lock;
 use super::tiering::policy::Limits;
 use super::variables::DeclaredVariables;
@@ -88,6 +90,8 @@ pub(crate) struct Change {
     pub(crate) object: Option<Type>,
     /// The declaration, if its types belong to the session's context.
     declared: Option<Func>,
+    /// Whether the function was removed: then those that have inlined it keep it.
+    is_removal: bool,
 }
 
 impl Change {
@@ -96,7 +100,18 @@ impl Change {
         let (symbol, bare) =
             (module[id].symbol(&module.cx).into(), module.cx.names.text(module[id].name).into());
         let declared = module.cx.is_same(cx).then(|| module[id].declaration());
-        Change { label, symbol, bare, object: object(module, id, cx), declared }
+        Change { label, symbol, bare, object: object(module, id, cx), declared, is_removal: false }
+    }
+
+    /// The removal of a method of a function object, by what its dylib offered of it.
+    pub(crate) fn removal(label: Label, gone: Offered, cx: &Context) -> Change {
+        let Offered { symbol, object, offer } = gone;
+        let bare = match *cx.types.kind(object) {
+            TypeKind::Function(function) => cx.names.text(function.name).into(),
+            _ => symbol.clone(),
+        };
+        let declared = offer.map(|offer| offer.func.declaration());
+        Change { label, symbol, bare, object: Some(object), declared, is_removal: true }
     }
 
     fn method(&self) -> Method<'_> {
@@ -364,20 +379,20 @@ impl State {
             return reached;
         }
         let mut seen: BTreeSet<Label> = changes.iter().map(|change| change.label).collect();
-        let mut pending: VecDeque<(usize, Method<'_>)> = VecDeque::new();
+        let mut pending: VecDeque<(usize, Method<'_>, bool)> = VecDeque::new();
         for change in changes {
-            pending.push_back((reached.steps.len(), change.method()));
+            pending.push_back((reached.steps.len(), change.method(), change.is_removal));
             reached.steps.push(Step { symbol: change.symbol.clone(), from: None });
         }
-        while let Some((from, method)) = pending.pop_front() {
-            let users = self.users(&reached.steps[from].symbol, method);
+        while let Some((from, method, is_removal)) = pending.pop_front() {
+            let users = self.users(&reached.steps[from].symbol, method, !is_removal);
             let mut callers: Vec<(&Caller, Label)> =
                 users.into_iter().filter_map(|label| Some((&**self.sources.get(&label)?, label))).collect();
             callers.sort_by(|a, b| (&a.0.symbol, a.1.dylib).cmp(&(&b.0.symbol, b.1.dylib)));
             for (caller, label) in callers {
                 if seen.insert(label) {
                     reached.labels.push((label, from));
-                    pending.push_back((reached.steps.len(), caller.method()));
+                    pending.push_back((reached.steps.len(), caller.method(), false));
                     reached.steps.push(Step { symbol: caller.symbol.clone(), from: Some(from) });
                 }
             }
@@ -385,11 +400,11 @@ impl State {
         reached
     }
 
-    /// The dependents of a method: those that inline it, and those that may call it dynamically.
-    fn users(&self, symbol: &Arc<str>, method: Method<'_>) -> BTreeSet<Label> {
+    /// The dependents of a method: those that inline it, if these count, and those that may call it dynamically.
+    fn users(&self, symbol: &Arc<str>, method: Method<'_>, inlining: bool) -> BTreeSet<Label> {
         let programs = self.programs.get(method.bare).into_iter().flatten();
         let lookers = programs.filter_map(|program| self.lookers.get(program)).flatten();
-        let inliners = self.callers.get(symbol).into_iter().flatten();
+        let inliners = self.callers.get(symbol).filter(|_| inlining).into_iter().flatten();
         let objects: Vec<Type> = match method.object {
             Some(object) => vec![object],
             // A function of another context is one of these by its name.
@@ -493,6 +508,12 @@ impl Edges {
     /// The number of the last change. Functions seen from now on are in force up to there, at least.
     pub(crate) fn number(&self) -> u64 {
         lock(&self.state).number
+    }
+
+    /// Whether a function is noted that calls others dynamically.
+    pub(crate) fn has_dynamic_calls(&self) -> bool {
+        let state = lock(&self.state);
+        !state.dynamic.is_empty() || !state.programs.is_empty()
     }
 
     /// Whether the imports are still current.

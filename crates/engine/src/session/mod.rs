@@ -117,18 +117,19 @@ mod prepare;
 mod promise;
 mod reach;
 mod reading;
+mod recompile;
 mod removal;
 mod scope;
 mod shared;
 mod target;
-mod type_names;
 pub(crate) mod tiering;
+mod type_names;
 mod unit;
 mod variables;
 mod workers;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use brolga_codegen::isa::Tier;
 use brolga_ir::Context;
@@ -306,9 +307,14 @@ impl Session {
             jit.upgrade_by(Arc::new(background));
         }
         let methods = Arc::new(MethodTable::new(jit.runtime()));
+        let own = Arc::new(OnceLock::new());
         let linking = linking::Session::new(
             dispatcher,
-            Box::new(Removal { methods: methods.clone(), runtime: jit.runtime().clone() }),
+            Box::new(Removal {
+                methods: methods.clone(),
+                runtime: jit.runtime().clone(),
+                session: own.clone(),
+            }),
         );
         let recipe = Recipe { level, opt, roots, cache: Some(cache.clone()), compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
@@ -329,7 +335,9 @@ impl Session {
             doors,
             fuel,
         };
-        Ok(Session { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        let _ = own.set(Arc::downgrade(&inner));
+        Ok(Session { inner })
     }
 
     /// The names and types of the programs that this session reads; modules that are built for it use them. Names and
@@ -488,6 +496,8 @@ impl Session {
     pub fn end(&self) -> Vec<SessionError> {
         let end = || {
             let mut thrown = Vec::new();
+            // Nothing is recompiled for the sake of what ends.
+            self.inner.edges.end();
             self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
             self.inner.edges.end();
             Ok(thrown)

@@ -35,8 +35,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use brolga_ir::function_name::is_library;
 use brolga_ir::Context;
+use brolga_ir::function_name::is_library;
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
@@ -223,4 +223,3 @@ impl Owners {
         table.sweep_at = 2 * table.count;
     }
 }
-

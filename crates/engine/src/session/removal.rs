@@ -2,19 +2,19 @@
 //!
 //! | the linking model | here |
 //! |---|---|
-//! | has taken the definition of a label away | its row in the method table is hidden from the next world on |
+//! | has taken the definition of a label away | its row in the method table is hidden from the next world on; callers are recompiled (`recompile.rs`) |
 //! | marks a definition as removed | its cell is marked: handles do not keep it |
 //! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
 use brolga_linking::{Host, Label};
 use brolga_runtime::Runtime;
 
 use super::cells::Entered;
-use super::linking;
+use super::{Inner, Session, linking};
 use super::method_table::MethodTable;
 use super::target::{Code, Native};
 
@@ -22,11 +22,16 @@ use super::target::{Code, Native};
 pub(crate) struct Removal {
     pub(crate) methods: Arc<MethodTable>,
     pub(crate) runtime: Arc<Runtime>,
+    /// Set when it is made.
+    pub(crate) session: Arc<OnceLock<Weak<Inner>>>,
 }
 
 impl Host<Native> for Removal {
     fn unnamed(&self, session: &linking::Session<Native>, labels: &[Label]) {
         self.methods.remove(session, labels);
+        if let Some(inner) = self.session.get().and_then(Weak::upgrade) {
+            Session { inner }.recompile_after_removal(labels);
+        }
     }
 
     fn mark_removed(&self, code: &Code) {

@@ -238,6 +238,22 @@ impl Scope {
         lock(&self.offers).declared.get(&function).cloned().unwrap_or_default()
     }
 
+    /// The methods with these symbols.
+    pub(crate) fn offered(&self, symbols: &BTreeSet<Arc<str>>) -> Vec<Offered> {
+        let offers = lock(&self.offers);
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        for (&object, methods) in &offers.declared {
+            for (symbol, offer) in methods.iter().filter(|(symbol, _)| symbols.contains(*symbol)) {
+                seen.insert((object, symbol.clone()));
+                found.push(Offered { symbol: symbol.clone(), object, offer: Some(offer.clone()) });
+            }
+        }
+        let foreign = offers.foreign.keys().filter(|(_, symbol)| symbols.contains(symbol));
+        let foreign = foreign.filter(|key| !seen.contains(*key)).cloned();
+        found.extend(foreign.map(|(object, symbol)| Offered { symbol, object, offer: None }));
+        found
+    }
+
     /// All functions: name without types, symbol, and the types of the result if they are those of the session's context.
     pub(crate) fn functions(&self) -> Vec<(String, Arc<str>, Option<String>)> {
         let offers = lock(&self.offers);
@@ -300,6 +316,13 @@ pub(super) struct SessionMethod {
     pub(super) dylib: DylibId,
     pub(super) symbol: Arc<str>,
     /// None if its types are those of another context.
+    pub(super) offer: Option<Offer>,
+}
+
+/// A method that a dylib has offered: the function object, and the method unless its types are those of another context.
+pub(super) struct Offered {
+    pub(super) symbol: Arc<str>,
+    pub(super) object: Type,
     pub(super) offer: Option<Offer>,
 }
 

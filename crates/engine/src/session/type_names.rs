@@ -100,7 +100,8 @@ impl TypeNames {
         let Some(known) = table.known.get(name) else { return vec![0] };
         let first = (!known.is_first_former).then_some(0);
         let mut all = Vec::new();
-        for count in known.meaning(order).into_iter().chain(first).chain(known.of.iter().map(|one| one.count)) {
+        for count in known.meaning(order).into_iter().chain(first).chain(known.of.iter().map(|one| one.count))
+        {
             if !all.contains(&count) {
                 all.push(count);
             }
@@ -217,7 +218,6 @@ pub(crate) struct DylibScope {
 }
 
 /// The type that a program declares by a name.
-#[derive(Default)]
 pub(crate) struct Choice {
     candidates: Vec<u32>,
     at: usize,
@@ -226,6 +226,12 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// Chooses a type that nobody else has.
+    fn add(&mut self, count: u32) {
+        self.candidates.push(count);
+        (self.at, self.is_new) = (self.candidates.len() - 1, true);
+    }
+
     fn count(&self) -> u32 {
         self.candidates.get(self.at).copied().unwrap_or(0)
     }
@@ -247,26 +253,29 @@ impl NameScope for DylibScope {
     }
 
     fn declare(&self, name: &str) -> u32 {
-        let candidates = || self.types.candidates(&self.owners.order(self.dylib), name);
         let mut choices = lock(&self.choices);
-        let choice = choices.entry(name.into());
-        choice.or_insert_with(|| Choice { candidates: candidates(), ..Choice::default() }).count()
+        let choice = choices.entry(name.into()).or_insert_with(|| {
+            let candidates = self.types.candidates(&self.owners.order(self.dylib), name);
+            Choice { candidates, at: 0, is_new: false }
+        });
+        if choice.candidates.is_empty() {
+            choice.add(self.types.another(name));
+        }
+        choice.count()
     }
 
     fn redeclare(&self, name: &str) -> bool {
         let mut choices = lock(&self.choices);
         let Some(choice) = choices.get_mut(name) else { return false };
-        choice.at += 1;
-        if choice.at < choice.candidates.len() {
+        if choice.at + 1 < choice.candidates.len() {
+            choice.at += 1;
             return true;
         }
-        if choice.is_new {
-            choice.at -= 1;
-            return false;
+        let is_left = !choice.is_new;
+        if is_left {
+            choice.add(self.types.another(name));
         }
-        choice.is_new = true;
-        choice.candidates.push(self.types.another(name));
-        true
+        is_left
     }
 
     fn declarations(&self) -> Vec<(Box<str>, u32)> {

@@ -11,7 +11,8 @@
 
 use super::builtin::{self, decl};
 use super::declaration::{
-    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError, Worlds,
+    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
+    Worlds,
 };
 use super::kind::{Decl, LowType, Type, TypeKind};
 use super::storage::{Layout, LayoutError};
@@ -815,7 +816,13 @@ impl Types {
                 let make = || Arc::new(self.decl_entry_of(data.clone()));
                 let decl = Decl(self.later.intern(FxBuildHasher.hash_one(data.name), is, make));
                 // Another thread may have been faster, and have said what it names.
-                self.hold_all(self.later.find_number(decl.0).map(|entry| Reached::Later(decl, entry)).into_iter().collect());
+                self.hold_all(
+                    self.later
+                        .find_number(decl.0)
+                        .map(|entry| Reached::Later(decl, entry))
+                        .into_iter()
+                        .collect(),
+                );
                 decl
             }
         };

@@ -119,14 +119,16 @@ impl Step<'_, '_> {
             let (versions, superseded) = (&mut self.replaced.versions, &mut self.superseded);
             let (dylib, inner) = (self.batch.dylib.linking.id(), &self.batch.dylib.session.inner);
             let (types, former) = (self.batch.types.take(), &mut self.replaced._types);
-            self.replaced._methods = inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
-                if let Some((declared, cx)) = types {
-                    *former = inner.types.declare(&inner.owners.order(dylib), declared, &cx, world);
-                }
-                let version =
-                    |(reserved, again): (Reserved, Again)| again.owner.supersede(reserved, world, again.body);
-                versions.extend(superseded.drain(..).map(version));
-            });
+            self.replaced._methods =
+                inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
+                    if let Some((declared, cx)) = types {
+                        *former = inner.types.declare(&inner.owners.order(dylib), declared, &cx, world);
+                    }
+                    let version = |(reserved, again): (Reserved, Again)| {
+                        again.owner.supersede(reserved, world, again.body)
+                    };
+                    versions.extend(superseded.drain(..).map(version));
+                });
         }
         self.number.is_some()
     }

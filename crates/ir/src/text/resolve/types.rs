@@ -332,9 +332,10 @@ impl<'a> Resolver<'a> {
 
     /// The declaration that a name means in Julia's library: literals and calls of its C functions have such types.
     pub(super) fn library_decl(&self, name: &str) -> Option<Decl> {
-        let types = &self.cx.types;
-        let known = self.cx.names.find(name);
-        let known = known.and_then(|name| types.find_builtin(name).or_else(|| types.find_own(name)));
+        let (types, names) = (&self.cx.types, &self.cx.names);
+        // A type of a program that this one does not see is none of the library.
+        let own = |known| types.find_own(known).filter(|_| names.find_declared(name) == Some(known));
+        let known = names.find(name).and_then(|known| types.find_builtin(known).or_else(|| own(known)));
         known.or_else(|| self.declare_known(name))
     }
 

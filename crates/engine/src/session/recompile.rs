@@ -1,0 +1,94 @@
+//! Recompilation of callers that rely on what was defined or removed elsewhere.
+//!
+//! ```text
+//!   definition in force ──┐
+//!                         ├──► the callers that it reaches (`invalidation.rs`), dylib by dylib ──► recompiled, in a step of each
+//!   removal, afterwards ──┘                                                                   └──► or at their next call (`deferred.rs`)
+//! ```
+//!
+//! A removal reaches callers whose dynamic calls may go to the removed method: the compiler may have decided these calls. The linking model reports
+//! removed labels after its step, whoever removes them: by name, by a tracker, with their dylib.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use brolga_linking::{DylibId, Label};
+
+use super::batch::Batch;
+use super::deferred::{self, Redefined};
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::invalidation::{Change, Hit};
+use super::scope::Offered;
+use super::{Session, linking};
+
+impl Dylib {
+    /// Recompiles functions of this dylib, except those that have been recompiled or redefined since. `kept` receives the names
+    /// of functions that no longer fit the types of their callees.
+    pub(super) fn recompile(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
+        loop {
+            kept.clear();
+            let (hits, seen) = self.session.inner.edges.still(hits);
+            if hits.is_empty() {
+                return Ok(());
+            }
+            let mut new = Batch::new(self, true, None);
+            (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
+            new.recompile(hits, seen, kept)?;
+            if new.define(&mut BTreeSet::new())?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Recompiles functions, dylib by dylib. The callers in one that cannot be recompiled now are recompiled when they are called.
+    pub(super) fn recompile_callers(&self, hits: Vec<Hit>, redefined: &mut Redefined) {
+        let mut by_dylib: BTreeMap<DylibId, Vec<Hit>> = BTreeMap::new();
+        for hit in hits {
+            by_dylib.entry(hit.label.dylib).or_default().push(hit);
+        }
+        for (id, mut hits) in by_dylib {
+            // A dylib leaves the list when it is found closed.
+            let Some(linking) = self.home(id) else {
+                self.inner.edges.forget_all(id, u64::MAX);
+                continue;
+            };
+            let dylib = Dylib::new(self.clone(), linking);
+            let mut kept = Vec::new();
+            match dylib.recompile(&hits, &mut kept) {
+                Ok(()) => {}
+                // Functions of a closed dylib are not called any more.
+                Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.forget_dylib(id),
+                // The definitions are in force, so callers with the former bodies must not be called again as they are.
+                Err(_) => {
+                    hits.retain(|hit| !kept.contains(&self.linking().name(hit.label)));
+                    deferred::defer(&dylib, hits, redefined);
+                }
+            }
+            redefined.kept.extend(kept);
+        }
+    }
+
+    /// Recompiles functions whose dynamic calls may have been decided for methods that were removed.
+    pub(super) fn recompile_after_removal(&self, labels: &[Label]) {
+        if !self.inner.edges.has_dynamic_calls() {
+            return;
+        }
+        let mut gone: BTreeMap<DylibId, BTreeMap<Arc<str>, Label>> = BTreeMap::new();
+        for &label in labels.iter().filter(|label| !self.linking().is_defined(**label)) {
+            gone.entry(label.dylib).or_default().insert(self.linking().names().text(label.symbol), label);
+        }
+        let mut changes = Vec::new();
+        for (id, labels) in gone {
+            let Some(scope) = self.scope(id) else { continue };
+            let offered = scope.offered(&labels.keys().cloned().collect::<BTreeSet<_>>());
+            let change =
+                |gone: Offered| Some(Change::removal(*labels.get(&gone.symbol)?, gone, &self.inner.cx));
+            changes.extend(offered.into_iter().filter_map(change));
+        }
+        let (hits, _) = self.inner.edges.hit(&changes);
+        self.recompile_callers(hits, &mut Redefined::default());
+    }
+}

@@ -1,0 +1,282 @@
+//! Declared types in worlds and dylibs: what a type name means, when it is declared again, and what is left of the former type.
+
+use std::collections::BTreeSet;
+
+use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::{Definitions, Dylib};
+use brolga::{OptLevel, Options, Output, Session, Workers};
+
+use super::Ending;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Eager,
+    Inlinable,
+    Lazy,
+    Tiered,
+    Interpreted,
+    Replaceable,
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Eager, Kind::Inlinable, Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
+
+const LEVELS: [OptLevel; 4] = [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3];
+
+fn session(level: OptLevel) -> Ending {
+    let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
+    Ending(Session::new(options, Workers::Caller).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn as_kind(read: Definitions<'static>, kind: Kind) -> Definitions<'static> {
+    match kind {
+        Kind::Eager => read,
+        Kind::Inlinable => read.inlinable(),
+        Kind::Lazy => read.lazy().inlinable(),
+        Kind::Tiered => read.tiered(2).inlinable(),
+        Kind::Interpreted => read.tiered(4).interpreted(2),
+        Kind::Replaceable => read.replaceable(),
+    }
+}
+
+fn define(dylib: &Dylib, kind: Kind, text: &str) {
+    let read = dylib.read("program.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    dylib.redefine(as_kind(read, kind)).unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn call(dylib: &Dylib, name: &str) -> i64 {
+    let function = dylib.func::<(), i64>(name).unwrap_or_else(|error| panic!("{error}"));
+    let values: BTreeSet<i64> = (0..6)
+        .map(|_| {
+            let value = function.call(()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            dylib.session().optimize_hot();
+            value
+        })
+        .collect();
+    assert_eq!(values.len(), 1, "`{name}` differs by tier: {values:?}");
+    values.into_iter().next().unwrap()
+}
+
+fn each(mut test: impl FnMut(&Session, Kind, &str)) {
+    for level in LEVELS {
+        for kind in KINDS {
+            test(&session(level), kind, &format!("{level:?}, {kind:?}"));
+        }
+    }
+}
+
+/// `Point` with fields up to `n`, an object of it in a global variable, and methods that say which one it is.
+fn point(n: usize) -> String {
+    let fields: String = (1..=n).map(|at| format!("    f{at}::Int64\n")).collect();
+    let values: String = (1..=n).map(|at| format!(", {at}")).collect();
+    format!(
+        "
+struct Point
+{fields}end
+global kept{n}::Any = nothing
+function keep{n}()::Int64
+1 ─ %1 = %new(Point{values})::Point
+│        Core.setglobal!(Main, :kept{n}, %1)::Any
+└──      return {n}
+end
+function what(p::Point)::Int64
+1 ─      return {n}
+end
+function ask{n}()::Int64
+1 ─ %1 = Main.kept{n}::Any
+│   %2 = dynamic Main.what(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function is{n}(p::Any)::Int64
+1 ─ %1 = (p isa Point)::Bool
+│   %2 = Base.zext_int(Int64, %1)::Int64
+└──      return %2
+end
+function sum{n}()::Int64
+1 ─ %1 = Main.kept{n}::Any
+│   %2 = Core.typeassert(%1, Point)::Point
+│   %3 = Base.getfield(%2, :f{n})::Int64
+└──      return %3
+end
+"
+    )
+}
+
+/// Whether the object of one program is of the type of another.
+fn is(of: usize, kept: usize) -> String {
+    format!(
+        "function is_{of}_{kept}()::Int64\n1 ─ %1 = Main.kept{kept}::Any\n│   %2 = invoke Main.is{of}(%1::Any)::Int64\n└──      return %2\nend\n\
+         function text{kept}()::Int64\n1 ─ %1 = Main.kept{kept}::Any\n│        Base.println(%1)::Nothing\n└──      return 0\nend\n"
+    )
+}
+
+/// A struct is declared again: old objects keep their type, which says in which worlds it was `Point`, and methods take the objects of their own type only.
+#[test]
+fn a_struct_is_declared_again() {
+    each(|session, kind, at| {
+        let main = session.create_dylib("main").unwrap();
+        define(&main, kind, &point(1));
+        assert_eq!((call(&main, "keep1"), call(&main, "ask1"), call(&main, "sum1")), (1, 1, 1), "{at}");
+        define(&main, kind, &point(2));
+        // The code of the first program makes objects of the first type, also what is compiled now.
+        assert_eq!((call(&main, "keep1"), call(&main, "keep2")), (1, 2), "{at}");
+        define(&main, kind, &(is(1, 1) + &is(2, 2)));
+        define(&main, kind, &(is(1, 2) + &is(2, 1)));
+        let all = ["ask1", "ask2", "sum1", "sum2", "is_1_1", "is_2_2", "is_1_2", "is_2_1"];
+        assert_eq!(all.map(|name| call(&main, name)), [1, 2, 1, 2, 1, 1, 0, 0], "{at}");
+        let _ = session.runtime().sink().take_captured();
+        let text1 = main.func::<(), i64>("text1").unwrap();
+        assert_eq!((text1.call(()), main.func::<(), i64>("text2").unwrap().call(())), (Ok(0), Ok(0)));
+        let printed = String::from_utf8(session.runtime().sink().take_captured()).unwrap();
+        let lines: Vec<&str> = printed.lines().collect();
+        assert!(lines[0].starts_with("@world(Point, ") && lines[0].ends_with(")(1)"), "{at}: {printed}");
+        assert_eq!(lines[1], "Point(1, 2)", "{at}");
+        // What is the same already is not declared again.
+        define(&main, kind, &point(2));
+        assert_eq!((call(&main, "ask2"), call(&main, "is_2_2")), (2, 1), "{at}");
+        // Neither type is taken for another one when it is declared as the first one was.
+        define(
+            &main,
+            kind,
+            &point(1).replace("kept1", "kept3").replace("keep1", "keep3").replace("is1", "is3"),
+        );
+        assert_eq!(call(&main, "keep3"), 1, "{at}");
+        define(&main, kind, &(is(3, 1) + &is(3, 3)));
+        assert_eq!(
+            ["is_3_1", "is_3_3", "is_1_1", "ask1"].map(|name| call(&main, name)),
+            [0, 1, 1, 1],
+            "{at}"
+        );
+    });
+}
+
+/// A type that names one that is declared again is declared again with it.
+#[test]
+fn types_that_name_others_are_declared_again() {
+    let line = "struct Line\n    a::Point\n    b::Union{Nothing, Line}\nend\nabstract type Shape end\nstruct Dot <: Shape\n    at::Line\nend\n";
+    let uses = |n: usize| {
+        let values: String = (1..=n).map(|at| format!(", {at}")).collect();
+        format!(
+            "function dot{n}()::Int64\n1 ─ %1 = %new(Point{values})::Point\n│   %2 = %new(Line, %1, nothing)::Line\n│   %3 = %new(Dot, %2)::Dot\n\
+             │   %4 = Base.getfield(%3, :at)::Line\n│   %5 = Base.getfield(%4, :a)::Point\n│   %6 = Base.getfield(%5, :f{n})::Int64\n└──      return %6\nend\n"
+        )
+    };
+    each(|session, kind, at| {
+        let main = session.create_dylib("main").unwrap();
+        define(&main, kind, &(point(1) + line + &uses(1)));
+        define(&main, kind, &(point(3) + line + &uses(3)));
+        assert_eq!((call(&main, "dot1"), call(&main, "dot3")), (1, 3), "{at}");
+    });
+}
+
+/// Dylibs that are not linked have types of their own; one that is linked sees the other's.
+#[test]
+fn each_dylib_has_its_types() {
+    each(|session, kind, at| {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| session.create_dylib(name).unwrap());
+        define(&a, kind, &point(1));
+        define(&b, kind, &point(2));
+        for (dylib, n) in [(&a, 1), (&b, 2)] {
+            assert_eq!(call(dylib, &format!("keep{n}")), n, "{at}");
+            assert_eq!(call(dylib, &format!("ask{n}")), n, "{at}");
+        }
+        let mentions =
+            "function mine()::Int64\n1 ─ %1 = Core.sizeof(Point)::Int64\n└──      return %1\nend\n";
+        assert!(c.read("c.jlir", mentions.as_bytes()).is_err(), "{at}: nothing that it sees has a `Point`");
+        c.link_against(&b).unwrap();
+        define(&c, kind, mentions);
+        assert_eq!(call(&c, "mine"), 16, "{at}");
+        // What it declares otherwise is its own.
+        define(&c, kind, &(point(3) + mentions));
+        assert_eq!((call(&c, "mine"), call(&b, "ask2")), (24, 2), "{at}");
+        d.link_against(&b).unwrap();
+        define(&d, kind, mentions);
+        assert_eq!(call(&d, "mine"), 16, "{at}");
+        // Methods for types of one name have symbols of their own, and each dylib finds its own by the plain name.
+        b.remove(&["what(Point)"]).unwrap();
+        assert_eq!((call(&a, "ask1"), call(&c, "keep3"), call(&c, "ask3")), (1, 3, 3), "{at}");
+        assert!(b.func::<(), i64>("ask2").unwrap().call(()).is_err(), "{at}");
+        b.clear(Dependants::Cascade).unwrap();
+        assert!(d.read("d.jlir", mentions.as_bytes()).is_err(), "{at}: the dylib that had it was cleared");
+    });
+}
+
+/// A program that is refused, or not defined, declares nothing.
+#[test]
+fn what_is_not_in_force_is_not_meant() {
+    each(|session, kind, at| {
+        let main = session.create_dylib("main").unwrap();
+        define(&main, kind, &point(1));
+        let size = "function size()::Int64\n1 ─ %1 = Core.sizeof(Point)::Int64\n└──      return %1\nend\n";
+        let read = main.read("second.jlir", point(2).as_bytes()).unwrap();
+        define(&main, kind, size);
+        assert_eq!(call(&main, "size"), 8, "{at}");
+        let again = main.define(as_kind(main.read("first.jlir", point(3).as_bytes()).unwrap(), kind));
+        assert!(again.is_err() || kind == Kind::Eager || again.is_ok());
+        drop(read);
+        define(&main, kind, size);
+        let now = if again.is_ok() { 24 } else { 8 };
+        assert_eq!(call(&main, "size"), now, "{at}");
+    });
+}
+
+/// With its tracker, a declaration's functions go; its type stays what the name means in the dylib until that is cleared.
+#[test]
+fn functions_may_go_before_their_types() {
+    each(|session, kind, at| {
+        let main = session.create_dylib("main").unwrap();
+        let tracker = main.create_tracker(OnDrop::Keep).unwrap();
+        let read = main.read("p.jlir", point(2).as_bytes()).unwrap();
+        main.define(as_kind(read, kind).tracked_by(&tracker)).unwrap();
+        assert_eq!(call(&main, "keep2"), 2, "{at}");
+        tracker.remove(Dependants::Cascade).unwrap();
+        assert!(main.func::<(), i64>("ask2").is_err(), "{at}");
+        define(&main, kind, &point(1));
+        assert_eq!((call(&main, "keep1"), call(&main, "ask1")), (1, 1), "{at}");
+    });
+}
+
+/// Types that are declared again and again, each with another field, give their memory back.
+#[test]
+fn former_types_give_their_memory_back() {
+    changes(1500);
+}
+
+#[test]
+#[ignore = "takes minutes in a development build"]
+fn a_hundred_thousand_former_types_give_their_memory_back() {
+    changes(100_000);
+}
+
+fn changes(count: usize) {
+    let session = session(OptLevel::O1);
+    let main = session.create_dylib("main").unwrap();
+    let program = |n: usize| {
+        let ty = ["Int64", "Float64", "Union{Nothing, Point}", "Vector{Point}", "NTuple{3, Int8}"][n % 5];
+        format!(
+            "mutable struct Point\n    f{n}::{ty}\n    n::Int64\nend\nfunction take(p::Point)::Int64\n1 ─ %1 = Base.getfield(p, :n)::Int64\n└──      return %1\nend\n\
+             function size()::Int64\n1 ─ %1 = Core.sizeof(Point)::Int64\n└──      return %1\nend\n"
+        )
+    };
+    let mut before = 0;
+    for n in 0..count {
+        let read = main.read("p.jlir", program(n).as_bytes()).unwrap();
+        main.redefine(read.lazy()).unwrap();
+        // The methods of former types stay until they are removed.
+        if n % 8 == 7 {
+            main.clear(Dependants::Cascade).unwrap();
+        } else {
+            assert!(main.func::<(), i64>("size").unwrap().call(()).unwrap() >= 16);
+        }
+        if n % 256 == 255 {
+            session.runtime().enter(|scope| scope.collect()).unwrap();
+            session.runtime().free_retired();
+            let now = super::counting::live();
+            if n == 511 {
+                before = now;
+            }
+            assert!(before == 0 || now - before < 4 << 20, "after {n}: {} KiB more", (now - before) / 1024);
+        }
+    }
+}
