@@ -192,11 +192,15 @@ impl Model {
                 return Answer::Refused;
             }
         }
+        let mut declared = BTreeMap::new();
         for &(variable, first) in &program.globals {
-            if find(self, variable).is_none_or(|(known, _)| known != first) {
-                self.variables.insert((dylib, variable), (first, self.cells.len()));
+            let known = find(self, variable).filter(|(known, _)| *known == first);
+            let (_, cell) = known.unwrap_or_else(|| {
                 self.cells.push(first);
-            }
+                self.variables.insert((dylib, variable), (first, self.cells.len() - 1));
+                (first, self.cells.len() - 1)
+            });
+            declared.insert(variable, cell);
         }
         for (&name, &homonym) in &meaning {
             self.note(dylib, name, homonym, defined.contains(&name));
@@ -213,7 +217,9 @@ impl Model {
             let life = |key: Key| lives.get(&key).copied().unwrap_or_else(|| self.definitions[&key].life);
             let target = target.map_or(Target::Late, |key| Target::Method(key, life(key)));
             let cell = match function.body {
-                Body::Read(variable) | Body::Set(variable) => find(self, variable).map(|(_, cell)| cell),
+                Body::Read(variable) | Body::Set(variable) => {
+                    declared.get(&variable).copied().or_else(|| find(self, variable).map(|(_, cell)| cell))
+                }
                 _ => None,
             };
             let definition = Definition {

@@ -24,7 +24,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
 use super::input::{BodySource, Counting};
-use super::invalidation::{Basis, Because, Caller, Change, Hit, Imported, Kind, Notes};
+use super::invalidation::{Basis, Because, Caller, Change, Dependences, Hit, Imported, Kind, Notes};
 use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
@@ -321,7 +321,8 @@ impl<'a> Batch<'a> {
             let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin);
             self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
         }
-        self.notes.add(hit.label, dylib.is_shared(&module), (&module, id), &facts, *kind, &mut None);
+        let mut alone = Dependences::new(&module, 1);
+        self.notes.add(hit.label, dylib.is_shared(&module), (&mut alone, id), &facts, *kind, &mut None);
         self.log.push((linking.name(hit.label), hit.because));
         Ok(true)
     }

@@ -50,16 +50,19 @@ use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
 
 use super::input::ProgramFacts;
-use super::reach::{DynamicCall, Reach, decides_later, first_parameter, is_leaf, may_reach, reach};
+use super::reach::{DynamicCall, Reach, first_parameter, is_leaf, may_reach};
 use super::scope::{Offered, mentioned, object};
 use super::sync::lock;
 use super::tiering::policy::Limits;
 use super::variables::DeclaredVariables;
 
 mod because;
+mod dependence;
 mod lookers;
 
 pub(crate) use because::Because;
+pub(crate) use dependence::Dependences;
+use dependence::Dependence;
 pub use because::Invalidated;
 use because::Step;
 use lookers::Lookers;
@@ -441,32 +444,26 @@ impl Notes {
         &mut self,
         label: Label,
         is_shared: bool,
-        (module, id): (&Module, FuncId),
+        (dependences, id): (&mut Dependences<'_>, FuncId),
         facts: &Arc<ProgramFacts>,
         kind: Kind,
         program: &mut Option<u64>,
     ) {
-        let func = &module[id];
-        let called = func.callees().filter_map(|(_, callee)| match callee {
-            CalleeData::Method { function, args, .. } => module.find_method(*function, args),
-            CalleeData::Symbol { .. } => None,
-        });
-        let has_body = |callee: &&FuncId| module[**callee].blocks().next().is_some();
-        let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).collect();
-        let inlines = called.iter().filter(has_body);
-        let inlines: Vec<Arc<str>> = inlines.map(|&id| module[id].symbol(&module.cx).into()).collect();
-        let looks = func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
-        if inlines.is_empty() && !looks {
+        let Dependence { callees, reach, looks } = dependences.dependence(id);
+        if callees.is_empty() && !looks {
             return self.add_nothing(label);
         }
-        let reach = if is_shared { reach(module, func) } else { Reach::default() };
+        let module = dependences.module;
+        let func = &module[id];
+        let inlines = callees.iter().map(|&id| module[id].symbol(&module.cx).into()).collect();
+        let reach = if is_shared { reach } else { Reach::default() };
         let searches = looks && (reach.has_unknown || !is_shared);
         let searches = searches.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
         let (program, facts) = (module.without_functions(), facts.clone());
-        let declared = called.into_iter().filter(|_| !is_shared).map(|id| module[id].declaration());
-        let declared = declared.collect();
+        // One of the session's context imports what it calls.
+        let declared = if is_shared { Vec::new() } else { declared_callees(module, id) };
         let caller = Caller {
             symbol,
             bare,
@@ -502,6 +499,16 @@ impl Notes {
         self.programs.push(names.map(|name| module.cx.names.text(name).into()).collect());
         self.programs.len() as u64 - 1
     }
+}
+
+/// The declarations of what a function calls.
+fn declared_callees(module: &Module, id: FuncId) -> Vec<Func> {
+    let called = module[id].callees().filter_map(|(_, callee)| match callee {
+        CalleeData::Method { function, args, .. } => module.find_method(*function, args),
+        CalleeData::Symbol { .. } => None,
+    });
+    let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).collect();
+    called.into_iter().map(|id| module[id].declaration()).collect()
 }
 
 impl Edges {

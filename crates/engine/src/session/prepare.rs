@@ -26,7 +26,7 @@ use super::definitions::Manner;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Counting, Kept, ProgramFacts};
-use super::invalidation::Kind;
+use super::invalidation::{Dependences, Kind};
 use super::method_table::NewRows;
 use super::names_in::Bindings;
 use super::scope::part;
@@ -180,7 +180,7 @@ impl<'p> Prepared<'p> {
     /// Adds the notes by which functions are found when something that they depend on changes.
     pub(super) fn add_notes(&self, new: &mut Batch<'_>) {
         let (module, is_shared) = (&*self.module, self.dylib.is_shared(self.module));
-        let mut program = None;
+        let (mut program, mut all) = (None, Dependences::new(module, self.count));
         for &id in &self.own {
             let label = self.dylib.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
             let kind = match self.limits {
@@ -191,10 +191,11 @@ impl<'p> Prepared<'p> {
             if !self.types.contains_key(&id) {
                 new.notes.add_nothing(label);
             } else if !self.manner.is_replaceable {
-                new.notes.add(label, is_shared, (module, id), &self.facts, kind, &mut program);
+                new.notes.add(label, is_shared, (&mut all, id), &self.facts, kind, &mut program);
             } else if let Some((part, only)) = part(module, self.count, id) {
                 // A function that only relies on the types of others has inlined no body of another program.
-                new.notes.add(label, is_shared, (&part, only), &self.facts, kind, &mut None);
+                let mut alone = Dependences::new(&part, 1);
+                new.notes.add(label, is_shared, (&mut alone, only), &self.facts, kind, &mut None);
             } else {
                 new.notes.add_nothing(label);
             }

@@ -26,7 +26,7 @@ pub(crate) struct DynamicCall {
 }
 
 /// The functions that dynamic calls may reach.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Reach {
     pub(crate) calls: BTreeSet<DynamicCall>,
     /// The types of function objects that may be called with anything.
@@ -36,6 +36,18 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
+    /// Adds what another function may reach.
+    pub(crate) fn add(&mut self, other: &Reach) {
+        self.calls.extend(other.calls.iter().cloned());
+        self.mentioned.extend(&other.mentioned);
+        self.has_unknown |= other.has_unknown;
+    }
+
+    /// Whether a function is called, and nothing else is done with it.
+    pub(crate) fn only_calls(&self, function: Type) -> bool {
+        !self.mentioned.contains(&function) && self.calls.iter().any(|call| call.function == function)
+    }
+
     /// The functions whose methods have to be there for the optimiser to decide calls, by the types of their objects.
     pub(crate) fn functions(self, module: &Module) -> BTreeSet<Type> {
         let guessed = if self.has_unknown { guessed(module) } else { BTreeSet::new() };
