@@ -431,3 +431,36 @@ fn a_damaged_run_is_none() {
     let run = engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).unwrap();
     assert_eq!(run.evaluator().call(run.call()).unwrap(), expected);
 }
+
+/// A session in which a struct was declared again does not take the code of another type for its own, in whatever order other sessions have declared them.
+#[test]
+fn code_is_of_the_type_that_the_program_means() {
+    let program = |n: usize| {
+        let (fields, values) = (["    a::Int64\n", "    a::Int64\n    b::Float64\n"][n], ["1", "1, 2.5"][n]);
+        format!(
+            "struct P\n{fields}end\nfunction make{n}()::Any\n1 ─ %1 = %new(P, {values})::P\n└──      return %1\nend\n\
+             function is{n}(x::Any)::Int64\n1 ─ %1 = (x isa P)::Bool\n│   %2 = Base.zext_int(Int64, %1)::Int64\n└──      return %2\nend\n"
+        )
+    };
+    let asks: String = [(0, 0), (0, 1), (1, 0), (1, 1)]
+        .map(|(of, made)| {
+            format!(
+                "function ask{of}{made}()::Int64\n1 ─ %1 = invoke Main.make{made}()::Any\n│   %2 = invoke Main.is{of}(%1::Any)::Int64\n└──      return %2\nend\n"
+            )
+        })
+        .concat();
+    let store = InMemory::new();
+    for order in [[0, 1], [1, 0], [0, 1], [1, 0]] {
+        let cache = cache_of(&store);
+        let session = Session::new(options(&cache), Workers::Caller).unwrap();
+        let main = session.create_dylib("main").unwrap();
+        for n in order {
+            let read = main.read("p.jlir", program(n).as_bytes()).unwrap();
+            main.define(read.lazy()).unwrap();
+        }
+        main.define(main.read("asks.jlir", asks.as_bytes()).unwrap().lazy()).unwrap();
+        let ask = |name| main.func::<(), i64>(name).unwrap().call(()).unwrap();
+        assert_eq!(["ask00", "ask01", "ask10", "ask11"].map(ask), [1, 0, 0, 1], "{order:?}");
+        stats(&cache);
+    }
+}

@@ -72,7 +72,7 @@ impl Declared {
         let mut module = Module::new(self.cx.clone());
         let func = Func::new(self.name, Level::High, self.sig.clone());
         let symbol = boxed_symbol(&func.symbol(&self.cx));
-        let facts = recipe.cache.as_ref().filter(|cache| cache.is_used()).map(|cache| {
+        let facts = recipe.cache.as_ref().filter(|cache| cache.is_used(&self.cx)).map(|cache| {
             let mut facts = cache.facts("boxed entry");
             facts.word(call_kind.number().into());
             facts.text(&recipe.level.to_string());

@@ -189,6 +189,12 @@ impl Names {
         self.homonym(from.text(name), from.count(name))
     }
 
+    /// Whether this view holds the name of `text`.
+    pub(crate) fn holds(&self, text: &str) -> bool {
+        let number = self.texts.find_key(FxBuildHasher.hash_one(text), |found| found == text);
+        self.fixed.ids.contains_key(text) || number.is_some_and(|number| self.texts.held(number).is_some())
+    }
+
     /// The name of `text`, if it has a holder.
     pub fn find(&self, text: &str) -> Option<Name> {
         let known = || self.texts.find(FxBuildHasher.hash_one(text), |found| found == text).map(Name);

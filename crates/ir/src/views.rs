@@ -192,6 +192,12 @@ impl<E: ?Sized + Weighed> View<E> {
         state.find(hash, is).map(|(number, _)| number)
     }
 
+    /// The entries of the store.
+    pub(crate) fn all(&self) -> Vec<Arc<E>> {
+        let state = self.store.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.entries.values().filter_map(Weak::upgrade).collect()
+    }
+
     /// Holds an entry of the store.
     pub(crate) fn insert(&self, number: u32, entry: Arc<E>) -> &Arc<E> {
         self.held.insert(number, entry)

@@ -106,9 +106,9 @@ impl CodeCache {
         CodeCache { cache, packages: Arc::new(packages), settings, facts: facts.finish() }
     }
 
-    /// Whether code is looked for, or kept, anywhere.
-    pub(crate) fn is_used(&self) -> bool {
-        self.cache.is_some() || self.packages.are_used()
+    /// Whether code with the types of a context is looked for, or kept, anywhere. Kept code names types by their names and what they are, which may be so of several.
+    pub(crate) fn is_used(&self, cx: &Context) -> bool {
+        (self.cache.is_some() || self.packages.are_used()) && cx.types.have_unique_names()
     }
 
     /// The packages.

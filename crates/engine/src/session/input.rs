@@ -275,10 +275,10 @@ impl CompilationInput {
     /// Hashes of the inputs of the functions' code; none for code that is not cached.
     fn keys(&self, cache: &CodeCache) -> Option<&Keys> {
         // Code that keeps an object of this process has its address.
-        if self.facts.kept.is_some() || !cache.is_used() {
+        let module = self.pipeline.module();
+        if self.facts.kept.is_some() || !cache.is_used(&module.cx) {
             return None;
         }
-        let module = self.pipeline.module();
         Some(self.keys.get_or_init(|| {
             // How functions are called follows from these two.
             let note = |id: FuncId| {

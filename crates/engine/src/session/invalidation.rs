@@ -61,10 +61,10 @@ mod dependence;
 mod lookers;
 
 pub(crate) use because::Because;
-pub(crate) use dependence::Dependences;
-use dependence::Dependence;
 pub use because::Invalidated;
 use because::Step;
+use dependence::Dependence;
+pub(crate) use dependence::Dependences;
 use lookers::Lookers;
 
 /// The most invalidations that are kept for the embedder; then the oldest are dropped.

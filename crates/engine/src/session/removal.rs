@@ -14,9 +14,9 @@ use brolga_linking::{Host, Label};
 use brolga_runtime::Runtime;
 
 use super::cells::Entered;
-use super::{Inner, Session, linking};
 use super::method_table::MethodTable;
 use super::target::{Code, Native};
+use super::{Inner, Session, linking};
 
 /// The host of the linking model: a session of machine code.
 pub(crate) struct Removal {

@@ -839,6 +839,11 @@ impl Types {
         }
     }
 
+    /// Whether each name that this view holds stands for one declared type in all views: a type can be found again by its name and what it is.
+    pub fn have_unique_names(&self) -> bool {
+        !self.later.all().iter().any(|entry| self.names.holds(self.names.text(entry.data.name)))
+    }
+
     /// The worlds in which the name of a declaration meant it, if it means another one now.
     pub fn ended(&self, decl: Decl) -> Option<Worlds> {
         self.decl_entry(decl)?.worlds.get().copied()

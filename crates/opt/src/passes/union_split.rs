@@ -135,16 +135,21 @@ struct Choice {
     args: Vec<Type>,
 }
 
-/// The functions that a call of an unknown one may be guessed to reach, by the types of their objects: those that have a method with a body here, but for the library's, of
-/// which any module has only a few. Whoever compiles a module without all methods of a function in it says so ([`Module::note_open`]).
+/// The functions that a call of an unknown one may be guessed to reach, by the types of their objects: those whose methods have bodies here, but for the library's, of
+/// which any module has only a few. A guess makes code need no function of another program, which may be broken, and is not called. Whoever compiles a module without
+/// all methods of a function in it says so ([`Module::note_open`]).
 pub fn guessed(module: &Module) -> BTreeSet<Type> {
     let is_library = |object: Type| match module.cx.types.kind(object) {
         TypeKind::Function(name) => is_library(module.cx.names.text(name.module)),
         _ => false,
     };
-    let with_bodies = module.funcs().filter(|(_, func)| func.entry().is_some());
-    let objects = with_bodies.filter_map(|(_, func)| object_of(func));
-    objects.filter(|&object| !is_library(object) && !module.is_open(object)).collect()
+    let objects = |has_body| {
+        let methods = module.funcs().filter(move |(_, func)| func.entry().is_some() == has_body);
+        methods.filter_map(|(_, func)| object_of(func))
+    };
+    let declared: BTreeSet<Type> = objects(false).collect();
+    let is_whole = |object: &Type| !declared.contains(object) && !module.is_open(*object);
+    objects(true).filter(|object| is_whole(object) && !is_library(*object)).collect()
 }
 
 /// The type of the function object of a method.

@@ -79,7 +79,8 @@ impl<'m> Dependences<'m> {
                 CalleeData::Method { function, args, .. } => module.find_method(*function, args),
                 CalleeData::Symbol { .. } => None,
             });
-            let looks = func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
+            let looks =
+                func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
             let reach = reach(module, func);
             let mut decided = BTreeSet::new();
             for call in &reach.calls {
