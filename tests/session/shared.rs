@@ -151,6 +151,48 @@ fn objects_of_another_session_are_refused() {
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(3));
 }
 
+/// Symbols are of one session: another one refuses them, although it has names at the same places.
+#[test]
+fn symbols_of_another_session_are_refused() {
+    for has_one_context in [false, true] {
+        let (first, second) = pair(|| Workers::Caller, has_one_context);
+        let other = dylib(&second, "other", &(0..50).map(|n| adds(&format!("f{n}"), n)).collect::<String>());
+        let main = dylib(&first, "main", &(0..50).map(|n| adds(&format!("x{n}"), n)).collect::<String>());
+        let held: Vec<_> = (0..50).map(|n| first.linking().symbol(&format!("x{n}(Int64)"))).collect();
+        for symbol in held.iter().map(|held| held.symbol()) {
+            assert!(other.linking().remove([symbol]).is_err());
+            assert!(other.linking().lookup([symbol]).wait().is_err());
+            assert_eq!(other.linking().ready(symbol), None);
+        }
+        for n in 0..50 {
+            let call = |dylib: &Dylib, name: &str| dylib.func::<(i64,), i64>(name).unwrap().call((1,));
+            assert_eq!(call(&other, &format!("f{n}")), Ok(1 + n));
+            assert_eq!(call(&main, &format!("x{n}")), Ok(1 + n));
+        }
+    }
+}
+
+/// Sessions that share a context declare a struct differently, each for itself.
+#[test]
+fn sessions_of_one_context_declare_types_of_one_name() {
+    let program = |n: usize| {
+        let fields: String = (0..n).map(|at| format!("    f{at}::Int64\n")).collect();
+        format!(
+            "struct Shared\n{fields}end\nfunction size()::Int64\n1 ─ %1 = Core.sizeof(Shared)::Int64\n└──      return %1\nend\n"
+        )
+    };
+    let (first, second) = pair(|| Workers::Caller, true);
+    let (a, b) = (dylib(&first, "a", &program(1)), dylib(&second, "b", &program(2)));
+    let size = |dylib: &Dylib| dylib.func::<(), i64>("size").unwrap().call(()).unwrap();
+    assert_eq!((size(&a), size(&b)), (8, 16));
+    for n in 3..6 {
+        for (dylib, n) in [(&a, n), (&b, n + 5)] {
+            dylib.redefine(dylib.read("p.jlir", program(n).as_bytes()).unwrap()).unwrap();
+        }
+        assert_eq!((size(&a), size(&b)), (8 * n as i64, 8 * (n as i64 + 5)));
+    }
+}
+
 /// A session may be dropped without an end: handles stay valid, and code without handles is freed.
 #[test]
 fn a_session_may_be_dropped_without_an_end() {

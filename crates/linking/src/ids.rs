@@ -47,6 +47,10 @@ impl SessionId {
         let number = NEXT.fetch_add(1, Ordering::Relaxed); // I1
         SessionId(number)
     }
+
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
 }
 
 impl fmt::Display for SessionId {

@@ -138,7 +138,7 @@ fn publish_and_read() {
 fn a_cell_is_let_again_under_its_readers() {
     model(|| {
         let board = Arc::new(Board::new());
-        let uses = Arc::new(Uses::default());
+        let uses = Arc::new(Uses::new(1));
         let old = Symbol { index: 1, generation: uses.revive() };
         board.set(old, Some(41));
         let writer = {
@@ -146,7 +146,7 @@ fn a_cell_is_let_again_under_its_readers() {
             thread::spawn(move || {
                 board.set(old, None);
                 assert!(uses.let_go());
-                assert_eq!(uses.free(old.generation), Freed::Yes);
+                assert_eq!(uses.free(old.generation, 1), Freed::Yes);
                 let new = Symbol { index: 1, generation: uses.revive() };
                 board.set(new, Some(42));
                 new
@@ -163,13 +163,13 @@ fn a_cell_is_let_again_under_its_readers() {
 #[test]
 fn the_last_holder_frees_a_name() {
     model(|| {
-        let uses = Arc::new(Uses::default());
+        let uses = Arc::new(Uses::new(1));
         let read = Arc::new(AtomicU64::new(0));
         let generation = uses.revive();
         assert!(uses.hold(generation));
         let lets_go = move |uses: &Uses, read: &AtomicU64| {
             read.fetch_add(1, Ordering::Relaxed); // M1
-            let is_freed = uses.let_go() && uses.free(generation) == Freed::Yes;
+            let is_freed = uses.let_go() && uses.free(generation, 1) == Freed::Yes;
             assert!(!is_freed || read.load(Ordering::Relaxed) == 2); // M1
             is_freed
         };

@@ -25,12 +25,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLo
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::ids::Symbol;
+use crate::ids::{SessionId, Symbol};
 use crate::uses::{Freed, Uses};
 
 type Table = FxHashMap<Arc<str>, u32>;
 
-#[derive(Default)]
 struct Place {
     uses: Uses,
     text: RwLock<Option<Arc<str>>>,
@@ -50,6 +49,8 @@ pub struct Names {
     tables: [RwLock<Table>; TABLES],
     places: [OnceLock<Box<[Place]>>; 27],
     free: Mutex<Free>,
+    /// The generation of the first name of each place: another one in each session, so that symbols of other sessions name nothing.
+    first: u32,
 }
 
 /// As many tables of texts, so that threads seldom meet.
@@ -60,7 +61,10 @@ const FIRST: u32 = 6;
 
 impl Default for Names {
     fn default() -> Self {
-        Names { tables: Default::default(), places: [const { OnceLock::new() }; 27], free: Mutex::default() }
+        // Multiples of an odd number are all different, and lie far apart for small factors.
+        let first = SessionId::fresh().number().wrapping_mul(0x9e37_79b1);
+        let (tables, places) = (Default::default(), [const { OnceLock::new() }; 27]);
+        Names { tables, places, free: Mutex::default(), first }
     }
 }
 
@@ -167,7 +171,7 @@ impl Names {
         let Some(text) = read(&place.text).clone() else { return };
         let mut table = write(self.table(&text));
         // Another thread may have freed the place and reused it for a text in another table: then it has another generation.
-        let freed = place.uses.free(symbol.generation);
+        let freed = place.uses.free(symbol.generation, self.first);
         if freed == Freed::No {
             return;
         }
@@ -197,12 +201,17 @@ impl Names {
         let index = self.vacant();
         let (part, at) = split(index);
         let place = &self.places[part]
-            .get_or_init(|| (0..1u64 << (part as u32 + FIRST)).map(|_| Place::default()).collect())[at];
+            .get_or_init(|| (0..1u64 << (part as u32 + FIRST)).map(|_| self.empty()).collect())[at];
         let text: Arc<str> = text.into();
         *write(&place.text) = Some(Arc::clone(&text));
         let generation = hold(&place.uses);
         table.insert(text, index);
         Symbol { index, generation }
+    }
+
+    /// A place that has had no name.
+    fn empty(&self) -> Place {
+        Place { uses: Uses::new(self.first), text: RwLock::default() }
     }
 
     fn vacant(&self) -> u32 {
@@ -325,9 +334,16 @@ mod tests {
             assert_eq!(names.intern(&format!("f{i}")), *symbol);
         }
         assert_eq!(names.find("f3000"), None);
-        let foreign = |index| crate::Symbol { index, generation: 1 };
+        let foreign = |index| crate::Symbol { index, ..symbols[0] };
         assert_eq!(&*names.text(foreign(3000)), "?");
         assert_eq!(&*names.text(foreign(u32::MAX)), "?");
+        // A symbol of another session names nothing here.
+        let others = Names::default();
+        for i in 0..3000 {
+            let other = others.intern(&format!("g{i}"));
+            assert_eq!(&*names.text(other), "?");
+            assert!(symbols.iter().all(|symbol| *symbol != other));
+        }
     }
 
     #[test]

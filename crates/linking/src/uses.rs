@@ -43,13 +43,12 @@ pub(crate) enum Freed {
     ForGood,
 }
 
-impl Default for Uses {
-    fn default() -> Self {
-        Uses(AtomicU64::new(1 << 32))
-    }
-}
-
 impl Uses {
+    /// A place without holders, whose first name has this generation.
+    pub(crate) fn new(first: u32) -> Uses {
+        Uses(AtomicU64::new(u64::from(first) << 32))
+    }
+
     /// The generation of the name that the place has, or will have.
     pub(crate) fn generation(&self) -> u32 {
         generation(self.0.load(Ordering::Relaxed)) // N3
@@ -109,13 +108,13 @@ impl Uses {
         before & (FOREVER | HOLDERS) == 1
     }
 
-    /// Ends the name of this generation, if it has no holder. Under the lock.
-    pub(crate) fn free(&self, of: u32) -> Freed {
+    /// Ends the name of this generation, if it has no holder. The first one of the place was `first`. Under the lock.
+    pub(crate) fn free(&self, of: u32, first: u32) -> Freed {
         let unheld = u64::from(of) << 32;
         let next = u64::from(of.wrapping_add(1)) << 32;
         let freed = self.0.compare_exchange(unheld, next, Ordering::Acquire, Ordering::Relaxed); // N2
         match freed {
-            Ok(_) if of == u32::MAX => Freed::ForGood,
+            Ok(_) if of.wrapping_add(1) == first => Freed::ForGood,
             Ok(_) => Freed::Yes,
             Err(_) => Freed::No,
         }

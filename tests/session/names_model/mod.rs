@@ -237,6 +237,9 @@ fn smaller(step: &Step) -> Vec<Step> {
                     program.globals.remove(at);
                 });
             }
+            if program.fields.is_some() {
+                add(&|program| program.fields = None);
+            }
             if program.tracker.is_some() {
                 add(&|program| program.tracker = None);
             }

@@ -46,6 +46,8 @@ struct Definition {
     meaning: BTreeMap<usize, usize>,
     target: Target,
     cell: Option<usize>,
+    /// How many fields `P` has for it.
+    fields: usize,
     tracker: Option<usize>,
     life: u64,
     /// When it was defined last.
@@ -68,6 +70,12 @@ pub(super) struct Model {
     /// The variables of the dylibs: first value, cell.
     variables: BTreeMap<(usize, usize), (i64, usize)>,
     cells: Vec<i64>,
+    /// The types `P`, by how many fields they have.
+    types: Vec<usize>,
+    /// Which of these `P` means in the dylibs that have declared it, in the order of the first declarations.
+    declared: Vec<(usize, usize)>,
+    /// Whether no dylib means the first one any more.
+    is_first_former: bool,
     clock: u64,
 }
 
@@ -81,8 +89,14 @@ impl Model {
         model.orders[LIBRARY].push(LIBRARY);
         let function = Function { name: SIGN, ty: Type::Int, body: Body::Constant, salt: 1 };
         let kind = Kind::Eager;
-        let library =
-            Program { functions: vec![function], globals: Vec::new(), kind, is_late: false, tracker: None };
+        let library = Program {
+            functions: vec![function],
+            globals: Vec::new(),
+            fields: None,
+            kind,
+            is_late: false,
+            tracker: None,
+        };
         model.define(LIBRARY, &library, false);
         model
     }
@@ -180,6 +194,10 @@ impl Model {
             }
             targets.push(target);
         }
+        let sizes = program.functions.iter().any(|function| function.body == Body::Size);
+        if sizes && program.fields.is_none() && self.fields(dylib).is_none() {
+            return Answer::Refused;
+        }
         // Variables.
         let find = |model: &Model, variable: usize| {
             model.orders[dylib].iter().find_map(|&at| model.variables.get(&(at, variable)).copied())
@@ -202,6 +220,10 @@ impl Model {
             });
             declared.insert(variable, cell);
         }
+        if let Some(fields) = program.fields {
+            self.declare(dylib, fields);
+        }
+        let fields = self.fields(dylib).unwrap_or(0);
         for (&name, &homonym) in &meaning {
             self.note(dylib, name, homonym, defined.contains(&name));
         }
@@ -229,6 +251,7 @@ impl Model {
                 meaning: meaning.clone(),
                 target,
                 cell,
+                fields,
                 tracker: program.tracker,
                 life: lives[&key],
                 since: self.clock,
@@ -236,6 +259,33 @@ impl Model {
             self.definitions.insert(key, definition);
         }
         Answer::Done
+    }
+
+    /// How many fields `P` has in a dylib.
+    fn fields(&self, dylib: usize) -> Option<usize> {
+        let declared = |at: &usize| self.declared.iter().find(|(of, _)| of == at);
+        let meant = declared(&dylib).or_else(|| self.orders[dylib].iter().find_map(declared));
+        meant.map(|&(_, number)| self.types[number])
+    }
+
+    /// A program of a dylib declares `P` with so many fields.
+    fn declare(&mut self, dylib: usize, fields: usize) {
+        if self.fields(dylib) == Some(fields) {
+            return;
+        }
+        let first = (!self.is_first_former && !self.types.is_empty()).then_some(0);
+        let mut candidates = first.into_iter().chain(self.declared.iter().map(|&(_, number)| number));
+        let number = candidates.find(|&number| self.types[number] == fields).unwrap_or_else(|| {
+            self.types.push(fields);
+            self.types.len() - 1
+        });
+        match self.declared.iter().position(|(of, _)| *of == dylib) {
+            Some(own) => {
+                let before = std::mem::replace(&mut self.declared[own].1, number);
+                self.is_first_former |= before == 0 && self.declared.iter().all(|(_, number)| *number != 0);
+            }
+            None => self.declared.push((dylib, number)),
+        }
     }
 
     /// Says whether something was removed.
@@ -273,6 +323,7 @@ impl Model {
         };
         let (callee, arg) = match body {
             Body::Constant => return Ok(salt),
+            Body::Size => return Ok(8 * definition.fields as i64 + salt),
             Body::Read(_) => return Ok(self.cells[definition.cell.unwrap()] + salt),
             Body::Set(_) => {
                 let cell = definition.cell.unwrap();
@@ -330,6 +381,7 @@ impl Model {
                 let program = Program {
                     functions: vec![function],
                     globals: Vec::new(),
+                    fields: None,
                     kind,
                     is_late: false,
                     tracker: None,
@@ -347,6 +399,7 @@ impl Model {
             Step::Clear { dylib } => {
                 self.remove(|key, _| key.0 == dylib);
                 self.variables.retain(|key, _| key.0 != dylib);
+                self.declared.retain(|(of, _)| *of != dylib);
                 Answer::Done
             }
             Step::Call { dylib, name, ty, times } => {

@@ -72,6 +72,8 @@ pub(super) enum Body {
     CallParam(Arg),
     Read(usize),
     Set(usize),
+    /// The size of `P`.
+    Size,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,6 +100,8 @@ pub(super) struct Program {
     pub(super) functions: Vec<Function>,
     /// Declared variables with their first values.
     pub(super) globals: Vec<(usize, i64)>,
+    /// How many fields the declared type `P` has, if it is declared.
+    pub(super) fields: Option<usize>,
     pub(super) kind: Kind,
     /// Whether callees may be missing.
     pub(super) is_late: bool,
@@ -185,7 +189,8 @@ impl Random {
     }
 
     fn body(&mut self, ty: Type) -> Body {
-        match self.below(12) {
+        match self.below(13) {
+            12 => Body::Size,
             0..3 => Body::Constant,
             3..9 => {
                 let how = self.of(&[
@@ -238,7 +243,8 @@ impl Random {
             Kind::Replaceable,
         ]);
         let tracker = self.is(4).then(|| self.below(2));
-        Program { functions, globals, kind, is_late: self.is(2), tracker }
+        let fields = self.is(4).then(|| 1 + self.below(3));
+        Program { functions, globals, fields, kind, is_late: self.is(2), tracker }
     }
 
     fn step(&mut self, salt: &mut i64) -> Step {
@@ -288,6 +294,7 @@ impl Function {
         let (statements, result) = match *body {
             Body::Constant => (String::new(), format!("{salt}")),
             Body::Read(variable) => (format!("│   %4 = Main.{}::Int64\n", VARIABLES[variable]), "%5".into()),
+            Body::Size => ("│   %4 = Core.sizeof(P)::Int64\n".into(), "%5".into()),
             Body::Set(variable) => (
                 format!("│        Core.setglobal!(Main, :{}, {salt})::Int64\n", VARIABLES[variable]),
                 format!("{salt}"),
@@ -342,6 +349,10 @@ fn renumbered(text: &str) -> String {
 impl Program {
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
+        if let Some(fields) = self.fields {
+            let fields: String = (0..fields).map(|at| format!("    f{at}::Int64\n")).collect();
+            let _ = writeln!(text, "struct P\n{fields}end");
+        }
         for (variable, first) in &self.globals {
             let _ = writeln!(text, "global {}::Int64 = {first}", VARIABLES[*variable]);
         }

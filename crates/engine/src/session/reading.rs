@@ -226,7 +226,8 @@ impl Dylib {
 
     fn function_scope(&self, uses: Vec<NameUse>) -> Arc<DylibScope> {
         let (owners, types) = (self.session.inner.owners.clone(), self.session.inner.types.clone());
-        Arc::new(DylibScope { owners, types, dylib: self.linking.id(), uses, choices: Mutex::default() })
+        let (cx, dylib) = (self.session.context().clone(), self.linking.id());
+        Arc::new(DylibScope { cx, owners, types, dylib, uses, choices: Mutex::default() })
     }
 
     pub(super) fn note_order(&self) {

@@ -15,7 +15,7 @@
 //! | if | it means |
 //! |---|---|
 //! | a dylib in the link order of `d` has declared it, `d` itself first | the type that this one declared last |
-//! | it was declared, and by no dylib: by the library, or in the session's context | that type |
+//! | it was declared, and by no program: by the library, or by the host in the session's context | that type |
 //! | otherwise | nothing |
 //!
 //! A program that declares what the name means already changes nothing. Else it declares the type that another dylib has declared so, or a new one: the candidates are tried in
@@ -55,6 +55,8 @@ struct Table {
 struct Known {
     /// How many further ones were declared.
     later: u32,
+    /// Whether a program was the first to declare it, and not the library or the host.
+    is_of_program: bool,
     /// Whether no dylib means the first one any more that has.
     is_first_former: bool,
     /// What it means in the dylibs that have declared it.
@@ -81,7 +83,7 @@ impl Known {
 
     /// Whether the first type with the name is of no dylib.
     fn is_first_shared(&self) -> bool {
-        !self.is_first_former && self.of.iter().all(|known| known.count > 0)
+        !self.is_of_program && self.of.iter().all(|known| known.count > 0)
     }
 }
 
@@ -94,10 +96,12 @@ impl TypeNames {
         }
     }
 
-    /// The types that a program of a dylib with this link order may declare by a name, in the order in which they are tried.
-    fn candidates(&self, order: &[DylibId], name: &str) -> Vec<u32> {
-        let table = lock(&self.table);
-        let Some(known) = table.known.get(name) else { return vec![0] };
+    /// The types that a program of a dylib with this link order may declare by a name, in the order in which they are tried. `is_there` says whether there is a type of that name
+    /// before programs declare some.
+    fn candidates(&self, order: &[DylibId], name: &str, is_there: bool) -> Vec<u32> {
+        let mut table = lock(&self.table);
+        let new = Known { is_of_program: !is_there, ..Known::default() };
+        let known = table.known.entry(name.into()).or_insert(new);
         let first = (!known.is_first_former).then_some(0);
         let mut all = Vec::new();
         for count in known.meaning(order).into_iter().chain(first).chain(known.of.iter().map(|one| one.count))
@@ -161,7 +165,7 @@ impl TypeNames {
             let (of, others): (Vec<_>, Vec<_>) = known.of.drain(..).partition(|one| one.dylib == dylib);
             known.of = others.into();
             gone.extend(of.into_iter().map(|one| one.held));
-            known.later > 0 || !known.of.is_empty()
+            known.later > 0 || known.is_of_program || !known.of.is_empty()
         });
         gone
     }
@@ -208,6 +212,8 @@ fn end(old: &Declared, name: &str, world: u64) {
 
 /// What the names in the programs of a dylib mean, and what these programs declare.
 pub(crate) struct DylibScope {
+    /// The session's.
+    pub(crate) cx: Arc<Context>,
     pub(crate) owners: Arc<Owners>,
     pub(crate) types: Arc<TypeNames>,
     pub(crate) dylib: DylibId,
@@ -237,6 +243,19 @@ impl Choice {
     }
 }
 
+impl DylibScope {
+    /// A further type with a name, which no program of the context has declared. Sessions may share a context.
+    fn another(&self, name: &str) -> u32 {
+        let cx = self.cx.view();
+        loop {
+            let count = self.types.another(name);
+            if cx.types.find_own(cx.names.homonym(name, count)).is_none() {
+                return count;
+            }
+        }
+    }
+}
+
 impl NameScope for DylibScope {
     fn function(&self, module: &str, name: &str) -> u32 {
         let known = self.uses.iter().find(|named| *named.module == *module && *named.name == *name);
@@ -255,11 +274,14 @@ impl NameScope for DylibScope {
     fn declare(&self, name: &str) -> u32 {
         let mut choices = lock(&self.choices);
         let choice = choices.entry(name.into()).or_insert_with(|| {
-            let candidates = self.types.candidates(&self.owners.order(self.dylib), name);
+            // In a view of its own, which does not hold the name.
+            let cx = self.cx.view();
+            let is_there = cx.names.find(name).is_some_and(|name| cx.types.find_own(name).is_some());
+            let candidates = self.types.candidates(&self.owners.order(self.dylib), name, is_there);
             Choice { candidates, at: 0, is_new: false }
         });
         if choice.candidates.is_empty() {
-            choice.add(self.types.another(name));
+            choice.add(self.another(name));
         }
         choice.count()
     }
@@ -273,7 +295,7 @@ impl NameScope for DylibScope {
         }
         let is_left = !choice.is_new;
         if is_left {
-            choice.add(self.types.another(name));
+            choice.add(self.another(name));
         }
         is_left
     }

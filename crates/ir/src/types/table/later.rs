@@ -1,0 +1,231 @@
+//! Further declarations of names that have one, and who holds them.
+//!
+//! A program may declare a type again, under a [homonym](crate::names). The first declaration of a name stays as long as the context. The later ones end with what uses
+//! them, although they name each other, and themselves, in cycles:
+//!
+//! ```text
+//!   entry of Vector{Node} ──► entry of Node ──► declaration of Node ─ ─ numbers ─ ─► Node, Vector{Leaf}, …       no counted reference leads back
+//!   view ──► all of these
+//! ```
+//!
+//! A type holds its parts and its declaration, and a later declaration holds nothing: its body has numbers. Instead **a view that holds a type of a later declaration holds all that
+//! follows from it**: the types that it names, the declaration, the types in its body, and so on ([`Types::hold`]). The body of a first declaration, which no view has to hold, holds
+//! all that follows from later ones in it.
+//!
+//! The numbers of later declarations begin at [`LATER`].
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::hash::BuildHasher;
+use std::sync::{Arc, OnceLock};
+
+use super::{Above, Entry, Types};
+use crate::names::HeldName;
+use crate::types::declaration::{DeclBody, DeclData, DeclKind, TypeError, Worlds};
+use crate::types::kind::{Decl, Type, TypeKind};
+use crate::views::Weighed;
+
+/// The number of the first later declaration.
+pub(super) const LATER: u32 = 1 << 31;
+
+/// What something else names.
+#[derive(Debug)]
+pub(super) enum Part {
+    Type(Arc<Entry>),
+    Name(#[expect(dead_code, reason = "held, not read")] HeldName),
+    Later(Arc<DeclEntry>),
+}
+
+impl Part {
+    pub(super) fn has_later(&self) -> bool {
+        match self {
+            Part::Type(entry) => entry.has_later,
+            Part::Name(_) => false,
+            Part::Later(_) => true,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct DeclEntry {
+    pub(super) data: DeclData,
+    /// The names in it, so that they live as long.
+    pub(super) _names: Box<[Part]>,
+    /// With what it names. A later declaration does not hold the types in its body, which may name it: who holds the declaration holds these as well.
+    pub(super) body: OnceLock<(DeclBody, Box<[Part]>)>,
+    pub(super) above: OnceLock<Above>,
+    /// The worlds in which the name meant it, when it means another one.
+    pub(super) worlds: OnceLock<Worlds>,
+}
+
+impl Weighed for DeclEntry {
+    fn bytes(&self) -> usize {
+        let fields = match self.body.get() {
+            Some((DeclBody { kind: DeclKind::Struct { fields, .. }, .. }, _)) => size_of_val(&**fields),
+            _ => 0,
+        };
+        size_of::<DeclEntry>() + fields + 64
+    }
+}
+
+/// What a type that is held leads to.
+#[derive(Clone)]
+enum Reached {
+    Type(Type, Arc<Entry>),
+    Later(Decl, Arc<DeclEntry>),
+}
+
+impl Types {
+    /// The entry of a type that is not fixed, which the view holds from now on. With a type of a later declaration it holds all that this may lead to: the types that it names,
+    /// the declaration, and the types in its body.
+    pub(super) fn hold(&self, ty: Type) -> Option<&Arc<Entry>> {
+        if let Some(entry) = self.entries.held(ty.0) {
+            return Some(entry);
+        }
+        let entry = self.entries.find_number(ty.0)?;
+        if !entry.has_later {
+            return Some(self.entries.insert(ty.0, entry));
+        }
+        self.hold_all(vec![Reached::Type(ty, entry)]);
+        self.entries.held(ty.0)
+    }
+
+    /// A later declaration, which the view holds from now on with all that it leads to.
+    pub(super) fn hold_later(&self, decl: Decl) -> Option<&Arc<DeclEntry>> {
+        if let Some(entry) = self.later.held(decl.0) {
+            return Some(entry);
+        }
+        self.hold_all(vec![Reached::Later(decl, self.later.find_number(decl.0)?)]);
+        self.later.held(decl.0)
+    }
+
+    /// Holds these and all that they lead to. Everything is found before anything is held by the view, so that a thread that finds a part finds all.
+    fn hold_all(&self, mut found: Vec<Reached>) {
+        let mut seen = FxHashSet::default();
+        let mut at = 0;
+        while let Some(reached) = found.get(at).cloned() {
+            at += 1;
+            match reached {
+                Reached::Type(_, entry) => {
+                    let (types, later) = named_by(&entry.kind);
+                    found.extend(types.into_iter().filter_map(|ty| self.reached(ty, &mut seen)));
+                    found.extend(later.and_then(|decl| self.reached_later(decl, &mut seen)));
+                }
+                Reached::Later(_, entry) => {
+                    let types = entry.body.get().map(|(body, _)| body.types()).unwrap_or_default();
+                    found.extend(types.into_iter().filter_map(|ty| self.reached(ty, &mut seen)));
+                }
+            }
+        }
+        // The last ones first: a type is held when its parts are.
+        for reached in found.into_iter().rev() {
+            match reached {
+                Reached::Type(ty, entry) => drop(self.entries.insert(ty.0, entry)),
+                Reached::Later(decl, entry) => drop(self.later.insert(decl.0, entry)),
+            }
+        }
+    }
+
+    /// The entry of a type that is neither held nor fixed, the first time.
+    fn reached(&self, ty: Type, seen: &mut FxHashSet<u32>) -> Option<Reached> {
+        let is_new = ty.index() >= self.fixed.entries.len() && self.entries.held(ty.0).is_none();
+        let entry = self.entries.find_number(ty.0).filter(|_| is_new && seen.insert(ty.0))?;
+        Some(Reached::Type(ty, entry))
+    }
+
+    fn reached_later(&self, decl: Decl, seen: &mut FxHashSet<u32>) -> Option<Reached> {
+        let is_new = decl.0 >= LATER && self.later.held(decl.0).is_none();
+        // The numbers of types are lower.
+        let entry = self.later.find_number(decl.0).filter(|_| is_new && seen.insert(decl.0))?;
+        Some(Reached::Later(decl, entry))
+    }
+
+    /// The first half of the declaration of a homonym.
+    pub(super) fn declare_later(&self, data: DeclData) -> Result<Decl, TypeError> {
+        let decl = match self.find_own(data.name) {
+            Some(decl) => decl,
+            None => {
+                let is = |entry: &DeclEntry| entry.data.name == data.name;
+                let make = || Arc::new(self.decl_entry_of(data.clone()));
+                let decl = Decl(self.later.intern(FxBuildHasher.hash_one(data.name), is, make));
+                // Another thread may have been faster, and have said what it names.
+                self.hold_all(
+                    self.later
+                        .find_number(decl.0)
+                        .map(|entry| Reached::Later(decl, entry))
+                        .into_iter()
+                        .collect(),
+                );
+                decl
+            }
+        };
+        match *self.decl(decl).params == *data.params {
+            true => Ok(decl),
+            false => Err(TypeError::Redeclared { name: data.name }),
+        }
+    }
+
+    /// The name of a declaration means another one from the world after the last of these on.
+    pub fn end_declaration(&self, decl: Decl, worlds: Worlds) {
+        if let Some(entry) = self.decl_entry(decl) {
+            entry.worlds.get_or_init(|| worlds);
+        }
+    }
+
+    /// Whether each name that this view holds stands for one declared type in all views: a type can be found again by its name and what it is.
+    pub fn have_unique_names(&self) -> bool {
+        !self.later.all().iter().any(|entry| self.names.holds(self.names.text(entry.data.name)))
+    }
+
+    /// The worlds in which the name of a declaration meant it, if it means another one now.
+    pub fn ended(&self, decl: Decl) -> Option<Worlds> {
+        self.decl_entry(decl)?.worlds.get().copied()
+    }
+
+    /// Adds what the later declarations among the parts of a first one lead to: it stays, and so do these.
+    pub(super) fn add_all_parts(&self, parts: &mut Vec<Part>) {
+        let (mut seen, mut at) = (FxHashSet::default(), 0);
+        while let Some(part) = parts.get(at) {
+            at += 1;
+            let types = match part {
+                Part::Type(entry) if entry.has_later => {
+                    let (types, decl) = named_by(&entry.kind);
+                    let later = decl.filter(|decl| decl.0 >= LATER && seen.insert(decl.0));
+                    parts.extend(later.and_then(|decl| Some(Part::Later(self.hold_later(decl)?.clone()))));
+                    types
+                }
+                Part::Later(entry) => entry.body.get().map(|(body, _)| body.types()).unwrap_or_default(),
+                Part::Type(_) | Part::Name(_) => continue,
+            };
+            let own = |ty: &Type| ty.index() >= self.fixed.entries.len();
+            let new: Vec<Type> = types.into_iter().filter(|ty| own(ty) && seen.insert(ty.0)).collect();
+            parts.extend(new.into_iter().filter_map(|ty| Some(Part::Type(self.hold(ty)?.clone()))));
+        }
+    }
+}
+
+/// The types that a kind names, and the declaration.
+pub(super) fn named_by(kind: &TypeKind) -> (Vec<Type>, Option<Decl>) {
+    let (mut decl, mut types) = (None, Vec::new());
+    match kind {
+        TypeKind::Nominal { decl: of, params } => (decl, types) = (Some(*of), params.to_vec()),
+        TypeKind::Generic(of) => decl = Some(*of),
+        TypeKind::Union(many) | TypeKind::Values(many) => types = many.to_vec(),
+        TypeKind::Tuple { elems, vararg } => types = elems.iter().copied().chain(*vararg).collect(),
+        TypeKind::NamedTuple { tuple: ty, .. } | TypeKind::TypeOf(ty) | TypeKind::Bits { ty, .. } => {
+            types.push(*ty);
+        }
+        TypeKind::NTuple { count, elem } => types = vec![*count, *elem],
+        TypeKind::UnionAll { bounds, body } => {
+            types = bounds.iter().flat_map(|&(lower, upper)| [lower, upper]).chain([*body]).collect();
+        }
+        TypeKind::Function(_)
+        | TypeKind::Sym(_)
+        | TypeKind::Bottom
+        | TypeKind::Any
+        | TypeKind::Param(_)
+        | TypeKind::Int(_)
+        | TypeKind::Low(_)
+        | TypeKind::Token => {}
+    }
+    (types, decl)
+}
