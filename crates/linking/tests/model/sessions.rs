@@ -14,8 +14,11 @@ use std::sync::Arc;
 fn dylibs_and_trackers_of_another_session_are_refused() {
     let ((session, main), (other, foreign)) = (in_place(), in_place());
     let foo = session.intern("foo");
-    assert_eq!(other.intern("foo"), foo, "names have no session: it is their dylib that has");
-    foreign.define(made(&[(foo, E, 9)])).expect("defined");
+    let theirs_foo = other.intern("foo");
+    assert_ne!(theirs_foo, foo, "a symbol is of one session");
+    assert!(main.lookup([theirs_foo]).wait().is_err());
+    assert!(main.remove([theirs_foo]).is_err());
+    foreign.define(made(&[(theirs_foo, E, 9)])).expect("defined");
     let theirs = foreign.create_tracker(OnDrop::Keep).expect("a tracker");
     let ours = main.create_tracker(OnDrop::Keep).expect("a tracker");
     let both = |what: &str, result: Result<(), Error>| match result {
@@ -38,8 +41,8 @@ fn dylibs_and_trackers_of_another_session_are_refused() {
     both("tracker", main.define_all(vec![made(&[(foo, E, 1)])], Some(&theirs)));
     both("tracker", ours.transfer_to(&theirs));
     // A unit that is linked to a symbol of another session is refused, and fails.
-    let found = foreign.lookup([foo]).wait_one().expect("ready");
-    for need in [Dependence::from(found), Dependence::from(foreign.label(foo))] {
+    let found = foreign.lookup([theirs_foo]).wait_one().expect("ready");
+    for need in [Dependence::from(found), Dependence::from(foreign.label(theirs_foo))] {
         main.redefine(
             vec![unit([(foo, E)], move |duty: Responsibility<Words>| {
                 let resolved = duty.resolve([(foo, 1)]).expect("resolved");
@@ -53,7 +56,7 @@ fn dylibs_and_trackers_of_another_session_are_refused() {
     }
     // Nothing has happened to either.
     assert_eq!(main.links().expect("open"), [main.all()]);
-    assert_eq!(foreign.lookup([foo]).wait_one().expect("ready").address, Some(9));
+    assert_eq!(foreign.lookup([theirs_foo]).wait_one().expect("ready").address, Some(9));
     session.check().expect("invariants");
     other.check().expect("invariants");
 }
