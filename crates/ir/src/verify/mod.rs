@@ -250,12 +250,18 @@ impl<'a> Checker<'a> {
 
     /// Whether the value surely is of the type. A type as a constant is of type `Type{T}` too.
     fn fits(&self, value: Value, ty: Type) -> bool {
-        if self.types.is_subtype(self.func.ty(value), ty) {
-            return true;
-        }
-        let Some(Const::Type { of: denoted, .. }) = self.func.as_const(value) else { return false };
-        self.types.members(&ty).iter().any(
-            |&m| matches!(self.types.kind(m), TypeKind::TypeOf(of) if self.types.equivalent(*of, *denoted)),
-        )
+        fits(self.types, self.func, value, ty)
     }
+}
+
+/// Whether a value surely is of a type; that of a constant type is `Type{T}` too.
+pub(crate) fn fits(types: &Types, func: &Func, value: Value, ty: Type) -> bool {
+    if types.is_subtype(func.ty(value), ty) {
+        return true;
+    }
+    let Some(Const::Type { of: denoted, .. }) = func.as_const(value) else { return false };
+    types
+        .members(&ty)
+        .iter()
+        .any(|&m| matches!(types.kind(m), TypeKind::TypeOf(of) if types.equivalent(*of, *denoted)))
 }

@@ -18,9 +18,10 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::spelling::{
-    blocks_that_run, is_infix_literal, is_literal_name, is_plain, static_parameter, unquoted,
+    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, static_parameter, unquoted,
 };
 use super::term::Term;
+use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
@@ -52,8 +53,8 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
-    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. `None` for φ,
-    /// whose operands are evaluated in other blocks.
+    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. For an operand of φ
+    /// the end of the block that it comes from.
     pub(super) here: Option<Inst>,
 }
 
@@ -151,6 +152,9 @@ impl<'a> Resolver<'a> {
         body.make_blocks(blocks);
         body.make_rows(blocks);
         body.fill(blocks);
+        if function.is_dump && function.level == Level::High {
+            body.narrow();
+        }
         Some(body.func)
     }
 
@@ -328,6 +332,8 @@ impl<'a> Body<'_, 'a> {
 
     fn fill(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
+        // The operands of φ may need code at the ends of other blocks, so they come last.
+        let mut phis = Vec::new();
         for (b, ast) in asts.iter().enumerate() {
             let block = blocks[b];
             let next = blocks.get(b + 1).copied();
@@ -352,9 +358,14 @@ impl<'a> Body<'_, 'a> {
                     ended = Some(row.span);
                 }
                 if let Some(&inst) = self.insts.get(&(b, i)) {
-                    self.here = (!matches!(row.stmt, Stmt::Phi(_))).then_some(inst);
+                    if let Stmt::Phi(edges) = &row.stmt {
+                        phis.push((inst, edges));
+                        continue;
+                    }
+                    self.here = Some(inst);
                     // An error is reported already; the instruction stays without operands.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
+                    self.width_of_result(inst, row);
                 }
             }
             if ended.is_none() {
@@ -369,6 +380,9 @@ impl<'a> Body<'_, 'a> {
                     }
                 }
             }
+        }
+        for (inst, edges) in phis {
+            let _ = self.phi(inst, edges);
         }
     }
 
@@ -390,7 +404,7 @@ impl<'a> Body<'_, 'a> {
         self.func.results(inst).map(|v| self.func.ty(v)).collect()
     }
 
-    /// The argument with this name, including `_n` and `#self#`. The outer `None` is an error, the inner one no argument.
+    /// The argument with this name, including `_n`, `#self#` and `#ctor-self#`. The outer `None` is an error, the inner one no argument.
     pub(super) fn argument(&mut self, name: &str, at: Span) -> Option<Option<Value>> {
         if let Some(&value) = self.params.get(name) {
             return Some(Some(value));
@@ -398,7 +412,9 @@ impl<'a> Body<'_, 'a> {
         let number = name.strip_prefix('_').and_then(|digits| digits.parse().ok());
         match number {
             Some(number) => Some(Some(self.slot(number, at)?)),
-            None if name == "#self#" && self.func.level == Level::High => Some(Some(self.slot(1, at)?)),
+            None if matches!(name, "#self#" | "#ctor-self#") && self.func.level == Level::High => {
+                Some(Some(self.slot(1, at)?))
+            }
             None => Some(None),
         }
     }
@@ -444,7 +460,7 @@ impl<'a> Body<'_, 'a> {
                 ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => self.constant(inner, None),
                 _ => self.operand(inner),
             },
-            ExprKind::Annotated(Some(value), ty) if is_plain(value) => {
+            ExprKind::Annotated(Some(value), ty) if is_plain(value) || has_plain_parts(value) => {
                 let ty = self.r.ty(ty)?;
                 self.constant(value, Some(ty))
             }
@@ -497,7 +513,6 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Splat(_)
             | ExprKind::Opaque
             | ExprKind::Property(..)
-            | ExprKind::BlockRef(_)
             | ExprKind::Undef => self.r.fail(ResolveError::NotAValue, expr.span),
             _ => self.constant(expr, None),
         }
@@ -583,14 +598,29 @@ impl<'a> Body<'_, 'a> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
             Term::Bytes(_) => self.r.fail(ResolveError::StringNotUtf8, at),
-            Term::Aggregate { .. } if self.r.is_shared(&term) => self.shared_constant(term, at),
+            Term::Aggregate { .. } if !self.r.lacks_fields(&term) && self.r.is_shared(&term) => {
+                self.shared_constant(term, at)
+            }
             Term::Aggregate { ty, fields } => {
                 let fields: Option<Box<[Value]>> =
                     fields.into_iter().map(|field| self.value_of(field, at)).collect();
-                Some(self.func.constant(Const::Aggregate { ty, fields: fields? }))
+                let fields = fields?;
+                let is_whole = self.r.cx.types.field_count(ty) == Some(fields.len());
+                // An object with undefined fields, printed as `T(#undef)`, is made where it stands.
+                if let Some(here) = self
+                    .here
+                    .filter(|_| self.r.functions.has_dumps() && (!is_whole || !self.all_constant(&fields)))
+                {
+                    return self.insert_before(here, Op::New(ty), &fields, ty);
+                }
+                Some(self.func.constant(Const::Aggregate { ty, fields }))
             }
             Term::Array { .. } => self.shared_constant(term, at),
         }
+    }
+
+    fn all_constant(&self, values: &[Value]) -> bool {
+        values.iter().all(|&value| self.func.as_const(value).is_some())
     }
 
     /// The operands of an operation. Plain literals are resolved last, because their types depend on those of the other
@@ -598,12 +628,15 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn operands(&mut self, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<Vec<Value>> {
         let mut values: Vec<Option<Value>> = Vec::with_capacity(exprs.len());
         let mut known = Vec::with_capacity(exprs.len());
+        // Tuples of any types may be compared by `===`, so there a tuple says its type.
+        let is_open =
+            |expr: &Expr<'a>| is_plain(expr) || has_plain_parts(expr) && op != Op::Builtin(Builtin::Egal);
         for expr in exprs {
-            let value = if is_plain(expr) { None } else { self.operand(expr) };
+            let value = if is_open(expr) { None } else { self.operand(expr) };
             known.push(value.map(|v| self.func.ty(v)));
             values.push(value);
         }
-        for (index, expr) in exprs.iter().enumerate().filter(|(_, expr)| is_plain(expr)) {
+        for (index, expr) in exprs.iter().enumerate().filter(|(_, expr)| is_open(expr)) {
             let site = Site {
                 types: &self.r.cx.types,
                 func: &self.func,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::super::ast::{CallLabel, Expr, ExprKind, Row, Stmt};
+use super::super::ast::{CallLabel, Expr, ExprKind, PhiEdge, Row, Stmt};
 use super::body::Body;
 use super::error::ResolveError;
 use super::exact::Tested;
@@ -55,19 +55,7 @@ impl<'a> Body<'_, 'a> {
             }
             Stmt::Expr(expr) => self.expression(inst, row, expr, &results, at, next),
             Stmt::Invoke { callee, args, .. } => self.invoke(inst, callee, args, &results, row.span),
-            Stmt::Phi(edges) => {
-                let mut blocks = Vec::with_capacity(edges.len());
-                let mut exprs = Vec::with_capacity(edges.len());
-                for edge in edges {
-                    let Some(value) = &edge.value else { continue };
-                    blocks.push(self.block(edge.from)?);
-                    exprs.push(value);
-                }
-                let values = self.operands(Op::Phi, &results, &exprs)?;
-                self.func.set_op(inst, Op::Phi, &values);
-                self.func.set_inst_blocks(inst, &blocks);
-                Some(())
-            }
+            Stmt::Phi(edges) => self.phi(inst, edges),
             Stmt::Pi { value, .. } => self.set(inst, Op::Pi, &results, &[value]),
             Stmt::PhiC(values) => self.set(inst, Op::PhiC, &results, &values.iter().collect::<Vec<_>>()),
             Stmt::Upsilon(value) => self.set(inst, Op::Upsilon, &results, &value.iter().collect::<Vec<_>>()),
@@ -76,7 +64,15 @@ impl<'a> Body<'_, 'a> {
                     let (head, needs) = ("%new".to_owned(), "a type");
                     return self.r.fail(ResolveError::HeadArguments { head, needs }, row.span);
                 };
-                let ty = self.r.ty(ty)?;
+                let Some(ty) = self.new_type(ty)? else {
+                    return self.new_of_computed(
+                        inst,
+                        ty,
+                        fields,
+                        &results,
+                        matches!(row.stmt, Stmt::New(_)),
+                    );
+                };
                 if matches!(row.stmt, Stmt::New(_)) && fields.len() > 2 && self.r.makes_exception(ty) {
                     let fields: Vec<&Expr<'a>> = fields.iter().collect();
                     if self.make_exception(inst, ty, &fields)? {
@@ -141,6 +137,25 @@ impl<'a> Body<'_, 'a> {
                 self.jump(inst, Op::Enter, &[], &[normal?, catch])
             }
         }
+    }
+
+    /// Sets the operands of a φ, once all blocks have their ends. Code that an operand needs, as the read of a global variable, is put
+    /// at the end of the block that it comes from.
+    pub(super) fn phi(&mut self, inst: Inst, edges: &[PhiEdge<'a>]) -> Option<()> {
+        let results = self.results(inst);
+        let mut blocks = Vec::with_capacity(edges.len());
+        let mut values = Vec::with_capacity(edges.len());
+        for edge in edges {
+            let Some(value) = &edge.value else { continue };
+            let from = self.block(edge.from)?;
+            self.here = self.func.terminator(from);
+            values.extend(self.operands(Op::Phi, &results, &[value])?);
+            blocks.push(from);
+        }
+        self.width_of_literals(inst, edges, &mut values, &blocks)?;
+        self.func.set_op(inst, Op::Phi, &values);
+        self.func.set_inst_blocks(inst, &blocks);
+        Some(())
     }
 
     /// The condition, with a type assertion before `inst` if its type is wider than `Bool`.
@@ -484,6 +499,9 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
         at: Span,
     ) -> Option<()> {
+        if op == Builtin::Svec && self.func.level == Level::High {
+            return self.simple_vector(inst, args);
+        }
         if let Some(why) = op.refusal() {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
@@ -536,6 +554,18 @@ impl<'a> Body<'_, 'a> {
             values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
+        Some(())
+    }
+
+    /// `Core.svec(…)`, whose elements a splatting call reads: a tuple.
+    fn simple_vector(&mut self, inst: Inst, args: &[&Expr<'a>]) -> Option<()> {
+        let values = self.operands(Op::Builtin(Builtin::Tuple), &[], args)?;
+        let types: Vec<Type> = values.iter().map(|&value| self.func.ty(value)).collect();
+        let ty = self.r.cx.types.tuple(&types).ok()?;
+        self.func.set_op(inst, Op::Builtin(Builtin::Tuple), &values);
+        if let Some(result) = self.func.result(inst) {
+            self.func.set_result_type(result, ty);
+        }
         Some(())
     }
 

@@ -18,6 +18,9 @@
 //! | `spelling` | which expressions are literals, which rows are hints alone |
 //! | `hints` | what functions and calls ask about inlining |
 //! | `prelude` | names of Julia's library into the types that they stand for |
+//! | `created` | the types of `%new` |
+//! | `narrow` | φ, φᶜ and `return` of narrower types than their operands into assertions |
+//! | `widths` | decimal integers into constants where rows leave their types open |
 //! | `near` | unknown names into known ones that may be meant |
 //!
 //! **Modules.** A function has a module (`functions`); nothing else has: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one
@@ -29,6 +32,7 @@
 
 mod body;
 mod call;
+mod created;
 mod declarations;
 mod error;
 mod exact;
@@ -43,12 +47,14 @@ mod hints;
 mod late;
 mod library_literal;
 mod low;
+mod narrow;
 mod near;
 mod prelude;
 mod spelling;
 mod statics;
 mod term;
 mod types;
+mod widths;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -407,6 +413,17 @@ impl<'a> Resolver<'a> {
             Term::Array { .. } => true,
             Term::Aggregate { ty, fields } => {
                 self.cx.types.is_mutable(*ty) || fields.iter().any(|field| self.is_shared(field))
+            }
+        }
+    }
+
+    /// Whether an object, or a part of it, has fields without values.
+    fn lacks_fields(&self, term: &Term) -> bool {
+        match term {
+            Term::Const(_) | Term::Bytes(_) | Term::Array { .. } => false,
+            Term::Aggregate { ty, fields } => {
+                self.cx.types.field_count(*ty) != Some(fields.len())
+                    || fields.iter().any(|field| self.lacks_fields(field))
             }
         }
     }

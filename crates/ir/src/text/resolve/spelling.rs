@@ -41,7 +41,29 @@ pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
         (":" | "//", [x, y]) => literal(x) && literal(y),
         ("=>", parts) => parts.iter().all(|part| literal(part) || matches!(part.kind, ExprKind::Symbol(_))),
         ("+" | "-", [re, im]) => literal(re) && is_imaginary(im),
+        ("∘", parts) => parts.iter().all(is_function_literal),
         ("*", [x, unit]) => literal(x) && matches!(&unit.kind, ExprKind::Name(unit) if unit == "im"),
+        _ => false,
+    }
+}
+
+/// Whether an expression is what `show` prints of a function: its name, `!f`, `f ∘ g`.
+fn is_function_literal(expr: &Expr<'_>) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => !is_literal_name(name),
+        ExprKind::Path(_) | ExprKind::BlockRef(_) => true,
+        ExprKind::Call(callee, args) => args.is_empty() && is_function_literal(callee),
+        ExprKind::Prefix(op, inner) => op == "!" && is_function_literal(inner),
+        ExprKind::Infix(op, parts) => op == "∘" && parts.iter().all(is_function_literal),
+        _ => false,
+    }
+}
+
+/// A tuple with decimal numbers in it, whose text does not say their types.
+pub(super) fn has_plain_parts(expr: &Expr<'_>) -> bool {
+    match &unquote(expr).kind {
+        ExprKind::Tuple(items) => items.iter().any(|item| is_plain(item) || has_plain_parts(item)),
+        ExprKind::NamedTuple(items) => items.iter().any(|(_, item)| is_plain(item) || has_plain_parts(item)),
         _ => false,
     }
 }

@@ -172,8 +172,8 @@ impl<'a> Resolver<'a> {
     }
 
     pub(super) fn is_type_name(&self, name: &str) -> bool {
-        const BUILT_IN: [&str; 9] =
-            ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
+        const BUILT_IN: [&str; 10] =
+            ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type", "Colon"];
         BUILT_IN.contains(&name)
             || self.type_vars.iter().any(|(var, _)| var == name)
             || ALIASES.iter().any(|(alias, _)| *alias == name)
@@ -648,6 +648,8 @@ impl<'a> Resolver<'a> {
                 Some(TypeArg::Type(self.cx.types.bits_value(Type::BOOL, u128::from(name == "true"))))
             }
             ExprKind::Prefix(op, _) if op == "-" => self.value_param(param),
+            // A constant of the program: `Val{Main.GEMM}`.
+            ExprKind::Name(_) | ExprKind::Path(_) if self.names_value(param) => self.value_param(param),
             ExprKind::Literal(_) => self.value_param(param),
             ExprKind::Call(callee, _) if !self.looks_like_type(param) && !self.is_lattice_element(callee) => {
                 self.value_param(param)
@@ -672,6 +674,16 @@ impl<'a> Resolver<'a> {
                 ty.map(if is_open { TypeArg::Open } else { TypeArg::Type })
             }
         }
+    }
+
+    /// Whether a name is that of a constant of the text that is no type.
+    fn names_value(&self, param: &Expr<'a>) -> bool {
+        let name = match &param.kind {
+            ExprKind::Name(name) => &**name,
+            ExprKind::Path(parts) => last_name(parts),
+            _ => return false,
+        };
+        !self.looks_like_type(param) && self.consts.contains_key(name)
     }
 
     /// A value between braces.
