@@ -21,6 +21,7 @@ use super::spelling::{
     blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, static_parameter, unquoted,
 };
 use super::term::Term;
+use super::unknown;
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
@@ -149,9 +150,11 @@ impl<'a> Resolver<'a> {
             here: None,
         };
         let blocks = &function.blocks[..blocks_that_run(function)];
+        body.r.reads_rows = function.is_dump && function.level == Level::High;
         body.make_blocks(blocks);
         body.make_rows(blocks);
         body.fill(blocks);
+        body.r.reads_rows = false;
         if function.is_dump && function.level == Level::High {
             body.narrow();
         }
@@ -365,6 +368,9 @@ impl<'a> Body<'_, 'a> {
                     self.here = Some(inst);
                     // An error is reported already; the instruction stays without operands.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
+                    if let Some(what) = self.r.unread.take() {
+                        let _ = self.refuse_row(inst, what, unknown::WHY, row.span, ends_block(&row.stmt));
+                    }
                     self.width_of_result(inst, row);
                 }
             }
@@ -487,7 +493,7 @@ impl<'a> Body<'_, 'a> {
                     && !self.r.looks_like_type(callee)
                     && !constructs_singleton(callee) =>
             {
-                self.r.fail(ResolveError::NotAValue, expr.span)
+                self.r.fail_unread(ResolveError::NotAValue, expr.span)
             }
             ExprKind::Infix(op, args) if is_infix_literal(op, args) => self.constant(expr, None),
             // An operand `$(Expr(:boundscheck, …))` of a builtin enables or disables the bounds check.
@@ -597,7 +603,7 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn value_of(&mut self, term: Term, at: Span) -> Option<Value> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
-            Term::Bytes(_) => self.r.fail(ResolveError::StringNotUtf8, at),
+            Term::Bytes(_) => self.r.fail_unread(ResolveError::StringNotUtf8, at),
             Term::Aggregate { .. } if !self.r.lacks_fields(&term) && self.r.is_shared(&term) => {
                 self.shared_constant(term, at)
             }

@@ -11,6 +11,7 @@ use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
 use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped};
+use super::unknown;
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::Span;
@@ -73,6 +74,10 @@ impl<'a> Body<'_, 'a> {
                         matches!(row.stmt, Stmt::New(_)),
                     );
                 };
+                if self.r.is_unknown(ty, fields.len()) {
+                    let what = format!("`%new` of `{}`", self.r.cx.types.display(ty));
+                    return self.refuse_late(inst, what, unknown::WHY, row.span);
+                }
                 if matches!(row.stmt, Stmt::New(_)) && fields.len() > 2 && self.r.makes_exception(ty) {
                     let fields: Vec<&Expr<'a>> = fields.iter().collect();
                     if self.make_exception(inst, ty, &fields)? {
@@ -145,14 +150,21 @@ impl<'a> Body<'_, 'a> {
         let results = self.results(inst);
         let mut blocks = Vec::with_capacity(edges.len());
         let mut values = Vec::with_capacity(edges.len());
+        let mut exprs = Vec::with_capacity(edges.len());
         for edge in edges {
             let Some(value) = &edge.value else { continue };
             let from = self.block(edge.from)?;
             self.here = self.func.terminator(from);
-            values.extend(self.operands(Op::Phi, &results, &[value])?);
+            match self.operands(Op::Phi, &results, &[value]) {
+                Some(operand) => values.extend(operand),
+                // The value is undefined on this edge, so its use throws.
+                None if self.r.unread.take().is_some() => continue,
+                None => return None,
+            }
+            exprs.push(value);
             blocks.push(from);
         }
-        self.width_of_literals(inst, edges, &mut values, &blocks)?;
+        self.width_of_literals(inst, &exprs, &mut values, &blocks)?;
         self.func.set_op(inst, Op::Phi, &values);
         self.func.set_inst_blocks(inst, &blocks);
         Some(())
@@ -511,6 +523,13 @@ impl<'a> Body<'_, 'a> {
             && self.empty_memory(inst, memory, field, results).is_some()
         {
             return Some(());
+        }
+        if op == Builtin::Getfield
+            && let [object, field, ..] = args
+            && self.is_unknown_field(object, field)?
+        {
+            let what = format!("the field `{}`", self.r.source_text(field.span));
+            return self.refuse_late(inst, what, unknown::WHY, at);
         }
         if op == Builtin::Setglobal
             && let [module, symbol, value, order @ ..] = args

@@ -8,6 +8,7 @@
 
 use super::super::ast::{Expr, ExprKind};
 use super::body::Body;
+use super::error::ResolveError;
 use crate::constant::Const;
 use crate::entity::Inst;
 use crate::op::Op;
@@ -28,10 +29,12 @@ impl<'a> Body<'_, 'a> {
         if let Some(&Const::Type { of, .. }) = self.func.as_const(value) {
             return Some(Some(of));
         }
-        Some(match *self.r.cx.types.kind(self.func.ty(value)) {
-            TypeKind::TypeOf(of) => Some(of),
-            _ => None,
-        })
+        let given = self.func.ty(value);
+        match *self.r.cx.types.kind(given) {
+            TypeKind::TypeOf(of) => Some(Some(of)),
+            _ if self.r.cx.types.is_disjoint(given, Type::DATATYPE) => self.r.fail(ResolveError::NotAType, expr.span),
+            _ => Some(None),
+        }
     }
 
     /// `%new` of a type that is computed: a call of the type, which makes an object of its fields in order. A type with constructors in the

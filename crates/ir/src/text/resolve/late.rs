@@ -28,6 +28,18 @@ impl Body<'_, '_> {
         why: &'static str,
         at: Span,
     ) -> Option<()> {
+        self.refuse_row(inst, what, why, at, false)
+    }
+
+    /// As [`Self::refuse_late`], of a row that `ends` its block or not.
+    pub(super) fn refuse_row(
+        &mut self,
+        inst: Inst,
+        what: String,
+        why: &'static str,
+        at: Span,
+        ends: bool,
+    ) -> Option<()> {
         let error = ResolveError::Unsupported { what, why };
         let exception =
             self.r.library_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
@@ -42,7 +54,11 @@ impl Body<'_, '_> {
         let throw = Op::Builtin(Builtin::Throw);
         if self.results(inst).is_empty() {
             self.insert_before(inst, throw, &[exception], Type::NOTHING);
-            self.func.remove_inst(inst);
+            if ends {
+                self.func.set_op(inst, Op::Unreachable, &[]);
+            } else {
+                self.func.remove_inst(inst);
+            }
         } else {
             // The row keeps its type, so that rows behind it may use what it never gives.
             self.func.set_op(inst, throw, &[exception]);

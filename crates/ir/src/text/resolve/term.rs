@@ -570,7 +570,7 @@ impl<'a> Resolver<'a> {
             return made;
         }
         if !self.looks_like_type(callee) {
-            return self.fail(ResolveError::NotAConstant, at);
+            return self.fail_unread(ResolveError::NotAConstant, at);
         }
         let ty = self.ty(callee)?;
         if (self.cx.types.primitive(ty).is_some() || ty.as_low().is_some_and(|low| !low.is_float()))
@@ -641,7 +641,7 @@ impl<'a> Resolver<'a> {
         let types = &self.cx.clone().types;
         let not_a_struct = |this: &mut Self| {
             let error = ResolveError::LiteralType { literal: this.source_text(at), ty: this.show_type(ty) };
-            this.fail(error, at)
+            this.fail_unread(error, at)
         };
         if let Some(elems) = types.tuple_elements(ty) {
             let [Expr { kind: ExprKind::Tuple(items), .. }] = args else { return not_a_struct(self) };

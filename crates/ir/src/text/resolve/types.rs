@@ -49,39 +49,6 @@ const ALIASES: [(&str, Type); 23] = [
     ("Vararg", Type::ANY),
 ];
 
-/// A parameter of a declared type that another name gives.
-enum Given {
-    /// The next one between the braces.
-    Next,
-    Open,
-    Int(i64),
-    Type(Type),
-    /// The elements of a byte buffer: a vector, or a `Memory` where there is one.
-    Bytes,
-}
-
-/// Names for a declared type with some of its parameters given.
-const PARTIAL: [(&str, &str, &[Given]); 15] = {
-    use Given::{Bytes, Int, Next, Open};
-    [
-        ("AbstractVector", "AbstractArray", &[Next, Int(1)]),
-        ("AbstractMatrix", "AbstractArray", &[Next, Int(2)]),
-        ("AbstractVecOrMat", "AbstractArray", &[Next, Open]),
-        ("DenseMatrix", "DenseArray", &[Next, Int(2)]),
-        ("StridedVector", "AbstractArray", &[Next, Int(1)]),
-        ("StridedMatrix", "AbstractArray", &[Next, Int(2)]),
-        ("StridedArray", "AbstractArray", &[Next, Next]),
-        ("StridedVecOrMat", "AbstractArray", &[Next, Open]),
-        ("VecOrMat", "Array", &[Next, Open]),
-        ("ComplexF16", "Complex", &[Given::Type(Type::FLOAT16)]),
-        ("ComplexF32", "Complex", &[Given::Type(Type::FLOAT32)]),
-        ("ComplexF64", "Complex", &[Given::Type(Type::FLOAT64)]),
-        ("BitVector", "BitArray", &[Int(1)]),
-        ("BitMatrix", "BitArray", &[Int(2)]),
-        ("IOBuffer", "GenericIOBuffer", &[Bytes]),
-    ]
-};
-
 /// The meaning of a name in a type besides a declared type.
 #[derive(Clone, Copy)]
 pub(super) enum TypeVar {
@@ -177,7 +144,7 @@ impl<'a> Resolver<'a> {
         BUILT_IN.contains(&name)
             || self.type_vars.iter().any(|(var, _)| var == name)
             || ALIASES.iter().any(|(alias, _)| *alias == name)
-            || PARTIAL.iter().any(|(alias, ..)| *alias == name)
+            || self.is_alias(name)
             || self.level == Level::Low && LowType::from_name(name).is_some()
             || matches!(self.consts.get(name), Some(Term::Const(Const::Type { .. })))
             || self.find_decl(name).is_some()
@@ -244,45 +211,8 @@ impl<'a> Resolver<'a> {
                 let ty = self.cx.types.nominal(decl, &[]);
                 self.made(ty, at)
             }
-            None => self.binding(at, |r| r.partial(name, &[], at)),
+            None => self.binding(at, |r| r.named_otherwise(name, &[], at)),
         }
-    }
-
-    /// A declared type of which another name gives parameters, and the text the rest; with an open one its generic type.
-    fn partial(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Type> {
-        let Some((alias, base, given)) = PARTIAL.iter().find(|(alias, ..)| *alias == name) else {
-            return self.unknown_type(name, at);
-        };
-        let Some(decl) = self.library_decl(base) else { return self.unknown_type(base, at) };
-        let mut rest = params.iter();
-        let mut types = Vec::with_capacity(given.len());
-        let mut open = false;
-        // `Strided…` is a union of array types that has no form here.
-        self.has_widened |= alias.starts_with("Strided");
-        for given in *given {
-            let ty = match given {
-                Given::Next => match rest.next() {
-                    Some(param) => match self.type_param(param)? {
-                        TypeArg::Type(ty) => Some(ty),
-                        TypeArg::Open(_) => None,
-                    },
-                    None => self.free_variable(),
-                },
-                Given::Open => None,
-                Given::Int(value) => Some(self.cx.types.int(*value)),
-                Given::Type(ty) => Some(*ty),
-                Given::Bytes if self.has_memory => self.cx.types.memory(Type::UINT8).ok(),
-                Given::Bytes => self.cx.types.vector(Type::UINT8).ok(),
-            };
-            open |= ty.is_none();
-            types.extend(ty);
-        }
-        if rest.next().is_some() {
-            return self.fail(ResolveError::NotAType, at);
-        }
-        self.has_widened |= open;
-        let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
-        self.made(ty, at)
     }
 
     /// The meaning of a name as a variable; free ones are noted.
@@ -336,7 +266,18 @@ impl<'a> Resolver<'a> {
         let types = &self.cx.types;
         let known = self.cx.names.find(name);
         let known = known.and_then(|name| types.find_builtin(name).or_else(|| types.find_own(name)));
-        known.or_else(|| self.declare_known(name))
+        known.or_else(|| self.declare_known(name)).or_else(|| self.declare_closure(name))
+    }
+
+    /// A type that has no declaration: another name of one, or a type that a dump names and does not declare.
+    fn named_otherwise(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Type> {
+        if let Some(ty) = self.alias(name, params, at)? {
+            return Some(ty);
+        }
+        match self.declare_unknown(name, at) {
+            Some(decl) => self.nominal(decl, params, at),
+            None => self.unknown_type(name, at),
+        }
     }
 
     fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
@@ -424,7 +365,7 @@ impl<'a> Resolver<'a> {
             }
             _ => match self.decl_of(parts) {
                 Some(decl) => self.nominal(decl, params, at),
-                None => self.partial(name, params, base.span),
+                None => self.named_otherwise(name, params, base.span),
             },
         }
     }
@@ -584,8 +525,10 @@ impl<'a> Resolver<'a> {
             },
             ("Const", [value, ..]) => {
                 let function = self.function_in_constant(value);
-                let term = function.or_else(|| self.term(value, None))?;
-                Some(term.ty())
+                match function.or_else(|| self.term(value, None)) {
+                    Some(term) => Some(term.ty()),
+                    None => self.unread.take().map(|_| Type::ANY),
+                }
             }
             ("PartialStruct", [ty, ..]) => self.ty(ty),
             _ => self.fail(ResolveError::NotAType, at),
@@ -618,6 +561,14 @@ impl<'a> Resolver<'a> {
             TypeArg::Type(ty) => Some(ty),
             TypeArg::Open(_) => self.fail(ResolveError::NotAType, value.span),
         }
+    }
+
+    /// A parameter of another name of a type.
+    pub(super) fn type_variable(&mut self, param: &Expr<'a>) -> Option<TypeVar> {
+        Some(match self.type_param(param)? {
+            TypeArg::Type(ty) => TypeVar::Param(ty),
+            TypeArg::Open(bound) => TypeVar::Free(bound),
+        })
     }
 
     /// A parameter between braces: a type, an integer, a symbol, or something open such as `<:Integer`.

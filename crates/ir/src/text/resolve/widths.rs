@@ -13,7 +13,7 @@
 //! A φ of several widths has the types of its operands, so a literal is of the one that no other operand has. Where each is taken, the
 //! `Bool` φ of the block that goes with it decides: Julia splits a value of a union into the value and a flag.
 
-use super::super::ast::{Expr, ExprKind, Literal, PhiEdge, Row};
+use super::super::ast::{Expr, ExprKind, Literal, Row};
 use super::body::Body;
 use super::last_name;
 use super::spelling::is_plain;
@@ -34,11 +34,10 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn width_of_literals(
         &mut self,
         phi: Inst,
-        edges: &[PhiEdge<'a>],
+        exprs: &[&Expr<'a>],
         values: &mut [Value],
         blocks: &[Block],
     ) -> Option<()> {
-        let exprs: Vec<&Expr<'a>> = edges.iter().filter_map(|edge| edge.value.as_ref()).collect();
         let Some(result) = self.func.result(phi) else { return Some(()) };
         let members = self.signed_members(self.func.ty(result));
         if members.len() < 2 || !exprs.iter().any(|expr| is_plain(expr)) {
