@@ -15,7 +15,7 @@
 //! ([`Builtin::bounds_operands`]), and drops a check only by a proof of its own. The run time, which executes builtins that are called as values, checks for
 //! all programs. An option that turns all checks off is a door ([`Door::Bounds`]).
 //!
-//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that check their
+//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, [`CHARACTERS`] those of characters, and [`RUNTIME`] those of Julia's run time that check their
 //! arguments. The types that the program states have to be those of the list, so no function is called with unexpected registers.
 //!
 //! **Values of `Ptr`** are not doors: an address that is never read is a number. Library code outside the program takes none.
@@ -261,6 +261,18 @@ pub const ALLOWED: &[(&str, Type, usize)] = &[
     ("tanf", Type::FLOAT32, 1),
 ];
 
+/// Functions of characters that programs may call without a door: they take a `UInt32`, which may be any number. The name and the type of the
+/// result.
+pub const CHARACTERS: &[(&str, Type)] = &[
+    ("utf8proc_category", Type::INT32),
+    ("utf8proc_charwidth", Type::INT32),
+    ("utf8proc_islower", Type::INT32),
+    ("utf8proc_isupper", Type::INT32),
+    ("utf8proc_tolower", Type::UINT32),
+    ("utf8proc_totitle", Type::UINT32),
+    ("utf8proc_toupper", Type::UINT32),
+];
+
 /// Functions of Julia's run time that programs may call without a door: they test what they are given, and the row tests what they
 /// give.
 pub const RUNTIME: &[&str] = &[
@@ -318,6 +330,11 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
             if RUNTIME.contains(&name) {
                 let plain = |ty: &Type| types.pointee(*ty).is_none();
                 return data.params.iter().all(plain) && plain(&data.result) && data.variadic_after.is_none();
+            }
+            if let Some(&(_, result)) = CHARACTERS.iter().find(|(character, _)| *character == name) {
+                return data.result == result
+                    && *data.params == [Type::UINT32]
+                    && data.variadic_after.is_none();
             }
             let allowed = ALLOWED.iter().find(|(allowed, ..)| *allowed == name);
             allowed.is_some_and(|&(_, ty, count)| {

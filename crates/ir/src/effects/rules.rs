@@ -410,7 +410,12 @@ impl<'a> Cx<'a> {
                 // Struct fields may be undefined; elements of tuples never are.
                 let missing = match mutable {
                     true => self.may_be_undefined(types.field_type(ty, index)),
-                    false => types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f))),
+                    // A struct that contains itself refers to the inner object.
+                    false => {
+                        let at = types.layout(ty).ok().and_then(|layout| layout.fields.get(index));
+                        types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f)))
+                            || at.is_some_and(|at| at.repr == FieldRepr::Pointer)
+                    }
                 };
                 let defined = tuple || (!missing && !field.is_some_and(|f| f.is_atomic));
                 if defined {

@@ -101,7 +101,11 @@ fn hexadecimal<T: Format>(negative: bool, text: &str) -> Option<T> {
     let up = below > half || below == half && quotient & 1 == 1;
     let power = top - 63 + cut;
     // Both factors are exact, and so is their product, unless it is infinite.
-    let unit = if power < -1022 { f64::from_bits(1 << (power + 1074)) } else { f64::from_bits(((power + 1023) as u64) << 52) };
+    let unit = if power < -1022 {
+        f64::from_bits(1 << (power + 1074))
+    } else {
+        f64::from_bits(((power + 1023) as u64) << 52)
+    };
     let value = (quotient + u64::from(up)) as f64 * unit;
     let is_infinite = top == most && (quotient + u64::from(up)) >> T::PRECISION != 0;
     Some(signed(if is_infinite { f64::INFINITY } else { value }))

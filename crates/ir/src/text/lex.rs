@@ -45,7 +45,7 @@ pub(super) enum Tok<'a> {
     /// `@` before a digit, or before a character that cannot be part of a name.
     AtSign,
     Literal(Literal<'a>),
-    /// `r"…"`, `s"…"`, `b"…"`: the letter and the bytes.
+    /// `r"…"`, `s"…"`, `v"…"`, `b"…"`, `big"…"`: the word and the bytes.
     Prefixed(&'a str, Cow<'a, [u8]>),
     /// An operator, dotted or not.
     Op(&'a str),
@@ -383,7 +383,7 @@ impl<'a> Lexer<'a> {
             let body = self.quoted('"', SyntaxError::UnterminatedString)?;
             return Ok(Tok::Var(literal::raw_name(&self.src[body.range()])));
         }
-        if matches!(name, "r" | "s" | "b") && self.rest().starts_with('"') {
+        if matches!(name, "r" | "s" | "v" | "b" | "big") && self.rest().starts_with('"') {
             let body = self.quoted('"', SyntaxError::UnterminatedString)?;
             let bytes = match name {
                 "b" => literal::string(self.src, body)?,

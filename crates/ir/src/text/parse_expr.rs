@@ -235,7 +235,8 @@ impl<'a> Parser<'a> {
             Tok::Name(op @ ("isa" | "in")) => (op, COMPARISON),
             Tok::Name(op @ "where") if !self.in_variable => (op, WHERE),
             Tok::Colon => (":", RANGE),
-            Tok::ColonColon => ("::", ANNOTATION),
+            // `where T<:Real::Any`: the type of all of it.
+            Tok::ColonColon if !self.in_variable => ("::", ANNOTATION),
             _ => return None,
         };
         Some((op, Infix::left(level)))
@@ -346,6 +347,10 @@ impl<'a> Parser<'a> {
                     None if self.tok.tok == Tok::Open('{') && !self.tok.spaced => {
                         ExprKind::Macro(name.into(), self.list('{', '}', false)?)
                     }
+                    // `@world(T, 38000:∞)`: the binding that a name had in some worlds.
+                    None if name == "world" && self.tok.tok == Tok::Open('(') && !self.tok.spaced => {
+                        ExprKind::Macro(name.into(), self.list('(', ')', true)?)
+                    }
                     None => return self.unexpected("`{` after the macro"),
                 }
             }
@@ -388,6 +393,8 @@ impl<'a> Parser<'a> {
         let name = match prefix {
             "r" => "Regex",
             "s" => "SubstitutionString",
+            "v" => "VersionNumber",
+            "big" => "BigInt",
             _ => "CodeUnits",
         };
         let callee = self.make(token.span, ExprKind::Path(vec!["Base".into(), name.into()]))?;

@@ -74,7 +74,7 @@ use crate::entity::{Block, Inst, Value};
 use crate::func::Func;
 use crate::module::Module;
 use crate::op::Level;
-use crate::types::{Type, TypeKind, Types};
+use crate::types::{Type, Types};
 
 /// How many violations of one function are kept: beyond that, one cause speaks with many voices.
 pub const MAX_VIOLATIONS: usize = 100;
@@ -250,18 +250,7 @@ impl<'a> Checker<'a> {
 
     /// Whether the value surely is of the type. A type as a constant is of type `Type{T}` too.
     fn fits(&self, value: Value, ty: Type) -> bool {
-        fits(self.types, self.func, value, ty)
+        self.types.is_subtype(self.func.ty(value), ty)
+            || self.func.as_const(value).is_some_and(|constant| constant.is_type_in(self.types, ty))
     }
-}
-
-/// Whether a value surely is of a type; that of a constant type is `Type{T}` too.
-pub(crate) fn fits(types: &Types, func: &Func, value: Value, ty: Type) -> bool {
-    if types.is_subtype(func.ty(value), ty) {
-        return true;
-    }
-    let Some(Const::Type { of: denoted, .. }) = func.as_const(value) else { return false };
-    types
-        .members(&ty)
-        .iter()
-        .any(|&m| matches!(types.kind(m), TypeKind::TypeOf(of) if types.equivalent(*of, *denoted)))
 }

@@ -475,7 +475,7 @@ impl<'a> Body<'_, 'a> {
                 self.static_operand(static_parameter(value)?, ty, expr.span)
             }
             ExprKind::Annotated(Some(value), ty) if !matches!(value.kind, ExprKind::Undef) => {
-                match self.annotated_function(value, ty)? {
+                match self.annotated_object(value, ty)? {
                     Some(function) => Some(function),
                     None => self.operand(value),
                 }
@@ -552,19 +552,26 @@ impl<'a> Body<'_, 'a> {
         self.read_global(global, ty, at)
     }
 
-    /// The function object for `f::typeof(f)` and `f::Function`, in which the annotation declares that the name is a function.
-    fn annotated_function(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
-        let name = match &value.kind {
-            ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => name,
+    /// The object that a name and its type say: the function of `f::typeof(f)` and `f::Function`, the only object of the type of
+    /// `Base.Order.Forward::ForwardOrdering`.
+    fn annotated_object(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
+        let parts = match &value.kind {
+            ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => std::slice::from_ref(name),
+            ExprKind::Path(parts) => &parts[..],
             _ => return Some(None),
         };
+        let name = super::last_name(parts);
         if self.r.consts.contains_key(name) || self.r.looks_like_type(value) || is_literal_name(name) {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;
-        let own = self.r.function_type(std::slice::from_ref(name));
-        let is_function = ty == own || ty == self.r.cx.types.supertype(own);
-        Some(is_function.then(|| self.func.constant(Const::Singleton(own))))
+        let own = self.r.function_type(parts);
+        if ty == own || ty == self.r.cx.types.supertype(own) && parts.len() == 1 {
+            return Some(Some(self.func.constant(Const::Singleton(own))));
+        }
+        let is_object =
+            self.r.reads_rows && self.r.cx.types.is_singleton(ty) && self.r.variable(name).is_none();
+        Some(is_object.then(|| self.func.constant(Const::Singleton(ty))))
     }
 
     /// Whether a call is the notation of a literal: `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`.

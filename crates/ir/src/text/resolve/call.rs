@@ -10,7 +10,7 @@ use super::exact::Tested;
 use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
-use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped};
+use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped, unquote};
 use super::unknown;
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -124,11 +124,9 @@ impl<'a> Body<'_, 'a> {
             }
             Stmt::Enter { target, otherwise, scope } => {
                 if let Some(scope) = scope {
-                    let error = ResolveError::Unsupported {
-                        what: "`enter … with scope`".to_owned(),
-                        why: "dynamic scopes need Julia's own library",
-                    };
-                    return self.r.fail(error, scope.span);
+                    let what = "`enter … with scope`".to_owned();
+                    let why = "dynamic scopes need Julia's own library";
+                    self.refuse_before(inst, what, why, scope.span)?;
                 }
                 let normal = match otherwise {
                     Some(target) => self.block(*target),
@@ -258,6 +256,18 @@ impl<'a> Body<'_, 'a> {
             && !self.r.consts.contains_key(name)
         {
             let value = self.func.constant(self.r.cx.types.type_constant(of));
+            self.func.set_op(inst, Op::Copy, &[value]);
+            return Some(());
+        }
+        // So does a type with one object.
+        if self.r.reads_rows
+            && !is_function
+            && let Some(&ty) = results.first()
+            && self.r.cx.types.is_singleton(ty)
+            && !self.r.consts.contains_key(name)
+            && !is_literal_name(name)
+        {
+            let value = self.func.constant(Const::Singleton(ty));
             self.func.set_op(inst, Op::Copy, &[value]);
             return Some(());
         }
@@ -531,6 +541,13 @@ impl<'a> Body<'_, 'a> {
             let what = format!("the field `{}`", self.r.source_text(field.span));
             return self.refuse_late(inst, what, unknown::WHY, at);
         }
+        if op == Builtin::Getglobal
+            && let [module, symbol] = args
+            && let Some(path) = self.undeclared_global(module, symbol)
+        {
+            let ExprKind::Path(parts) = &path.kind else { return None };
+            return self.global_or_constant(inst, last_name(parts), &path, results);
+        }
         if op == Builtin::Setglobal
             && let [module, symbol, value, order @ ..] = args
         {
@@ -574,6 +591,21 @@ impl<'a> Body<'_, 'a> {
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
         Some(())
+    }
+
+    /// `getglobal(M, :x)` in a dump as `M.x`, if the text does not declare the variable.
+    fn undeclared_global(&mut self, module: &Expr<'a>, symbol: &Expr<'a>) -> Option<Expr<'a>> {
+        let mut parts = match &module.kind {
+            ExprKind::Name(name) => vec![name.clone()],
+            ExprKind::Path(parts) => parts.clone(),
+            _ => return None,
+        };
+        let ExprKind::Symbol(name) = &unquote(symbol).kind else { return None };
+        if !self.r.reads_rows || self.r.consts.contains_key(name) || self.r.variable(name).is_some() {
+            return None;
+        }
+        parts.push(name.clone());
+        Some(Expr::new(symbol.span, ExprKind::Path(parts)))
     }
 
     /// `Core.svec(…)`, whose elements a splatting call reads: a tuple.

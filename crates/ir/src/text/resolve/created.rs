@@ -32,7 +32,9 @@ impl<'a> Body<'_, 'a> {
         let given = self.func.ty(value);
         match *self.r.cx.types.kind(given) {
             TypeKind::TypeOf(of) => Some(Some(of)),
-            _ if self.r.cx.types.is_disjoint(given, Type::DATATYPE) => self.r.fail(ResolveError::NotAType, expr.span),
+            _ if self.r.cx.types.is_disjoint(given, Type::DATATYPE) => {
+                self.r.fail(ResolveError::NotAType, expr.span)
+            }
             _ => Some(None),
         }
     }

@@ -206,7 +206,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(&ty.kind, ExprKind::Path(parts) if last_name(parts) == "CFunction") {
             let what = "a `CFunction`".to_owned();
             let why = "a closure as a function of C needs code that is made at run time";
-            return self.r.fail(ResolveError::Unsupported { what, why }, ty.span);
+            return self.refuse_late(inst, what, why, ty.span);
         }
         let (own, result) = (self.r.ty(ty)?, self.r.ty(result)?);
         if results.first().is_some_and(|&claimed| claimed != own) {
@@ -246,7 +246,7 @@ impl<'a> Body<'_, 'a> {
         let Some(Term::Const(Const::Singleton(function))) = function else {
             let what = "a `cfunction` of a value that is known at run time only".to_owned();
             let why = "a closure as a function of C needs code that is made at run time";
-            return self.r.fail(ResolveError::Unsupported { what, why }, inner.span);
+            return self.refuse_late(inst, what, why, inner.span);
         };
         let callee = self.func.add_callee(CalleeData::Method { function, args, result });
         self.set(inst, Op::CFunction(callee), results, &[&named])

@@ -40,17 +40,7 @@ impl Body<'_, '_> {
         at: Span,
         ends: bool,
     ) -> Option<()> {
-        let error = ResolveError::Unsupported { what, why };
-        let exception =
-            self.r.library_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
-        let Some(ty) = exception.filter(|_| self.func.level == Level::High) else {
-            return self.r.fail(error, at);
-        };
-        let text = self.r.cx.names.intern(&error.to_string());
-        let note = "the statement throws a `CompileError` when it is reached";
-        self.r.diagnostics.push(Diagnostic::warning(&error, at).with_note(note));
-        let message = self.func.constant(Const::String(text));
-        let exception = self.func.constant(Const::Aggregate { ty, fields: [message].into() });
+        let exception = self.compile_error(what, why, at)?;
         let throw = Op::Builtin(Builtin::Throw);
         if self.results(inst).is_empty() {
             self.insert_before(inst, throw, &[exception], Type::NOTHING);
@@ -64,6 +54,34 @@ impl Body<'_, '_> {
             self.func.set_op(inst, throw, &[exception]);
         }
         Some(())
+    }
+
+    /// Throws a `CompileError` before an instruction that stays as it is.
+    pub(super) fn refuse_before(
+        &mut self,
+        inst: Inst,
+        what: String,
+        why: &'static str,
+        at: Span,
+    ) -> Option<()> {
+        let exception = self.compile_error(what, why, at)?;
+        self.insert_before(inst, Op::Builtin(Builtin::Throw), &[exception], Type::NOTHING);
+        Some(())
+    }
+
+    /// The exception for what is refused late, and the warning. In low IR it is an error.
+    fn compile_error(&mut self, what: String, why: &'static str, at: Span) -> Option<Value> {
+        let error = ResolveError::Unsupported { what, why };
+        let exception =
+            self.r.library_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
+        let Some(ty) = exception.filter(|_| self.func.level == Level::High) else {
+            return self.r.fail(error, at);
+        };
+        let text = self.r.cx.names.intern(&error.to_string());
+        let note = "the statement throws a `CompileError` when it is reached";
+        self.r.diagnostics.push(Diagnostic::warning(&error, at).with_note(note));
+        let message = self.func.constant(Const::String(text));
+        Some(self.func.constant(Const::Aggregate { ty, fields: [message].into() }))
     }
 
     /// Makes a row that reads an undeclared variable throw an `UndefVarError` when it is reached. A dump has the variables that its

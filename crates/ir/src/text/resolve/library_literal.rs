@@ -103,6 +103,11 @@ impl<'a> Resolver<'a> {
     fn step_range(&mut self, fields: [Term; 3], at: Span) -> Option<Term> {
         let [start, step, mut stop] = fields;
         let (elem, by) = (start.ty(), step.ty());
+        // A range of floats keeps its ends in more bits than it is printed with.
+        let is_float = |ty| matches!(self.cx.types.primitive(ty), Some((_, PrimitiveRepr::Float)));
+        if is_float(elem) || is_float(by) {
+            return self.fail_unread(ResolveError::NotAConstant, at);
+        }
         let Some(decl) = self.library_decl("StepRange").filter(|_| stop.ty() == elem) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
@@ -184,7 +189,8 @@ impl<'a> Resolver<'a> {
     pub(super) fn pairs(&mut self, ty: Type, args: &[Expr<'a>], at: Span) -> Option<Option<Term>> {
         let cx = self.cx.clone();
         let (decl, &[_, _, _, values]) = cx.types.nominal_parts(ty)? else { return None };
-        if self.library_decl("Pairs") != Some(decl) || args.is_empty() {
+        let is_pair = |arg: &Expr<'_>| matches!(&arg.kind, ExprKind::Infix(op, parts) if op == "=>" && parts.len() == 2);
+        if self.library_decl("Pairs") != Some(decl) || args.is_empty() || !args.iter().all(is_pair) {
             return None;
         }
         let TypeKind::NamedTuple { names, .. } = cx.types.kind(values) else { return None };
@@ -205,14 +211,10 @@ impl<'a> Resolver<'a> {
         let mut keys = Vec::with_capacity(args.len());
         let mut fields = Vec::with_capacity(args.len());
         for (index, arg) in args.iter().enumerate() {
-            match &arg.kind {
-                ExprKind::Infix(op, parts) if op == "=>" && parts.len() == 2 => {
-                    keys.push(Term::Const(Const::Symbol(names[index])));
-                    let wanted = self.cx.types.field_type(values, index)?;
-                    fields.push(self.converted(&parts[1], wanted)?);
-                }
-                _ => return self.fail(ResolveError::NotAConstant, arg.span),
-            }
+            let ExprKind::Infix(_, parts) = &arg.kind else { continue };
+            keys.push(Term::Const(Const::Symbol(names[index])));
+            let wanted = self.cx.types.field_type(values, index)?;
+            fields.push(self.converted(&parts[1], wanted)?);
         }
         let data = self.aggregate(Ok(values), fields, at)?;
         let itr = self.cx.types.tuple(&vec![Type::SYMBOL; keys.len()]);

@@ -20,7 +20,6 @@ use super::body::Body;
 use crate::entity::{Block, Inst, Value};
 use crate::op::Op;
 use crate::types::Type;
-use crate::verify;
 
 use rustc_hash::FxHashMap;
 
@@ -63,9 +62,10 @@ impl Body<'_, '_> {
 
     fn fit(&self, value: Value, wanted: Type) -> Fit {
         let types = &self.r.cx.types;
-        if verify::fits(types, &self.func, value, wanted) {
+        let (given, constant) = (self.func.ty(value), self.func.as_const(value));
+        if types.is_subtype(given, wanted) || constant.is_some_and(|it| it.is_type_in(types, wanted)) {
             Fit::Surely
-        } else if types.is_disjoint(self.func.ty(value), wanted) {
+        } else if types.is_disjoint(given, wanted) {
             Fit::Never
         } else {
             Fit::Perhaps

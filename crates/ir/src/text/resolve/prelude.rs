@@ -39,7 +39,9 @@ static LINES: LazyLock<FxHashMap<&str, Vec<&str>>> = LazyLock::new(|| {
 /// The minor version of the Julia 1 that printed a text, as far as types of its library depend on it.
 pub(super) fn version_of(source: &str) -> u32 {
     let has_labels = || {
-        ["builtin Core.", "builtin Base.", "intrinsic Core.", "intrinsic Base."].iter().any(|label| source.contains(label))
+        ["builtin Core.", "builtin Base.", "intrinsic Core.", "intrinsic Base."]
+            .iter()
+            .any(|label| source.contains(label))
     };
     match source.contains("Memory") {
         _ if source.contains("offset_or_compacted") => 13,
@@ -156,14 +158,15 @@ mod tests {
     /// Each type of both eras is read, and is defined.
     #[test]
     fn every_line_is_read() {
-        for (version, says) in [(10, ""), (11, "Memory"), (12, "Memory, builtin Core."), (13, "Memory, offset_or_compacted")] {
+        for (version, says) in
+            [(10, ""), (11, "Memory"), (12, "Memory, builtin Core."), (13, "Memory, offset_or_compacted")]
+        {
             assert_eq!(version_of(says), version);
             for line in TEXT.lines().filter(|line| holds(line, version)) {
                 let Some(name) = declared(line) else { continue };
                 let cx = Context::new();
-                let text = format!(
-                    "# {says}\nfunction f(x::var\"{name}\")::Nothing\n1 ─ return nothing\nend\n"
-                );
+                let text =
+                    format!("# {says}\nfunction f(x::var\"{name}\")::Nothing\n1 ─ return nothing\nend\n");
                 let source = SourceFile::new("test", text).unwrap();
                 let (_, diagnostics) = read(&source, &cx);
                 assert!(
@@ -172,7 +175,10 @@ mod tests {
                     diagnostics.render(&source, &crate::diag::Style::PLAIN)
                 );
                 let decl = cx.types.find_decl(cx.names.intern(name));
-                assert!(line.starts_with(ALIAS) || decl.is_some_and(|d| cx.types.body(d).is_some()), "{name}");
+                assert!(
+                    line.starts_with(ALIAS) || decl.is_some_and(|d| cx.types.body(d).is_some()),
+                    "{name}"
+                );
             }
         }
     }

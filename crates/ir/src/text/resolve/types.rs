@@ -15,7 +15,7 @@ use super::near::near;
 use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
-use crate::function_name::FunctionName;
+use crate::function_name::{BASE, FunctionName};
 use crate::op::Level;
 use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
 
@@ -81,6 +81,11 @@ impl<'a> Resolver<'a> {
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
             }
+            ExprKind::Macro(name, fields) if name == "Kwargs" => {
+                let values = self.named_tuple_macro(fields, expr.span)?;
+                self.keywords(values, expr.span)
+            }
+            ExprKind::Macro(name, parts) if name == "world" && !parts.is_empty() => self.ty(&parts[0]),
             ExprKind::Macro(name, fields) if name == "Param" && self.level == Level::Low => {
                 self.param_macro(fields, expr.span)
             }
@@ -129,6 +134,9 @@ impl<'a> Resolver<'a> {
             ExprKind::Name(name) => self.is_type_name(name),
             ExprKind::Path(parts) => self.is_type_name(last_name(parts)),
             ExprKind::Curly(base, _) | ExprKind::Where(base, _) => self.looks_like_type(base),
+            ExprKind::Macro(name, parts) if name == "world" => {
+                parts.first().is_some_and(|named| self.looks_like_type(named))
+            }
             ExprKind::Macro(..) => true,
             ExprKind::Call(callee, _) => {
                 matches!(&callee.kind, ExprKind::Name(n) if matches!(&**n, "typeof"))
@@ -305,7 +313,8 @@ impl<'a> Resolver<'a> {
         let name = last_name(parts);
         match (name, params) {
             ("Union", _) => {
-                let members = self.types(params)?;
+                let members =
+                    params.iter().map(|member| self.union_member(member)).collect::<Option<Vec<_>>>()?;
                 let union = self.cx.types.union(&members);
                 self.made(union, at)
             }
@@ -354,6 +363,9 @@ impl<'a> Resolver<'a> {
             // The form behind `Memory{T}`: which memory, elements, where.
             ("GenericMemory" | "GenericMemoryRef", [kind, elem, ..]) => {
                 if !matches!(&kind.kind, ExprKind::Symbol(kind) if kind == "not_atomic") {
+                    if self.functions.has_dumps() {
+                        return self.named_otherwise("AtomicMemory", std::slice::from_ref(elem), at);
+                    }
                     let what = format!("`{name}` of another kind than `:not_atomic`");
                     return self.fail(
                         ResolveError::Unsupported { what, why: "elements are plain memory" },
@@ -398,8 +410,18 @@ impl<'a> Resolver<'a> {
         self.made(ty, at)
     }
 
-    fn types(&mut self, exprs: &[Expr<'a>]) -> Option<Vec<Type>> {
-        exprs.iter().map(|e| self.ty(e)).collect()
+    /// A member of a union; of `<:Bound` the bound.
+    fn union_member(&mut self, member: &Expr<'a>) -> Option<Type> {
+        if !matches!(&member.kind, ExprKind::Prefix(..)) {
+            return self.ty(member);
+        }
+        match self.type_param(member)? {
+            TypeArg::Type(ty) => Some(ty),
+            TypeArg::Open(bound) => {
+                self.has_widened = true;
+                Some(bound)
+            }
+        }
     }
 
     /// `Tuple{A, B, Vararg{C}}`, and `Tuple{A, Vararg{C, N} where N}` as Julia prints until 1.6.
@@ -462,6 +484,10 @@ impl<'a> Resolver<'a> {
     /// `NamedTuple{(:a, :b), Tuple{A, B}}`.
     fn named_tuple(&mut self, names: &Expr<'a>, tuple: &Expr<'a>, at: Span) -> Option<Type> {
         let ExprKind::Tuple(symbols) = &names.kind else {
+            if matches!(&names.kind, ExprKind::Name(name) if self.type_var(name).is_some()) {
+                self.has_widened = true;
+                return Some(Type::ANY);
+            }
             return self.fail(ResolveError::NotAType, names.span);
         };
         let mut fields = Vec::with_capacity(symbols.len());
@@ -498,6 +524,22 @@ impl<'a> Resolver<'a> {
         let ty = self.cx.types.tuple(&elems).and_then(|tuple| self.cx.types.named_tuple(&names, tuple));
         let ty = self.made(ty, at)?;
         Some(if has_open { Type::ANY } else { ty })
+    }
+
+    /// `@Kwargs{a::A, b::B}`: `Pairs` of the names and the values, whose common type is exact for equal ones only.
+    fn keywords(&mut self, values: Type, at: Span) -> Option<Type> {
+        let decl = self.library_decl("Pairs")?;
+        let cx = self.cx.clone();
+        let fields = cx.types.fields(values).map_or(&[][..], |fields| fields);
+        let common = match fields {
+            [] => Type::BOTTOM,
+            [first, rest @ ..] if rest.iter().all(|field| field.ty == first.ty) => first.ty,
+            _ => Type::ANY,
+        };
+        let names = self.cx.types.tuple(&vec![Type::SYMBOL; fields.len()]);
+        let names = self.made(names, at)?;
+        let pairs = self.cx.types.nominal(decl, &[Type::SYMBOL, common, names, values]);
+        self.made(pairs, at)
     }
 
     /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)`.
@@ -547,6 +589,10 @@ impl<'a> Resolver<'a> {
 
     /// The type of the function that a name means, modules in front of it or not.
     pub(super) fn function_type(&self, parts: &[Cow<'_, str>]) -> Type {
+        // There is one `(:)`, whose type has the name `Colon`.
+        if last_name(parts) == ":" && !self.functions.defines(parts) {
+            return self.function_in(BASE, ":");
+        }
         let (module, name) = self.functions.module_of(parts);
         self.function_in(&module, name)
     }
@@ -594,6 +640,13 @@ impl<'a> Resolver<'a> {
                 let bound = self.ty(bound)?;
                 let variable = self.new_variable(bound, Type::ANY);
                 Some(variable.map_or(TypeArg::Open(Type::ANY), TypeArg::Type))
+            }
+            // `<:Vector{T} where T` is read as `(<:Vector{T}) where T`.
+            ExprKind::Where(body, vars) if matches!(&body.kind, ExprKind::Prefix(op, _) if matches!(&**op, "<:" | ">:")) =>
+            {
+                let ExprKind::Prefix(op, bound) = &body.kind else { return None };
+                let bound = Expr::new(param.span, ExprKind::Where(bound.clone(), vars.clone()));
+                self.type_param(&Expr::new(param.span, ExprKind::Prefix(op.clone(), Box::new(bound))))
             }
             ExprKind::Name(name) if matches!(&**name, "true" | "false") => {
                 Some(TypeArg::Type(self.cx.types.bits_value(Type::BOOL, u128::from(name == "true"))))

@@ -23,7 +23,8 @@ use crate::op::Level;
 use crate::types::{Decl, DeclKind, FieldDecl, Type, TypeKind};
 
 /// Why a row throws.
-pub(super) const WHY: &str = "its type is not declared in the text and not known here; declare it in the `# types:` line";
+pub(super) const WHY: &str =
+    "its type is not declared in the text and not known here; declare it in the `# types:` line";
 
 /// The most bytes between braces that are looked at for parameters.
 const MOST_BYTES: usize = 4096;
@@ -104,9 +105,11 @@ impl<'a> Resolver<'a> {
     /// The name of the variable that the body of a closure reads, if it is one only.
     fn captured(&self, name: &str) -> Option<&'a str> {
         let quoted = format!("var\"{name}\"");
-        let mut bodies = self.source.split("# signature: (").skip(1).filter(|body| {
-            body.split_once(')').is_some_and(|(callee, _)| callee.contains(&quoted))
-        });
+        let mut bodies = self
+            .source
+            .split("# signature: (")
+            .skip(1)
+            .filter(|body| body.split_once(')').is_some_and(|(callee, _)| callee.contains(&quoted)));
         let body = bodies.next()?;
         let names = ["getfield(#self#, :", "getfield(_1, :"].iter().flat_map(|read| body.split(read).skip(1));
         let mut names = names.filter_map(|rest| rest.split([')', ',']).next());
@@ -116,12 +119,16 @@ impl<'a> Resolver<'a> {
 
     /// Declares a type of which nothing but its name and the number of its parameters is known.
     pub(super) fn declare_unknown(&mut self, name: &str, at: Span) -> Option<Decl> {
-        if !self.functions.has_dumps() || self.level != Level::High || !name.starts_with(|c: char| c.is_uppercase()) {
+        if !self.functions.has_dumps()
+            || self.level != Level::High
+            || !name.starts_with(|c: char| c.is_uppercase())
+        {
             return None;
         }
         let spelled = format!("{name}{{");
         let uses = self.source.match_indices(&*spelled).take(64);
-        let count = uses.filter_map(|(at, _)| parameters(&self.source[at + spelled.len()..])).max().unwrap_or(0);
+        let count =
+            uses.filter_map(|(at, _)| parameters(&self.source[at + spelled.len()..])).max().unwrap_or(0);
         let params: Vec<_> = (1..=count).map(|n| self.cx.names.intern(&format!("T{n}"))).collect();
         let decl = self.cx.types.declare(self.cx.names.intern(name), &params).ok()?;
         self.cx.types.define(decl, Type::ANY, DeclKind::Abstract).ok()?;
