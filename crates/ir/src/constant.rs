@@ -6,7 +6,7 @@
 
 use crate::entity::Value;
 use crate::names::Name;
-use crate::types::{Type, TypeKind, Types};
+use crate::types::Type;
 
 /// A constant value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -77,13 +77,6 @@ impl Address {
 }
 
 impl Const {
-    /// Whether it is a type `T` and of `Type{T}`, which its own type does not say.
-    pub(crate) fn is_type_in(&self, types: &Types, ty: Type) -> bool {
-        let Const::Type { of: denoted, .. } = self else { return false };
-        let is_its = |&member: &Type| matches!(types.kind(member), TypeKind::TypeOf(of) if types.equivalent(*of, *denoted));
-        types.members(&ty).iter().any(is_its)
-    }
-
     /// The type of the value.
     pub fn ty(&self) -> Type {
         match *self {

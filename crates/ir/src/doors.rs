@@ -30,14 +30,13 @@ mod door;
 pub use door::Door;
 
 use crate::builtin::Builtin;
-use crate::constant::Const;
 use crate::context::Context;
-use crate::entity::{FuncId, Inst, Value};
+use crate::entity::{FuncId, Inst};
 use crate::func::Func;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::module::Module;
 use crate::op::{Level, Op};
-use crate::types::{Type, TypeKind};
+use crate::types::Type;
 use crate::verify::{Rule, Site, Violation};
 
 /// Whether an operation is a door.
@@ -162,9 +161,11 @@ pub fn standing(op: Op) -> Standing {
         Op::Builtin(builtin) => standing_of_builtin(builtin),
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
-        Op::New(_) | Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
-        // Types that rows assert are tested when they run, and an undefined value throws where it is used.
-        Op::Phi
+        Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
+        // Types that rows assert are tested when they run, and an undefined value throws where it is used. An engine without doors tests
+        // that a new array has the elements that its size says.
+        Op::New(_)
+        | Op::Phi
         | Op::Copy
         | Op::Goto
         | Op::Branch
@@ -344,7 +345,6 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
                     && data.params.iter().all(|&param| param == ty)
             })
         }
-        Op::New(ty) => types.array_parts(ty).is_none() || has_room(cx, func, inst),
         Op::SplatNew(ty) => types.array_parts(ty).is_none(),
         // Where the type is not seen, the run time sees it.
         Op::Builtin(Builtin::Setfield) => {
@@ -353,34 +353,6 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether the elements of a new vector are those of a fresh `Memory` of the same length:
-///
-/// ```text
-/// %1 = memorynew(Memory{T}, n)    %2 = memoryrefnew(%1)    %3 = tuple(n)    %new(Vector{T}, %2, %3)
-/// ```
-fn has_room(cx: &Context, func: &Func, inst: Inst) -> bool {
-    let &[reference, size] = func.args(inst) else { return false };
-    let builtin = |value: Value, wanted: Builtin| {
-        let inst = func.def_inst(value)?;
-        (func.op(inst) == Op::Builtin(wanted)).then(|| func.args(inst))
-    };
-    let length = match (builtin(size, Builtin::Tuple), func.as_const(size)) {
-        (Some(&[length]), _) => length,
-        (None, Some(Const::Aggregate { fields, .. })) if fields.len() == 1 => fields[0],
-        _ => return false,
-    };
-    let memory = match builtin(reference, Builtin::Memoryrefnew) {
-        Some(&[memory]) => memory,
-        _ => return false,
-    };
-    // A constant of the same bits is the same value.
-    let fits = matches!(builtin(memory, Builtin::Memorynew), Some(&[_, given]) if given == length);
-    let is_vector = matches!(func.op(inst), Op::New(ty) if matches!(cx.types.array_parts(ty), Some((_, 1))));
-    let is_memory = matches!(cx.types.kind(func.ty(memory)), TypeKind::Nominal { .. })
-        && cx.types.memory_element(func.ty(memory)).is_some();
-    fits && is_vector && is_memory
 }
 
 #[cfg(test)]

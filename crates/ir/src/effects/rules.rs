@@ -7,6 +7,7 @@ use crate::entity::{Inst, Value};
 use crate::func::Func;
 use crate::intrinsic::{Convert, Intrinsic, Shape};
 use crate::op::{Access, Op, Ordering, Region};
+use crate::room::has_room;
 use crate::runtime_fn::{RuntimeFn, RuntimeKind};
 use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, StaticBound, Type, TypeKind, Types, decl};
 
@@ -453,7 +454,10 @@ impl<'a> Cx<'a> {
         let fits = known
             && (0..self.func.args(self.inst).len())
                 .all(|n| fields.and_then(|f| f.get(n)).is_some_and(|f| self.arg_is(n, f.ty)));
-        let array = known && matches!(types.nominal_parts(ty), Some((decl::ARRAY, _)));
+        // Without doors an array is tested to have the elements that its size says.
+        let array = known
+            && matches!(types.nominal_parts(ty), Some((decl::ARRAY, _)))
+            && has_room(types, self.func, self.inst);
         let effects = Effects::PURE.throwing(!fits && !array).allocating(mutable);
         Effects { consistent: !mutable, ..effects }
     }

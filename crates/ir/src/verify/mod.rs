@@ -251,6 +251,6 @@ impl<'a> Checker<'a> {
     /// Whether the value surely is of the type. A type as a constant is of type `Type{T}` too.
     fn fits(&self, value: Value, ty: Type) -> bool {
         self.types.is_subtype(self.func.ty(value), ty)
-            || self.func.as_const(value).is_some_and(|constant| constant.is_type_in(self.types, ty))
+            || self.func.as_const(value).is_some_and(|constant| self.types.is_type_in(constant, ty))
     }
 }

@@ -593,6 +593,23 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
+    /// Whether a row reads a field that a guessed type does not say.
+    pub(super) fn is_unknown_field(&mut self, object: &Expr<'a>, field: &Expr<'a>) -> Option<bool> {
+        if !self.r.reads_rows || self.r.guessed.borrow().is_empty() {
+            return Some(false);
+        }
+        let ty = match &object.kind {
+            ExprKind::Ssa(..) | ExprKind::Slot(..) | ExprKind::Name(_) => {
+                let value = self.operand(object)?;
+                self.func.ty(value)
+            }
+            _ => return Some(false),
+        };
+        let ExprKind::Symbol(name) = &unquote(field).kind else { return Some(false) };
+        let name = self.r.cx.names.intern(name);
+        Some(self.r.guessed_decl(ty).is_some() && self.r.cx.types.field_index(ty, name).is_none())
+    }
+
     /// `getglobal(M, :x)` in a dump as `M.x`, if the text does not declare the variable.
     fn undeclared_global(&mut self, module: &Expr<'a>, symbol: &Expr<'a>) -> Option<Expr<'a>> {
         let mut parts = match &module.kind {

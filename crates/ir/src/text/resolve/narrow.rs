@@ -63,7 +63,7 @@ impl Body<'_, '_> {
     fn fit(&self, value: Value, wanted: Type) -> Fit {
         let types = &self.r.cx.types;
         let (given, constant) = (self.func.ty(value), self.func.as_const(value));
-        if types.is_subtype(given, wanted) || constant.is_some_and(|it| it.is_type_in(types, wanted)) {
+        if types.is_subtype(given, wanted) || constant.is_some_and(|it| types.is_type_in(it, wanted)) {
             Fit::Surely
         } else if types.is_disjoint(given, wanted) {
             Fit::Never

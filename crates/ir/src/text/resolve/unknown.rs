@@ -13,11 +13,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::ast::{Expr, ExprKind};
 use super::Resolver;
-use super::body::Body;
 use super::error::ResolveError;
-use super::spelling::unquote;
 use crate::diag::{Diagnostic, Finding, Span};
 use crate::op::Level;
 use crate::types::{Decl, DeclKind, FieldDecl, Type, TypeKind};
@@ -145,7 +142,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn guessed_decl(&self, ty: Type) -> Option<Decl> {
+    pub(super) fn guessed_decl(&self, ty: Type) -> Option<Decl> {
         let decl = match *self.cx.types.kind(ty) {
             TypeKind::Nominal { decl, .. } | TypeKind::Generic(decl) => decl,
             _ => return None,
@@ -156,25 +153,6 @@ impl<'a> Resolver<'a> {
     /// Whether no object of the type can be made of so many fields because the type is not known.
     pub(super) fn is_unknown(&self, ty: Type, fields: usize) -> bool {
         self.guessed_decl(ty).is_some() && self.cx.types.field_count(ty) != Some(fields)
-    }
-}
-
-impl<'a> Body<'_, 'a> {
-    /// Whether a row reads a field that a guessed type does not say.
-    pub(super) fn is_unknown_field(&mut self, object: &Expr<'a>, field: &Expr<'a>) -> Option<bool> {
-        if !self.r.reads_rows || self.r.guessed.borrow().is_empty() {
-            return Some(false);
-        }
-        let ty = match &object.kind {
-            ExprKind::Ssa(..) | ExprKind::Slot(..) | ExprKind::Name(_) => {
-                let value = self.operand(object)?;
-                self.func.ty(value)
-            }
-            _ => return Some(false),
-        };
-        let ExprKind::Symbol(name) = &unquote(field).kind else { return Some(false) };
-        let name = self.r.cx.names.intern(name);
-        Some(self.r.guessed_decl(ty).is_some() && self.r.cx.types.field_index(ty, name).is_none())
     }
 }
 
