@@ -34,10 +34,8 @@ pub fn has_room(types: &Types, func: &Func, inst: Inst) -> bool {
     }
     let Some(&[memory]) = builtin(reference, Builtin::Memoryrefnew) else { return false };
     let Some(&[_, length]) = builtin(memory, Builtin::Memorynew) else { return false };
+    let is_enough = count.zip(number(length)).is_some_and(|(count, length)| count <= length);
     // A constant of the same bits is the same value.
-    let fits = match sizes {
-        [size] => *size == length || count.is_some() && count == number(length),
-        _ => count.is_some() && count == number(length),
-    };
+    let fits = is_enough || matches!(sizes, [size] if *size == length);
     fits && types.memory_element(func.ty(memory)).is_some()
 }

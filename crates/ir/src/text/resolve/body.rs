@@ -18,7 +18,8 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::spelling::{
-    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, static_parameter, unquoted,
+    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, regrouped,
+    static_parameter, unquoted,
 };
 use super::term::Term;
 use super::unknown;
@@ -320,6 +321,14 @@ impl<'a> Body<'_, 'a> {
         if matches!(row.stmt, Stmt::Enter { .. }) || matches!(head, "enter" | "gc_preserve_begin") {
             return RowInst::Inst(vec![Type::TOKEN]);
         }
+        // `1:3::UnitRange{Int64}` is read as `1:(3::…)`.
+        let number = match &row.stmt {
+            Stmt::Expr(expr) if row.ty.is_none() => regrouped(expr),
+            _ => None,
+        };
+        if let Some(ExprKind::Annotated(_, ty)) = number.map(|number| number.kind) {
+            return self.r.ty(&ty).map_or(RowInst::Broken, |ty| RowInst::Inst(vec![ty]));
+        }
         let types = match (&row.ty, &row.stmt) {
             (Some(ty), _) if low => self.r.type_list(ty),
             (Some(ty), _) | (None, Stmt::Pi { ty, .. }) => self.r.ty(ty).map(|ty| vec![ty]),
@@ -330,6 +339,8 @@ impl<'a> Body<'_, 'a> {
             }
             _ => self.r.fail(ResolveError::MissingType, row.span),
         };
+        // A constant that is unknown here has any type; the row throws.
+        let types = types.or_else(|| self.r.unread.take().map(|_| vec![Type::ANY]));
         types.map_or(RowInst::Broken, RowInst::Inst)
     }
 
@@ -369,7 +380,13 @@ impl<'a> Body<'_, 'a> {
                     // An error is reported already; the instruction stays without operands.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
                     if let Some(what) = self.r.unread.take() {
-                        let _ = self.refuse_row(inst, what, unknown::WHY, row.span, ends_block(&row.stmt));
+                        let _ = self.refuse_row(
+                            inst,
+                            what,
+                            unknown::WHY_CONSTANT,
+                            row.span,
+                            ends_block(&row.stmt),
+                        );
                     }
                     self.width_of_result(inst, row);
                 }
@@ -518,8 +535,8 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Head(..)
             | ExprKind::Splat(_)
             | ExprKind::Opaque
-            | ExprKind::Property(..)
-            | ExprKind::Undef => self.r.fail(ResolveError::NotAValue, expr.span),
+            | ExprKind::Property(..) => self.r.fail(ResolveError::NotAValue, expr.span),
+            ExprKind::Undef => self.r.fail_unread(ResolveError::NotAValue, expr.span),
             _ => self.constant(expr, None),
         }
     }
@@ -565,6 +582,10 @@ impl<'a> Body<'_, 'a> {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;
+        if ty == Type::MODULE {
+            let module = self.r.cx.names.intern(name);
+            return Some(Some(self.func.constant(Const::Module(module))));
+        }
         let own = self.r.function_type(parts);
         if ty == own || ty == self.r.cx.types.supertype(own) && parts.len() == 1 {
             return Some(Some(self.func.constant(Const::Singleton(own))));

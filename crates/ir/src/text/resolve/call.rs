@@ -14,7 +14,7 @@ use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped, un
 use super::unknown;
 use crate::builtin::Builtin;
 use crate::constant::Const;
-use crate::diag::Span;
+use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Value};
 use crate::func::CalleeData;
 use crate::function_name::BASE;
@@ -155,9 +155,13 @@ impl<'a> Body<'_, 'a> {
             self.here = self.func.terminator(from);
             match self.operands(Op::Phi, &results, &[value]) {
                 Some(operand) => values.extend(operand),
-                // The value is undefined on this edge, so its use throws.
-                None if self.r.unread.take().is_some() => continue,
-                None => return None,
+                None => {
+                    let what = self.r.unread.take()?;
+                    let unsupported = ResolveError::Unsupported { what, why: unknown::WHY_CONSTANT };
+                    let note = "the value is undefined on this edge, and its use throws an `UndefVarError`";
+                    self.r.diagnostics.push(Diagnostic::warning(&unsupported, value.span).with_note(note));
+                    continue;
+                }
             }
             exprs.push(value);
             blocks.push(from);
@@ -214,6 +218,10 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::Infix(op, args) if row.label.is_none() && is_infix_literal(op, args) => {
                 self.set(inst, Op::Copy, results, &[expr])
+            }
+            ExprKind::Infix(..) if regrouped(expr).is_some() => {
+                let number = regrouped(expr)?;
+                self.set(inst, Op::Copy, results, &[&number])
             }
             ExprKind::Infix(op, args) if op == "=" => self.assign_global(inst, args, results, expr.span),
             ExprKind::Infix(op, args) => {
@@ -334,6 +342,10 @@ impl<'a> Body<'_, 'a> {
             _ => return self.dynamic_call(inst, callee, args, results),
         };
         let name = last_name(parts);
+        // A literal as a callee, of which there is no method.
+        if is_literal_name(name) {
+            return self.dynamic_call(inst, callee, args, results);
+        }
         if Intrinsic::from_name(name).is_none()
             && Builtin::from_name(name).is_none()
             && self.r.looks_like_type(callee)
@@ -564,6 +576,9 @@ impl<'a> Body<'_, 'a> {
         // A test against a widened type would accept an array of strings as a `Vector{<:Real}`.
         let mut tested = Vec::new();
         for &n in tested_operands(op) {
+            if let Some(of) = args.get(n) {
+                self.declare_tested(of);
+            }
             let Some(of) = args.get(n).filter(|of| self.r.looks_like_type(of)) else { continue };
             match self.r.tested_type(of) {
                 Tested::Exact(ty) => tested.push((n, ty)),
@@ -608,6 +623,16 @@ impl<'a> Body<'_, 'a> {
         let ExprKind::Symbol(name) = &unquote(field).kind else { return Some(false) };
         let name = self.r.cx.names.intern(name);
         Some(self.r.guessed_decl(ty).is_some() && self.r.cx.types.field_index(ty, name).is_none())
+    }
+
+    /// A name that a test of types names is one of a type, declared or not.
+    fn declare_tested(&mut self, of: &Expr<'a>) {
+        let ExprKind::Path(parts) = &of.kind else { return };
+        let name = last_name(parts);
+        let is_other = self.r.looks_like_type(of) || self.r.consts.contains_key(name);
+        if self.r.reads_rows && !is_other && self.r.variable(name).is_none() {
+            self.r.declare_unknown(name, of.span);
+        }
     }
 
     /// `getglobal(M, :x)` in a dump as `M.x`, if the text does not declare the variable.

@@ -49,6 +49,10 @@ impl Body<'_, '_> {
             } else {
                 self.func.remove_inst(inst);
             }
+        } else if self.results(inst) == [Type::TOKEN] {
+            // Tokens are made by statements of their own only.
+            self.insert_before(inst, throw, &[exception], Type::NOTHING);
+            self.func.set_op(inst, Op::GcPreserveBegin, &[]);
         } else {
             // The row keeps its type, so that rows behind it may use what it never gives.
             self.func.set_op(inst, throw, &[exception]);

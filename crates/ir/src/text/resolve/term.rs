@@ -368,6 +368,14 @@ impl<'a> Resolver<'a> {
         if qualified || self.is_function_name(name) {
             return Some(Term::Const(Const::Singleton(self.function_type(parts))));
         }
+        // A type that the text does not say: only types begin so.
+        if self.reads_rows
+            && let Some(decl) = self.declare_unknown(name, expr.span)
+        {
+            let ty = self.cx.types.nominal(decl, &[]);
+            let ty = self.made(ty, expr.span)?;
+            return Some(Term::Const(self.cx.types.type_constant(ty)));
+        }
         self.unknown_name(name, expr.span)
     }
 

@@ -364,7 +364,9 @@ impl<'a> Resolver<'a> {
             ("GenericMemory" | "GenericMemoryRef", [kind, elem, ..]) => {
                 if !matches!(&kind.kind, ExprKind::Symbol(kind) if kind == "not_atomic") {
                     if self.functions.has_dumps() {
-                        return self.named_otherwise("AtomicMemory", std::slice::from_ref(elem), at);
+                        let atomic = if name == "GenericMemory" { "AtomicMemory" } else { "AtomicMemoryRef" };
+                        let decl = self.library_decl(atomic)?;
+                        return self.nominal(decl, std::slice::from_ref(elem), at);
                     }
                     let what = format!("`{name}` of another kind than `:not_atomic`");
                     return self.fail(

@@ -23,6 +23,10 @@ use crate::types::{Decl, DeclKind, FieldDecl, Type, TypeKind};
 pub(super) const WHY: &str =
     "its type is not declared in the text and not known here; declare it in the `# types:` line";
 
+/// Why a constant makes its row throw.
+pub(super) const WHY_CONSTANT: &str =
+    "no literal makes it: its type is not known here, or a constructor computes what it holds";
+
 /// The most bytes between braces that are looked at for parameters.
 const MOST_BYTES: usize = 4096;
 
