@@ -30,8 +30,7 @@ impl Format for f32 {
     }
 }
 
-/// The number that a text is: decimal, hexadecimal (`0x1.8p3`), `inf`, `nan`, with white space around it. `None` if it is none, or something
-/// stands beside it.
+/// The number that a text is: decimal, hexadecimal (`0x1.8p3`), `inf`, `nan`, with white space around it. `None` for any other text.
 pub fn parse_float<T: Format>(text: &[u8]) -> Option<T> {
     // C's white space has the vertical tab, which Rust's has not.
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;

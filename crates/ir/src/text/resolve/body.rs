@@ -640,7 +640,7 @@ impl<'a> Body<'_, 'a> {
                     fields.into_iter().map(|field| self.value_of(field, at)).collect();
                 let fields = fields?;
                 let is_whole = self.r.cx.types.field_count(ty) == Some(fields.len());
-                // An object with undefined fields, printed as `T(#undef)`, is made where it stands.
+                // An object with undefined fields, printed as `T(#undef)`, is made before the row.
                 if let Some(here) = self
                     .here
                     .filter(|_| self.r.functions.has_dumps() && (!is_whole || !self.all_constant(&fields)))

@@ -342,7 +342,7 @@ impl<'a> Body<'_, 'a> {
             _ => return self.dynamic_call(inst, callee, args, results),
         };
         let name = last_name(parts);
-        // A literal as a callee, of which there is no method.
+        // A literal as a callee: a call that no method takes.
         if is_literal_name(name) {
             return self.dynamic_call(inst, callee, args, results);
         }

@@ -134,7 +134,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The block in which code for the edge stands: the one that it leaves, if no other edge does, else a new one on the edge.
+    /// The block for code of the edge: the one that it leaves, if no other edge does, else a new one on the edge.
     fn edge(&mut self, from: Block, to: Block) -> Option<Block> {
         let end = self.func.terminator(from)?;
         let targets = self.func.inst_blocks(end);

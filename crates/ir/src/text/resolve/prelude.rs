@@ -77,7 +77,7 @@ impl<'a> Resolver<'a> {
         line_of(name, self.version).is_some_and(|line| line.starts_with(ALIAS))
     }
 
-    /// The type that another name means, with the parameters that the text gives; those that it leaves out are open. The outer `None` is an error,
+    /// The type that another name means, with the parameters in the text; missing ones are open. The outer `None` is an error,
     /// the inner one no such name.
     pub(super) fn alias(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Option<Type>> {
         let Some(line) = line_of(name, self.version).and_then(|line| line.strip_prefix(ALIAS)) else {

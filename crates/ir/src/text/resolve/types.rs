@@ -682,7 +682,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether a name is that of a constant of the text that is no type.
+    /// Whether a name is that of a constant of the text that is not a type.
     fn names_value(&self, param: &Expr<'a>) -> bool {
         let name = match &param.kind {
             ExprKind::Name(name) => &**name,

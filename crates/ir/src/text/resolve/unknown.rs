@@ -30,7 +30,7 @@ pub(super) const WHY_CONSTANT: &str =
 /// The most bytes between braces that are looked at for parameters.
 const MOST_BYTES: usize = 4096;
 
-/// The names of the form `var"#f#12"` that stand for types in a text, and the most parameters that one has.
+/// The names of the form `var"#f#12"` that are types in a text, and the most parameters that one has.
 pub(super) fn closures(source: &str) -> FxHashMap<&str, usize> {
     let mut found = FxHashMap::default();
     for (at, quote) in source.match_indices("var\"#") {
@@ -154,7 +154,7 @@ impl<'a> Resolver<'a> {
         self.guessed.borrow().contains(&decl).then_some(decl)
     }
 
-    /// Whether no object of the type can be made of so many fields because the type is not known.
+    /// Whether the type is a guess that does not have `fields` fields.
     pub(super) fn is_unknown(&self, ty: Type, fields: usize) -> bool {
         self.guessed_decl(ty).is_some() && self.cx.types.field_count(ty) != Some(fields)
     }

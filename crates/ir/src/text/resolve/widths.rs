@@ -112,7 +112,7 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// The type of a row that Julia gives as `Core.Const(5)`, by what its operation writes or reads.
+    /// The type of a row whose annotation is `Core.Const(5)`, by what its operation writes or reads.
     pub(super) fn width_of_result(&mut self, inst: Inst, row: &Row<'a>) {
         let is_const = matches!(row.ty.as_ref().map(|ty| &ty.kind), Some(ExprKind::Call(callee, args))
             if matches!(&callee.kind, ExprKind::Path(parts) if last_name(parts) == "Const")
