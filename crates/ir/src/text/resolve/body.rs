@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use cranelift_entity::EntityRef;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::ast::{self, Callee, Expr, ExprKind, Row, Stmt, Target};
 use super::super::wanted::Site;
@@ -18,7 +18,7 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::spelling::{
-    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, regrouped,
+    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, read_whole, regrouped,
     static_parameter, unquoted,
 };
 use super::term::Term;
@@ -58,6 +58,8 @@ pub(super) struct Body<'r, 'a> {
     /// The instruction whose operands are resolved; code that an operand needs is inserted before it. For an operand of φ
     /// the end of the block that it comes from.
     pub(super) here: Option<Inst>,
+    /// The rows with `svec` that splatting calls alone read.
+    pub(super) splatted: FxHashSet<Inst>,
 }
 
 /// Statements without a result, and the types that Julia prints for them.
@@ -149,11 +151,13 @@ impl<'a> Resolver<'a> {
             slots: FxHashMap::default(),
             old_leaves,
             here: None,
+            splatted: FxHashSet::default(),
         };
         let blocks = &function.blocks[..blocks_that_run(function)];
         body.r.reads_rows = function.is_dump && function.level == Level::High;
         body.make_blocks(blocks);
         body.make_rows(blocks);
+        body.note_splatted(blocks);
         body.fill(blocks);
         body.r.reads_rows = false;
         if function.is_dump && function.level == Level::High {
@@ -302,6 +306,20 @@ impl<'a> Body<'_, 'a> {
                     };
                     self.r.fail_again(ResolveError::DuplicateRow { row: number }, at, first);
                 }
+            }
+        }
+    }
+
+    fn note_splatted(&mut self, asts: &[ast::Block<'a>]) {
+        let is_svec = |row: &&Row<'a>| matches!(&row.stmt, Stmt::Expr(Expr { kind: ExprKind::Call(callee, _), .. }) if is_named(callee, "svec"));
+        let rows = || asts.iter().flat_map(|ast| &ast.rows).filter(is_svec);
+        if rows().next().is_none() {
+            return;
+        }
+        let whole = read_whole(asts);
+        for (number, _) in rows().filter_map(|row| row.result).filter(|(number, _)| !whole.contains(number)) {
+            if let Some(&Label::Row(inst)) = self.rows.get(&number) {
+                self.splatted.insert(inst);
             }
         }
     }
@@ -686,13 +704,17 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether a call is a singleton that Julia prints by its constructor: `Colon()`, `NamedTuple()`.
-fn constructs_singleton(callee: &Expr<'_>) -> bool {
+fn is_named(callee: &Expr<'_>, wanted: &str) -> bool {
     match &callee.kind {
-        ExprKind::Name(name) => name == "Colon" || name == "NamedTuple",
-        ExprKind::Path(parts) => matches!(super::last_name(parts), "Colon" | "NamedTuple"),
+        ExprKind::Name(name) => name == wanted,
+        ExprKind::Path(parts) => super::last_name(parts) == wanted,
         _ => false,
     }
+}
+
+/// Whether a call is a singleton that Julia prints by its constructor: `Colon()`, `NamedTuple()`.
+fn constructs_singleton(callee: &Expr<'_>) -> bool {
+    is_named(callee, "Colon") || is_named(callee, "NamedTuple")
 }
 
 /// The head of an `$(Expr(:head, …))` statement; empty for others.

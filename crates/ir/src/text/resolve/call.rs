@@ -533,7 +533,7 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
         at: Span,
     ) -> Option<()> {
-        if op == Builtin::Svec && self.func.level == Level::High {
+        if op == Builtin::Svec && self.splatted.contains(&inst) && self.func.level == Level::High {
             return self.simple_vector(inst, args);
         }
         if let Some(why) = op.refusal() {

@@ -1,6 +1,8 @@
 //! Questions about the spelling of expressions: which are literals, and which rows and blocks are hints alone.
 
-use super::super::ast::{Expr, ExprKind, Function, Literal, Stmt};
+use rustc_hash::FxHashSet;
+
+use super::super::ast::{Block, Expr, ExprKind, Function, Literal, Stmt};
 
 /// `2.0im` or `NaN * im`.
 pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
@@ -110,6 +112,27 @@ pub(super) fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'
         }
         _ => None,
     }
+}
+
+/// The rows that other statements read than splatting calls, `Core._apply_iterate(…)`.
+pub(super) fn read_whole(blocks: &[Block<'_>]) -> FxHashSet<u32> {
+    fn note(expr: &Expr<'_>, found: &mut FxHashSet<u32>) {
+        match &expr.kind {
+            ExprKind::Ssa(row, _) => {
+                found.insert(*row);
+            }
+            ExprKind::Call(callee, args) if matches!(&callee.kind, ExprKind::Path(p) if p.last().is_some_and(|name| name == "_apply_iterate")) =>
+            {
+                let is_row = |arg: &&Expr<'_>| matches!(arg.kind, ExprKind::Ssa(..));
+                args.iter().filter(|arg| !is_row(arg)).for_each(|arg| note(arg, found));
+            }
+            kind => kind.each_child(&mut |child| note(child, found)),
+        }
+    }
+    let mut found = FxHashSet::default();
+    let rows = blocks.iter().flat_map(|block| &block.rows);
+    rows.for_each(|row| row.stmt.each_expr(&mut |expr| note(expr, &mut found)));
+    found
 }
 
 /// The number in `Expr(:static_parameter, n)`.
