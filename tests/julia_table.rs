@@ -323,8 +323,10 @@ fn types() -> String {
         let (decl, version) = line.split_once(" # ").unwrap_or((&line, ""));
         let decl = decl.trim_end_matches("end").trim().trim_end_matches(';');
         let (head, fields) = decl.split_once("; ").unwrap_or((decl, ""));
-        let name =
-            head.split([' ', '{']).find(|word| word.starts_with(|c: char| c.is_uppercase() || c == '_'));
+        let is_name = |word: &&str| {
+            word.starts_with("var\"") || word.starts_with(|c: char| c.is_uppercase() || c == '_')
+        };
+        let name = head.split([' ', '{']).find(is_name);
         let name = name.expect("a name");
         let memory = if version.contains("since") { ", m::Memory{UInt8}" } else { "" };
         let text =
@@ -393,7 +395,7 @@ fn the_page_says_what_is_there() {
 
 #[test]
 fn an_undeclared_type_is_an_error() {
-    let text = "# signature: f(x::Zebra)::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n";
+    let text = "function f(x::Zebra)::Int64\n1 ─     return 1\nend\n";
     let error = Program::read("zebra", text.as_bytes()).expect_err("there is no such type");
     assert!(error.to_string().contains("Zebra"), "{error}");
 }

@@ -49,6 +49,9 @@ struct Row {
 /// The message where `setfield!` of an array whose type is found out at run time would give it more elements than there are.
 pub const PARTS_DO_NOT_FIT: &str = "setfield!: an Array has no more elements than lie behind its ref, unless its type is known behind the door `array-parts`";
 
+/// The message where a checked program would make an array of more elements than there are.
+pub const NEW_PARTS_DO_NOT_FIT: &str = "%new: an Array has no more elements than lie behind its ref";
+
 macro_rules! builtins {
     ($($variant:ident $name:literal $arity:expr, $facts:expr;)*) => {
         /// A builtin function; `Display` gives Julia's name.

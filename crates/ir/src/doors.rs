@@ -15,7 +15,7 @@
 //! ([`Builtin::bounds_operands`]), and drops a check only by a proof of its own. The run time, which executes builtins that are called as values, checks for
 //! all programs. An option that turns all checks off is a door ([`Door::Bounds`]).
 //!
-//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, and [`RUNTIME`] those of Julia's run time that check their
+//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, [`CHARACTERS`] those of characters, and [`RUNTIME`] those of Julia's run time that check their
 //! arguments. The types that the program states have to be those of the list, so no function is called with unexpected registers.
 //!
 //! **Values of `Ptr`** are not doors: an address that is never read is a number. Library code outside the program takes none.
@@ -30,14 +30,13 @@ mod door;
 pub use door::Door;
 
 use crate::builtin::Builtin;
-use crate::constant::Const;
 use crate::context::Context;
-use crate::entity::{FuncId, Inst, Value};
+use crate::entity::{FuncId, Inst};
 use crate::func::Func;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::module::Module;
 use crate::op::{Level, Op};
-use crate::types::{Type, TypeKind};
+use crate::types::Type;
 use crate::verify::{Rule, Site, Violation};
 
 /// Whether an operation is a door.
@@ -162,9 +161,11 @@ pub fn standing(op: Op) -> Standing {
         Op::Builtin(builtin) => standing_of_builtin(builtin),
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
-        Op::New(_) | Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
-        // Types that rows assert are tested when they run, and an undefined value throws where it is used.
-        Op::Phi
+        Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
+        // Types that rows assert are tested when they run, and an undefined value throws where it is used. An engine without doors tests
+        // that a new array has the elements that its size says.
+        Op::New(_)
+        | Op::Phi
         | Op::Copy
         | Op::Goto
         | Op::Branch
@@ -261,6 +262,18 @@ pub const ALLOWED: &[(&str, Type, usize)] = &[
     ("tanf", Type::FLOAT32, 1),
 ];
 
+/// Functions of characters that programs may call without a door: they take a `UInt32`, which may be any number. The name and the type of the
+/// result.
+pub const CHARACTERS: &[(&str, Type)] = &[
+    ("utf8proc_category", Type::INT32),
+    ("utf8proc_charwidth", Type::INT32),
+    ("utf8proc_islower", Type::INT32),
+    ("utf8proc_isupper", Type::INT32),
+    ("utf8proc_tolower", Type::UINT32),
+    ("utf8proc_totitle", Type::UINT32),
+    ("utf8proc_toupper", Type::UINT32),
+];
+
 /// Functions of Julia's run time that programs may call without a door: they test what they are given, and the row tests what they
 /// give.
 pub const RUNTIME: &[&str] = &[
@@ -319,6 +332,11 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
                 let plain = |ty: &Type| types.pointee(*ty).is_none();
                 return data.params.iter().all(plain) && plain(&data.result) && data.variadic_after.is_none();
             }
+            if let Some(&(_, result)) = CHARACTERS.iter().find(|(character, _)| *character == name) {
+                return data.result == result
+                    && *data.params == [Type::UINT32]
+                    && data.variadic_after.is_none();
+            }
             let allowed = ALLOWED.iter().find(|(allowed, ..)| *allowed == name);
             allowed.is_some_and(|&(_, ty, count)| {
                 data.variadic_after.is_none()
@@ -327,7 +345,6 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
                     && data.params.iter().all(|&param| param == ty)
             })
         }
-        Op::New(ty) => types.array_parts(ty).is_none() || has_room(cx, func, inst),
         Op::SplatNew(ty) => types.array_parts(ty).is_none(),
         // Where the type is not seen, the run time sees it.
         Op::Builtin(Builtin::Setfield) => {
@@ -336,34 +353,6 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether the elements of a new vector are those of a fresh `Memory` of the same length:
-///
-/// ```text
-/// %1 = memorynew(Memory{T}, n)    %2 = memoryrefnew(%1)    %3 = tuple(n)    %new(Vector{T}, %2, %3)
-/// ```
-fn has_room(cx: &Context, func: &Func, inst: Inst) -> bool {
-    let &[reference, size] = func.args(inst) else { return false };
-    let builtin = |value: Value, wanted: Builtin| {
-        let inst = func.def_inst(value)?;
-        (func.op(inst) == Op::Builtin(wanted)).then(|| func.args(inst))
-    };
-    let length = match (builtin(size, Builtin::Tuple), func.as_const(size)) {
-        (Some(&[length]), _) => length,
-        (None, Some(Const::Aggregate { fields, .. })) if fields.len() == 1 => fields[0],
-        _ => return false,
-    };
-    let memory = match builtin(reference, Builtin::Memoryrefnew) {
-        Some(&[memory]) => memory,
-        _ => return false,
-    };
-    // A constant of the same bits is the same value.
-    let fits = matches!(builtin(memory, Builtin::Memorynew), Some(&[_, given]) if given == length);
-    let is_vector = matches!(func.op(inst), Op::New(ty) if matches!(cx.types.array_parts(ty), Some((_, 1))));
-    let is_memory = matches!(cx.types.kind(func.ty(memory)), TypeKind::Nominal { .. })
-        && cx.types.memory_element(func.ty(memory)).is_some();
-    fits && is_vector && is_memory
 }
 
 #[cfg(test)]

@@ -23,6 +23,13 @@ pub fn memhash_seed(bytes: &[u8], seed: u32) -> u64 {
     murmur3_x64_128(bytes, seed).1
 }
 
+/// `jl_crc32c(crc, bytes)`: the checksum of what `crc` is the checksum of, followed by the bytes, by Castagnoli's polynomial.
+pub fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
+    const REVERSED: u32 = 0x82f6_3b78;
+    let bit = |crc: u32| crc >> 1 ^ if crc & 1 == 1 { REVERSED } else { 0 };
+    !bytes.iter().fold(!crc, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| bit(crc)))
+}
+
 /// `memhash32_seed(bytes, seed)`: MurmurHash3 for 32 bits.
 pub fn memhash32_seed(bytes: &[u8], seed: u32) -> u32 {
     const C1: u32 = 0xcc9e_2d51;
@@ -148,6 +155,13 @@ mod tests {
     use super::*;
 
     /// Values of the reference implementation of MurmurHash3.
+    #[test]
+    fn checksums_are_those_of_castagnoli() {
+        assert_eq!(crc32c(0, b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c(crc32c(0, b"1234"), b"56789"), 0xe306_9283);
+        assert_eq!(crc32c(7, b""), 7);
+    }
+
     #[test]
     fn hashes_of_bytes_are_those_of_the_reference() {
         assert_eq!(murmur3_x64_128(b"", 0), (0, 0));

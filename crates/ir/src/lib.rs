@@ -32,6 +32,7 @@ pub mod module;
 mod names;
 pub mod op;
 mod order;
+pub mod room;
 pub mod runtime_fn;
 pub mod scalar;
 pub mod show;

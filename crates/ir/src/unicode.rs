@@ -5,6 +5,8 @@
 //! | `utf8proc_category` | [`category`] | `unicode-properties` |
 //! | `utf8proc_charwidth` | [`char_width`] | `unicode-width` |
 //! | `utf8proc_toupper`, `tolower`, `totitle` | [`to_upper`], [`to_lower`], [`to_title`] | the standard library |
+//! | `utf8proc_isupper`, `islower` | [`is_upper`], [`is_lower`] | the case mappings |
+//! | `utf8proc_codepoint_valid` | [`is_valid`] | |
 //!
 //! A character is given by a number, which need not be a code point: numbers above `0x10ffff` are unassigned, surrogates have their own category.
 //! Case mappings are the simple ones, of one character to one.
@@ -72,6 +74,9 @@ pub fn to_upper(character: u32) -> u32 {
     match character {
         // The only letter whose single upper case form the standard library does not give, because text gets `SS`.
         0xdf => 0x1e9e,
+        // Greek letters with an iota below, of which text gets two letters.
+        0x1f80..=0x1f87 | 0x1f90..=0x1f97 | 0x1fa0..=0x1fa7 => character + 8,
+        0x1fb3 | 0x1fc3 | 0x1ff3 => character + 9,
         _ => single(character, |c| only(c.to_uppercase())),
     }
 }
@@ -94,6 +99,21 @@ pub fn to_title(character: u32) -> u32 {
         0x10d0..=0x10fa | 0x10fd..=0x10ff => character,
         _ => to_upper(character),
     }
+}
+
+/// Whether a character has a lower case form and no upper case one, and is not a title case letter.
+pub fn is_upper(character: u32) -> bool {
+    to_lower(character) != character && to_upper(character) == character && category(character) != 3
+}
+
+/// Whether a character has an upper case form and no lower case one.
+pub fn is_lower(character: u32) -> bool {
+    to_upper(character) != character && to_lower(character) == character
+}
+
+/// Whether a number is a code point that text may have: no surrogate.
+pub fn is_valid(character: u32) -> bool {
+    char::from_u32(character).is_some()
 }
 
 fn single(character: u32, change: impl FnOnce(char) -> Option<char>) -> u32 {
@@ -167,7 +187,13 @@ mod tests {
         }
         assert_eq!(to_lower('Ä'.into()), u32::from('ä'));
         assert_eq!((to_title('ǆ'.into()), to_title('a'.into())), (0x1c5, 0x41));
+        assert_eq!((to_upper('ᾀ'.into()), to_upper('ῳ'.into())), ('ᾈ'.into(), 'ῼ'.into()));
+        // The title case letter ǅ is neither, and so are letters without cases.
+        let upper: Vec<char> = "Aaǅª1ẞßΣς漢É".chars().filter(|&c| is_upper(c.into())).collect();
+        let lower: Vec<char> = "Aaǅª1ẞßΣς漢é".chars().filter(|&c| is_lower(c.into())).collect();
+        assert_eq!((&upper[..], &lower[..]), (&['A', 'ẞ', 'Σ', 'É'][..], &['a', 'ß', 'ς', 'é'][..]));
         for number in [0xd800, 0x11_0000, u32::MAX] {
+            assert!(!is_valid(number) && !is_upper(number) && !is_lower(number));
             assert_eq!((char_width(number), to_upper(number), to_lower(number)), (0, number, number));
         }
     }

@@ -51,6 +51,11 @@ unsafe extern "C" fn memhash32_seed(start: *const u8, length: usize, seed: u32) 
     hashing::memhash32_seed(unsafe { bytes(start, length) }, seed)
 }
 
+unsafe extern "C" fn crc32c(crc: u32, start: *const u8, length: usize) -> u32 {
+    // SAFETY: the program vouches for what it passes to C.
+    hashing::crc32c(crc, unsafe { bytes(start, length) })
+}
+
 extern "C" fn category(character: u32) -> i32 {
     unicode::category(character)
 }
@@ -69,6 +74,18 @@ extern "C" fn to_lower(character: u32) -> u32 {
 
 extern "C" fn to_title(character: u32) -> u32 {
     unicode::to_title(character)
+}
+
+extern "C" fn is_upper(character: u32) -> i32 {
+    unicode::is_upper(character).into()
+}
+
+extern "C" fn is_lower(character: u32) -> i32 {
+    unicode::is_lower(character).into()
+}
+
+extern "C" fn is_valid(character: u32) -> bool {
+    unicode::is_valid(character)
 }
 
 extern "C" fn cbrt(x: f64) -> f64 {
@@ -110,6 +127,10 @@ pub(crate) fn find(name: &str) -> Option<*const ()> {
         "memhash" => memhash as *const (),
         "memhash_seed" => memhash_seed as *const (),
         "memhash32_seed" => memhash32_seed as *const (),
+        "jl_crc32c" => crc32c as *const (),
+        "utf8proc_isupper" => is_upper as *const (),
+        "utf8proc_islower" => is_lower as *const (),
+        "utf8proc_codepoint_valid" => is_valid as *const (),
         "utf8proc_category" => category as *const (),
         "utf8proc_charwidth" => char_width as *const (),
         "utf8proc_toupper" => to_upper as *const (),

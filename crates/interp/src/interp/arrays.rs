@@ -8,7 +8,7 @@ use super::error::{Eval, Fault};
 use super::heap::{Array, Object};
 use super::places::Place;
 use super::value::Val;
-use brolga_ir::builtin::Builtin;
+use brolga_ir::builtin::{Builtin, NEW_PARTS_DO_NOT_FIT};
 use brolga_ir::types::Type;
 
 /// The message for a `Memory` of a negative length.
@@ -136,6 +136,7 @@ impl Interp<'_> {
         match self.dims(size) {
             Some(dims) if dims.len() == rank as usize && same_elem => {
                 let (memory, offset) = (*memory, *offset);
+                self.check_parts(memory, offset, &dims, NEW_PARTS_DO_NOT_FIT)?;
                 self.make(ty, Object::Array(Array { memory, offset, dims }))
             }
             _ => Err(self.bad_operand("%new of an array", "a reference and a size of its type", size)),

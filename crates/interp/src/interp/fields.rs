@@ -282,12 +282,18 @@ impl Interp<'_> {
 
     /// That an array with these parts has no more elements than there are. A program with open doors answers for that itself, where the type of
     /// the array is known.
-    fn check_parts(&mut self, memory: ObjId, offset: i64, dims: &[i64]) -> Eval<()> {
+    pub(super) fn check_parts(
+        &mut self,
+        memory: ObjId,
+        offset: i64,
+        dims: &[i64],
+        text: &'static str,
+    ) -> Eval<()> {
         let count = dims.iter().try_fold(1u64, |all, &dim| all.checked_mul(u64::try_from(dim).ok()?));
         let length = self.heap.memory(memory).map_or(0, |memory| memory.length);
         let behind = u64::try_from(offset).ok().and_then(|offset| length.checked_sub(offset));
         match count.zip(behind).is_some_and(|(count, behind)| count <= behind) {
-            false if self.options.checked => Err(self.message("ErrorException", PARTS_DO_NOT_FIT)),
+            false if self.options.checked => Err(self.message("ErrorException", text)),
             _ => Ok(()),
         }
     }
@@ -301,7 +307,7 @@ impl Interp<'_> {
                     return Err(self.type_error("setfield!", wanted, val.clone()));
                 }
                 if let Some(array) = self.heap.array(id).cloned() {
-                    self.check_parts(memory, offset, &array.dims)?;
+                    self.check_parts(memory, offset, &array.dims, PARTS_DO_NOT_FIT)?;
                 }
                 if let Some(Object::Array(array)) = self.heap.get_mut(id) {
                     (array.memory, array.offset) = (memory, offset);
@@ -311,7 +317,7 @@ impl Interp<'_> {
             (Some(1), _) => match self.dims(val) {
                 Some(dims) if dims.len() == rank as usize => {
                     if let Some(array) = self.heap.array(id).cloned() {
-                        self.check_parts(array.memory, array.offset, &dims)?;
+                        self.check_parts(array.memory, array.offset, &dims, PARTS_DO_NOT_FIT)?;
                     }
                     if let Some(Object::Array(array)) = self.heap.get_mut(id) {
                         array.dims = dims;

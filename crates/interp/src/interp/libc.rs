@@ -83,6 +83,12 @@ const TABLE: &[Row] = &[
     row("utf8proc_toupper",   &[I32], Some(I32), |_, a| Ok(unicode::to_upper(a[0] as u32).into())),
     row("utf8proc_tolower",   &[I32], Some(I32), |_, a| Ok(unicode::to_lower(a[0] as u32).into())),
     row("utf8proc_totitle",   &[I32], Some(I32), |_, a| Ok(unicode::to_title(a[0] as u32).into())),
+    row("utf8proc_isupper",   &[I32], Some(I32), |_, a| Ok(unicode::is_upper(a[0] as u32).into())),
+    row("utf8proc_islower",   &[I32], Some(I32), |_, a| Ok(unicode::is_lower(a[0] as u32).into())),
+    row("utf8proc_codepoint_valid", &[I32], Some(LowType::I8), |_, a| Ok(unicode::is_valid(a[0] as u32).into())),
+    row("jl_crc32c", &[I32, PTR, I64], Some(I32), |m, a| {
+        bytes_at(m, &a[1..]).map(|bytes| hashing::crc32c(a[0] as u32, bytes).into())
+    }),
     row("strlen",  &[PTR],            Some(I64), |m, a| string(m, a[0] as u64).map(|bytes| bytes.len() as u128)),
     row("strcmp",  &[PTR, PTR],       Some(I32), |m, a| compare(m, a, u64::MAX)),
     row("strncmp", &[PTR, PTR, I64],  Some(I32), |m, a| compare(m, a, a[2] as u64)),

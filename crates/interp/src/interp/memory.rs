@@ -173,8 +173,11 @@ impl SimMemory {
         }
     }
 
-    /// The bytes of a range.
+    /// The bytes of a range. A range without bytes is at any address: those of an empty string or array are at none.
     pub(super) fn range(&self, address: u64, size: u64) -> Result<&[u8], MemoryError> {
+        if size == 0 {
+            return Ok(&[]);
+        }
         let (start, block) = self.find(address, size)?;
         let offset = (address - start) as usize;
         match &block.bytes {
@@ -183,7 +186,11 @@ impl SimMemory {
         }
     }
 
+    /// As [`Self::range`].
     pub(super) fn range_mut(&mut self, address: u64, size: u64) -> Result<&mut [u8], MemoryError> {
+        if size == 0 {
+            return Ok(&mut []);
+        }
         let start = self.find(address, size)?.0;
         let offset = (address - start) as usize;
         match self.blocks.get_mut(&start).and_then(|b| b.bytes.as_mut()) {

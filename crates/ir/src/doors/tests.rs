@@ -132,21 +132,33 @@ end
 }
 
 #[test]
-fn a_vector_over_fresh_memory_of_its_length_is_harmless_and_others_are_doors() {
-    let vector = |size: &str| {
-        found(&format!(
-            "function f(n::Int64, m::Int64)::Vector{{Int64}}
-1 ─ %1 = Core.memorynew(Memory{{Int64}}, n)::Memory{{Int64}}
+fn a_new_array_is_tested_and_its_parts_are_doors() {
+    let array = |ty: &str, length: &str, size: &str, parts: &str| {
+        let text = format!(
+            "function f(n::Int64, m::Int64)::{ty}
+1 ─ %1 = Core.memorynew(Memory{{Int64}}, {length})::Memory{{Int64}}
 │   %2 = Core.memoryrefnew(%1)::MemoryRef{{Int64}}
-│   %3 = Core.tuple({size})::Tuple{{Int64}}
-│   %4 = %new(Vector{{Int64}}, %2, %3)::Vector{{Int64}}
+│   %3 = Core.tuple({size})::{parts}
+│   %4 = %new({ty}, %2, %3)::{ty}
 └──      return %4
 end
 "
-        ))
+        );
+        assert!(found(&text).is_empty());
+        let cx = crate::Context::new();
+        let source = crate::diag::SourceFile::new("test", text).unwrap();
+        let (unit, _) = crate::text::read(&source, &cx);
+        let func = unit.module.funcs().next().unwrap().1;
+        let new = func.blocks().flat_map(|block| func.block_insts(block));
+        let new = new.into_iter().find(|&inst| matches!(func.op(inst), Op::New(_))).unwrap();
+        crate::room::has_room(&cx.types, func, new)
     };
-    assert!(vector("n").is_empty());
-    assert_eq!(vector("m"), [("door-array-parts".to_owned(), 5)]);
+    let vector = |length, size| array("Vector{Int64}", length, size, "Tuple{Int64}");
+    assert!(vector("n", "n") && vector("3", "3") && vector("3", "2") && vector("n", "0"));
+    assert!(!vector("n", "m") && !vector("3", "4") && !vector("n", "3") && !vector("3", "-1"));
+    let matrix = |length, size| array("Matrix{Int64}", length, size, "Tuple{Int64, Int64}");
+    assert!(matrix("6", "2, 3") && !matrix("n", "0, m") && matrix("n", "0, 5"));
+    assert!(!matrix("6", "-2, -3") && !matrix("n", "n, 1") && !matrix("6", "3, 3"));
     let set = "function f(a::Vector{Int64}, n::Int64)::Nothing
 1 ─ %1 = Core.tuple(n)::Tuple{Int64}
 │        Core.setfield!(a, :size, %1)::Tuple{Int64}

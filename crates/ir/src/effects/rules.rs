@@ -7,6 +7,7 @@ use crate::entity::{Inst, Value};
 use crate::func::Func;
 use crate::intrinsic::{Convert, Intrinsic, Shape};
 use crate::op::{Access, Op, Ordering, Region};
+use crate::room::has_room;
 use crate::runtime_fn::{RuntimeFn, RuntimeKind};
 use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, StaticBound, Type, TypeKind, Types, decl};
 
@@ -410,7 +411,12 @@ impl<'a> Cx<'a> {
                 // Struct fields may be undefined; elements of tuples never are.
                 let missing = match mutable {
                     true => self.may_be_undefined(types.field_type(ty, index)),
-                    false => types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f))),
+                    // A struct that contains itself refers to the inner object.
+                    false => {
+                        let at = types.layout(ty).ok().and_then(|layout| layout.fields.get(index));
+                        types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f)))
+                            || at.is_some_and(|at| at.repr == FieldRepr::Pointer)
+                    }
                 };
                 let defined = tuple || (!missing && !field.is_some_and(|f| f.is_atomic));
                 if defined {
@@ -448,7 +454,10 @@ impl<'a> Cx<'a> {
         let fits = known
             && (0..self.func.args(self.inst).len())
                 .all(|n| fields.and_then(|f| f.get(n)).is_some_and(|f| self.arg_is(n, f.ty)));
-        let array = known && matches!(types.nominal_parts(ty), Some((decl::ARRAY, _)));
+        // Without doors an array is tested to have the elements that its size says.
+        let array = known
+            && matches!(types.nominal_parts(ty), Some((decl::ARRAY, _)))
+            && has_room(types, self.func, self.inst);
         let effects = Effects::PURE.throwing(!fits && !array).allocating(mutable);
         Effects { consistent: !mutable, ..effects }
     }

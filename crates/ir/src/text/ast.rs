@@ -282,6 +282,26 @@ pub enum Stmt<'a> {
     },
 }
 
+impl<'a> Stmt<'a> {
+    /// Shows `look` the expressions directly inside, in the order of the text.
+    pub fn each_expr(&self, look: &mut dyn FnMut(&Expr<'a>)) {
+        match self {
+            Stmt::Expr(expr) | Stmt::GotoIfNot { cond: expr, .. } => look(expr),
+            Stmt::Invoke { callee, args, .. } => {
+                look(callee);
+                args.iter().for_each(look);
+            }
+            Stmt::Phi(edges) => edges.iter().filter_map(|edge| edge.value.as_ref()).for_each(look),
+            Stmt::Pi { value, ty } => [value, ty].into_iter().for_each(look),
+            Stmt::PhiC(list) | Stmt::New(list) | Stmt::SplatNew(list) => list.iter().for_each(look),
+            Stmt::Upsilon(value) | Stmt::Return(value) | Stmt::Enter { scope: value, .. } => {
+                value.iter().for_each(look);
+            }
+            Stmt::Goto(_) | Stmt::Unreachable => {}
+        }
+    }
+}
+
 /// A block named by a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {

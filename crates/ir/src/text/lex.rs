@@ -45,6 +45,8 @@ pub(super) enum Tok<'a> {
     /// `@` before a digit, or before a character that cannot be part of a name.
     AtSign,
     Literal(Literal<'a>),
+    /// `r"…"`, `s"…"`, `v"…"`, `b"…"`, `big"…"`: the word and the bytes.
+    Prefixed(&'a str, Cow<'a, [u8]>),
     /// An operator, dotted or not.
     Op(&'a str),
     Open(char),
@@ -381,6 +383,17 @@ impl<'a> Lexer<'a> {
             let body = self.quoted('"', SyntaxError::UnterminatedString)?;
             return Ok(Tok::Var(literal::raw_name(&self.src[body.range()])));
         }
+        if matches!(name, "r" | "s" | "v" | "b" | "big") && self.rest().starts_with('"') {
+            let body = self.quoted('"', SyntaxError::UnterminatedString)?;
+            let bytes = match name {
+                "b" => literal::string(self.src, body)?,
+                _ => match literal::raw_name(&self.src[body.range()]) {
+                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+                },
+            };
+            return Ok(Tok::Prefixed(name, bytes));
+        }
         debug_assert!(self.pos > start);
         Ok(Tok::Name(name))
     }
@@ -497,6 +510,10 @@ impl<'a> Lexer<'a> {
         let start = self.pos;
         self.pos += 1;
         let name = self.take_while(|c| continues_name(c) || c == '#');
+        if name == "ctor" && self.rest().starts_with("-self#") {
+            self.pos += "-self#".len();
+            return Ok(Tok::Name(&self.src[start..self.pos]));
+        }
         if name == "undef" {
             return Ok(Tok::Undef);
         }
@@ -585,6 +602,7 @@ mod tests {
             ]
         );
         assert_eq!(tokens("#17#y ##a#2 # rest"), [Name("#17#y"), Name("##a#2")]);
+        assert_eq!(tokens("#ctor-self# #ctor-x"), [Name("#ctor-self#"), Name("#ctor"), Op("-"), Name("x")]);
         assert_eq!(
             tokens("f!(x) != g!=h"),
             [Name("f!"), Open('('), Name("x"), Close(')'), Op("!="), Name("g"), Op("!="), Name("h")]
@@ -598,6 +616,18 @@ mod tests {
         assert_eq!(tokens("θ₀ α′ ∇f ≤ ∈"), [Name("θ₀"), Name("α′"), Name("∇f"), Op("≤"), Op("∈")]);
         assert_eq!(tokens("a % b │"), [Name("a"), Op("%"), Name("b"), Rail]);
         assert_eq!(tokens("var\"#∇f#7\"{A}"), [Var("#∇f#7".into()), Open('{'), Name("A"), Close('}')]);
+    }
+
+    #[test]
+    fn prefixed_strings() {
+        assert_eq!(tokens(r#"r"(\d+)\"" b"\xff" rb"x""#).len(), 4);
+        assert_eq!(
+            tokens(r#"r"(\d+)\"" b"\xff""#),
+            [
+                Tok::Prefixed("r", br#"(\d+)""#.as_slice().into()),
+                Tok::Prefixed("b", [0xff].as_slice().into())
+            ]
+        );
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(super) struct Parser<'a> {
     brackets: u32,
     continuation: Continuation,
     in_opaque: bool,
+    /// Whether the item at hand is a method, `f(::T) where T @ Base file.jl:39`.
+    in_method: bool,
     /// Whether the parser is in the variable of a `where` without braces. A further `where` then applies to the whole
     /// expression before it.
     pub(super) in_variable: bool,
@@ -79,6 +81,7 @@ impl<'a> Parser<'a> {
             brackets: 0,
             continuation,
             in_opaque: false,
+            in_method: false,
             in_variable: false,
         })
     }
@@ -232,7 +235,8 @@ impl<'a> Parser<'a> {
             Tok::Name(op @ ("isa" | "in")) => (op, COMPARISON),
             Tok::Name(op @ "where") if !self.in_variable => (op, WHERE),
             Tok::Colon => (":", RANGE),
-            Tok::ColonColon => ("::", ANNOTATION),
+            // `where T<:Real::Any`: the type of all of it.
+            Tok::ColonColon if !self.in_variable => ("::", ANNOTATION),
             _ => return None,
         };
         Some((op, Infix::left(level)))
@@ -343,6 +347,10 @@ impl<'a> Parser<'a> {
                     None if self.tok.tok == Tok::Open('{') && !self.tok.spaced => {
                         ExprKind::Macro(name.into(), self.list('{', '}', false)?)
                     }
+                    // `@world(T, 38000:∞)`: the binding that a name had in some worlds.
+                    None if name == "world" && self.tok.tok == Tok::Open('(') && !self.tok.spaced => {
+                        ExprKind::Macro(name.into(), self.list('(', ')', true)?)
+                    }
                     None => return self.unexpected("`{` after the macro"),
                 }
             }
@@ -358,6 +366,7 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 ExprKind::Undef
             }
+            Tok::Prefixed(..) => self.prefixed()?,
             Tok::Literal(_) => match self.advance()?.tok {
                 Tok::Literal(literal) => {
                     let value = self.make(self.span_from(start), ExprKind::Literal(literal))?;
@@ -368,6 +377,28 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected("a value"),
         };
         self.make(self.span_from(start), kind)
+    }
+
+    /// `r"…"i`, `s"…"`, `b"…"` as calls of what they make: `Regex("…", "i")`, `SubstitutionString("…")`, `CodeUnits("…")`.
+    fn prefixed(&mut self) -> Parse<ExprKind<'a>> {
+        let token = self.advance()?;
+        let Tok::Prefixed(prefix, bytes) = token.tok else { return self.unexpected("a string") };
+        let string = |p: &Self, at, bytes| p.make(at, ExprKind::Literal(Literal::String(bytes)));
+        let mut args = vec![string(self, token.span, bytes)?];
+        if let (Tok::Name(flags), "r", false) = (&self.tok.tok, prefix, self.tok.spaced) {
+            let flags = Cow::Borrowed(flags.as_bytes());
+            let at = self.advance()?.span;
+            args.push(string(self, at, flags)?);
+        }
+        let name = match prefix {
+            "r" => "Regex",
+            "s" => "SubstitutionString",
+            "v" => "VersionNumber",
+            "big" => "BigInt",
+            _ => "CodeUnits",
+        };
+        let callee = self.make(token.span, ExprKind::Path(vec!["Base".into(), name.into()]))?;
+        Ok(ExprKind::Call(Box::new(callee), args))
     }
 
     /// `2.0im`, which is `2.0 * im`.
@@ -397,7 +428,10 @@ impl<'a> Parser<'a> {
         loop {
             let adjacent = !self.tok.spaced;
             let kind = match self.tok.tok {
-                Tok::Open('(') if adjacent => ExprKind::Call(Box::new(base), self.list('(', ')', false)?),
+                Tok::Open('(') if adjacent => {
+                    let args = self.list('(', ')', false)?;
+                    lowered_operand(&base, &args).unwrap_or_else(|| ExprKind::Call(Box::new(base), args))
+                }
                 Tok::Open('{') if adjacent => ExprKind::Curly(Box::new(base), self.list('{', '}', false)?),
                 Tok::Open('[') if adjacent => ExprKind::TypedArray(Box::new(base), self.array()?),
                 Tok::Dot if adjacent => self.property(base)?,
@@ -407,6 +441,11 @@ impl<'a> Parser<'a> {
                 }
                 Tok::AtSign => {
                     self.advance()?;
+                    if matches!(self.tok.tok, Tok::Name(_)) && self.brackets > 0 {
+                        self.skip_method_place()?;
+                        self.in_method = true;
+                        return Ok(base);
+                    }
                     let Tok::Literal(Literal::Unsigned { value, .. }) = self.tok.tok else {
                         return self.unexpected("an address after `@`");
                     };
@@ -417,6 +456,17 @@ impl<'a> Parser<'a> {
             };
             base = self.make(self.span_from(start), kind)?;
         }
+    }
+
+    /// The place of a method, `@ Base missing.jl:39`, up to the end of the item that it is in.
+    fn skip_method_place(&mut self) -> Parse<()> {
+        while !matches!(self.tok.tok, Tok::Comma | Tok::Semicolon | Tok::Close(_)) {
+            if self.tok.ends_statement() {
+                return self.unexpected("the place of a method such as `@ Base missing.jl:39`");
+            }
+            self.advance()?;
+        }
+        Ok(())
     }
 
     /// `.name`, `.var"name"`, `.:op` and `.:(…)` after `base`.
@@ -557,7 +607,12 @@ impl<'a> Parser<'a> {
             if self.tok.ends_statement() {
                 return Err(Fault::new(SyntaxError::Unclosed { open }, at));
             }
-            items.push(if may_be_opaque { self.item_or_opaque()? } else { self.expr(WHOLE)? });
+            let item = if may_be_opaque { self.item_or_opaque()? } else { self.expr(WHOLE)? };
+            // A method as a value is nothing that a statement here takes.
+            items.push(match std::mem::take(&mut self.in_method) {
+                true => self.make(item.span, ExprKind::Opaque)?,
+                false => item,
+            });
             if !matches!(self.tok.tok, Tok::Comma | Tok::Semicolon) {
                 break;
             }
@@ -633,6 +688,25 @@ fn negated<'a>(literal: &Literal<'a>) -> Option<Literal<'a>> {
         Literal::Int { negative: false, magnitude } => Some(Literal::Int { negative: true, magnitude }),
         Literal::Float64(value) => Some(Literal::Float64(-value)),
         Literal::Float32(value) => Some(Literal::Float32(-value)),
+        _ => None,
+    }
+}
+
+/// The operand that `Core.Argument(2)`, `Core.SlotNumber(2)` and `Core.SSAValue(3)` spell: Julia shows its operands so where its
+/// printer of rows does not print them, as inside `$(Expr(…))`.
+fn lowered_operand<'a>(callee: &Expr<'a>, args: &[Expr<'a>]) -> Option<ExprKind<'a>> {
+    let (
+        ExprKind::Path(parts),
+        [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }],
+    ) = (&callee.kind, args)
+    else {
+        return None;
+    };
+    let [module, name] = &parts[..] else { return None };
+    let number = u32::try_from(magnitude.get()).ok().filter(|_| module == "Core")?;
+    match &**name {
+        "Argument" | "SlotNumber" => Some(ExprKind::Slot("".into(), number)),
+        "SSAValue" => Some(ExprKind::Ssa(number, 0)),
         _ => None,
     }
 }

@@ -189,6 +189,13 @@ impl Types {
     pub fn type_constant(&self, of: Type) -> Const {
         Const::Type { of, ty: self.type_of_type(of) }
     }
+
+    /// Whether a constant is a type `T` and so of `Type{T}`, which its own type does not say.
+    pub(crate) fn is_type_in(&self, constant: &Const, ty: Type) -> bool {
+        let Const::Type { of: denoted, .. } = constant else { return false };
+        let is_its = |&member: &Type| matches!(self.kind(member), TypeKind::TypeOf(of) if self.equivalent(*of, *denoted));
+        self.members(&ty).iter().any(is_its)
+    }
 }
 
 #[cfg(test)]

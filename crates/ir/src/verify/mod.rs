@@ -74,7 +74,7 @@ use crate::entity::{Block, Inst, Value};
 use crate::func::Func;
 use crate::module::Module;
 use crate::op::Level;
-use crate::types::{Type, TypeKind, Types};
+use crate::types::{Type, Types};
 
 /// How many violations of one function are kept: beyond that, one cause speaks with many voices.
 pub const MAX_VIOLATIONS: usize = 100;
@@ -250,12 +250,7 @@ impl<'a> Checker<'a> {
 
     /// Whether the value surely is of the type. A type as a constant is of type `Type{T}` too.
     fn fits(&self, value: Value, ty: Type) -> bool {
-        if self.types.is_subtype(self.func.ty(value), ty) {
-            return true;
-        }
-        let Some(Const::Type { of: denoted, .. }) = self.func.as_const(value) else { return false };
-        self.types.members(&ty).iter().any(
-            |&m| matches!(self.types.kind(m), TypeKind::TypeOf(of) if self.types.equivalent(*of, *denoted)),
-        )
+        self.types.is_subtype(self.func.ty(value), ty)
+            || self.func.as_const(value).is_some_and(|constant| self.types.is_type_in(constant, ty))
     }
 }

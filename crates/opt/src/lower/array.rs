@@ -35,10 +35,11 @@ use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use crate::alias::MEMORY_ELEMENTS;
 use brolga_ir::abi::{FormKind, LeafRole};
-use brolga_ir::builtin::Builtin;
+use brolga_ir::builtin::{Builtin, NEW_PARTS_DO_NOT_FIT};
 use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
+use brolga_ir::room::has_room;
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
 
@@ -467,8 +468,54 @@ impl Lowering<'_> {
         let size = self.checked(&size, size_type)?;
         let element = self.element_of(&reference)?;
         let sizes = self.size_leaves(&size, dims)?;
+        if !self.array_parts && !has_room(self.types, self.src, self.at) {
+            self.test_room(&element, &sizes);
+        }
         let array = self.make_array(ty, &element, &sizes)?;
         self.define(Val::scalar(ty, array))
+    }
+
+    /// Throws unless an array of these sizes has no more elements than there are from its first one on.
+    fn test_room(&mut self, first: &Element, sizes: &[Value]) {
+        let (count, mut bad) = self.counted(sizes);
+        let number = self.number(first);
+        let length = self.memory_length(first.memory, first.shape.stride);
+        let room = self.binary(Intrinsic::SubInt, length, number, LowType::I64);
+        bad.push(self.binary(Intrinsic::SltInt, room, count, LowType::I8));
+        let text = self.cx.names.intern(NEW_PARTS_DO_NOT_FIT);
+        if let Some(bad) = bad.into_iter().reduce(|a, b| self.binary(Intrinsic::OrInt, a, b, LowType::I8)) {
+            let text = self.permanent(Address::String(text));
+            self.throw_if(bad, RuntimeFn::ThrowError, &[text]);
+        }
+    }
+
+    /// How many elements an array of these sizes has, and the conditions under which the sizes are none: one is negative, or their product
+    /// overflows.
+    fn counted(&mut self, sizes: &[Value]) -> (Value, Vec<Value>) {
+        let Some((&first, rest)) = sizes.split_first() else { return (self.word(1), Vec::new()) };
+        let (mut length, mut bad) = (first, Vec::new());
+        let known = |l: &Self, n: Value| l.out.as_bits(n).and_then(|bits| i64::try_from(bits as u64).ok());
+        for &size in rest {
+            length = match (known(self, length), known(self, size)) {
+                (Some(a), Some(b)) if a.checked_mul(b).is_some() => self.word(a * b),
+                _ => {
+                    let types = [Type::I64, Type::I8];
+                    let product =
+                        self.emit(Op::Intrinsic(Intrinsic::CheckedSmulInt), &[length, size], &types);
+                    let made: Leaves = self.out.results(product).collect();
+                    bad.push(made[1]);
+                    made[0]
+                }
+            };
+        }
+        for &size in sizes {
+            if known(self, size).is_some() {
+                continue;
+            }
+            let zero = self.word(0);
+            bad.push(self.binary(Intrinsic::SltInt, size, zero, LowType::I8));
+        }
+        (length, bad)
     }
 
     /// The types of the fields `ref` and `size` of an array.
@@ -517,29 +564,10 @@ impl Lowering<'_> {
     /// Allocates an array of the given sizes. Throws `ArgumentError`, as the run time does, if a size is negative or their product
     /// overflows.
     pub(super) fn new_array_of(&mut self, ty: Type, elem: Type, sizes: &[Value]) -> Step<Value> {
-        let Some((&first, rest)) = sizes.split_first() else { return Err(self.bad_operands()) };
-        let (mut length, mut bad) = (first, Vec::new());
-        let known = |l: &Self, n: Value| l.out.as_bits(n).and_then(|bits| i64::try_from(bits as u64).ok());
-        for &size in rest {
-            length = match (known(self, length), known(self, size)) {
-                (Some(a), Some(b)) if a.checked_mul(b).is_some() => self.word(a * b),
-                _ => {
-                    let types = [Type::I64, Type::I8];
-                    let product =
-                        self.emit(Op::Intrinsic(Intrinsic::CheckedSmulInt), &[length, size], &types);
-                    let made: Leaves = self.out.results(product).collect();
-                    bad.push(made[1]);
-                    made[0]
-                }
-            };
+        if sizes.is_empty() {
+            return Err(self.bad_operands());
         }
-        for &size in sizes {
-            if known(self, size).is_some() {
-                continue;
-            }
-            let zero = self.word(0);
-            bad.push(self.binary(Intrinsic::SltInt, size, zero, LowType::I8));
-        }
+        let (length, bad) = self.counted(sizes);
         let text = self.cx.names.intern("invalid Array dimensions");
         if let Some(bad) = bad.into_iter().reduce(|a, b| self.binary(Intrinsic::OrInt, a, b, LowType::I8)) {
             let text = self.permanent(Address::String(text));

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use cranelift_entity::EntityRef;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::ast::{self, Callee, Expr, ExprKind, Row, Stmt, Target};
 use super::super::wanted::Site;
@@ -18,9 +18,12 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::spelling::{
-    blocks_that_run, is_infix_literal, is_literal_name, is_plain, static_parameter, unquoted,
+    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, read_whole, regrouped,
+    static_parameter, unquoted,
 };
 use super::term::Term;
+use super::unknown;
+use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
@@ -52,9 +55,11 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
-    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. `None` for φ,
-    /// whose operands are evaluated in other blocks.
+    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. For an operand of φ
+    /// the end of the block that it comes from.
     pub(super) here: Option<Inst>,
+    /// The rows with `svec` that splatting calls alone read.
+    pub(super) splatted: FxHashSet<Inst>,
 }
 
 /// Statements without a result, and the types that Julia prints for them.
@@ -146,11 +151,18 @@ impl<'a> Resolver<'a> {
             slots: FxHashMap::default(),
             old_leaves,
             here: None,
+            splatted: FxHashSet::default(),
         };
         let blocks = &function.blocks[..blocks_that_run(function)];
+        body.r.reads_rows = function.is_dump && function.level == Level::High;
         body.make_blocks(blocks);
         body.make_rows(blocks);
+        body.note_splatted(blocks);
         body.fill(blocks);
+        body.r.reads_rows = false;
+        if function.is_dump && function.level == Level::High {
+            body.narrow();
+        }
         Some(body.func)
     }
 
@@ -298,6 +310,20 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
+    fn note_splatted(&mut self, asts: &[ast::Block<'a>]) {
+        let is_svec = |row: &&Row<'a>| matches!(&row.stmt, Stmt::Expr(Expr { kind: ExprKind::Call(callee, _), .. }) if is_named(callee, "svec"));
+        let rows = || asts.iter().flat_map(|ast| &ast.rows).filter(is_svec);
+        if rows().next().is_none() {
+            return;
+        }
+        let whole = read_whole(asts);
+        for (number, _) in rows().filter_map(|row| row.result).filter(|(number, _)| !whole.contains(number)) {
+            if let Some(&Label::Row(inst)) = self.rows.get(&number) {
+                self.splatted.insert(inst);
+            }
+        }
+    }
+
     /// The instruction for a row, by its syntax and type annotation alone.
     fn row_inst(&mut self, row: &Row<'a>) -> RowInst {
         let low = self.func.level == Level::Low;
@@ -313,6 +339,14 @@ impl<'a> Body<'_, 'a> {
         if matches!(row.stmt, Stmt::Enter { .. }) || matches!(head, "enter" | "gc_preserve_begin") {
             return RowInst::Inst(vec![Type::TOKEN]);
         }
+        // `1:3::UnitRange{Int64}` is read as `1:(3::…)`.
+        let number = match &row.stmt {
+            Stmt::Expr(expr) if row.ty.is_none() => regrouped(expr),
+            _ => None,
+        };
+        if let Some(ExprKind::Annotated(_, ty)) = number.map(|number| number.kind) {
+            return self.r.ty(&ty).map_or(RowInst::Broken, |ty| RowInst::Inst(vec![ty]));
+        }
         let types = match (&row.ty, &row.stmt) {
             (Some(ty), _) if low => self.r.type_list(ty),
             (Some(ty), _) | (None, Stmt::Pi { ty, .. }) => self.r.ty(ty).map(|ty| vec![ty]),
@@ -323,11 +357,15 @@ impl<'a> Body<'_, 'a> {
             }
             _ => self.r.fail(ResolveError::MissingType, row.span),
         };
+        // A constant that is unknown here has any type; the row throws.
+        let types = types.or_else(|| self.r.unread.take().map(|_| vec![Type::ANY]));
         types.map_or(RowInst::Broken, RowInst::Inst)
     }
 
     fn fill(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
+        // The operands of φ may need code at the ends of other blocks, so they come last.
+        let mut phis = Vec::new();
         for (b, ast) in asts.iter().enumerate() {
             let block = blocks[b];
             let next = blocks.get(b + 1).copied();
@@ -352,9 +390,23 @@ impl<'a> Body<'_, 'a> {
                     ended = Some(row.span);
                 }
                 if let Some(&inst) = self.insts.get(&(b, i)) {
-                    self.here = (!matches!(row.stmt, Stmt::Phi(_))).then_some(inst);
+                    if let Stmt::Phi(edges) = &row.stmt {
+                        phis.push((inst, edges));
+                        continue;
+                    }
+                    self.here = Some(inst);
                     // An error is reported already; the instruction stays without operands.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
+                    if let Some(what) = self.r.unread.take() {
+                        let _ = self.refuse_row(
+                            inst,
+                            what,
+                            unknown::WHY_CONSTANT,
+                            row.span,
+                            ends_block(&row.stmt),
+                        );
+                    }
+                    self.width_of_result(inst, row);
                 }
             }
             if ended.is_none() {
@@ -369,6 +421,9 @@ impl<'a> Body<'_, 'a> {
                     }
                 }
             }
+        }
+        for (inst, edges) in phis {
+            let _ = self.phi(inst, edges);
         }
     }
 
@@ -390,7 +445,7 @@ impl<'a> Body<'_, 'a> {
         self.func.results(inst).map(|v| self.func.ty(v)).collect()
     }
 
-    /// The argument with this name, including `_n` and `#self#`. The outer `None` is an error, the inner one no argument.
+    /// The argument with this name, including `_n`, `#self#` and `#ctor-self#`. The outer `None` is an error, the inner one no argument.
     pub(super) fn argument(&mut self, name: &str, at: Span) -> Option<Option<Value>> {
         if let Some(&value) = self.params.get(name) {
             return Some(Some(value));
@@ -398,7 +453,9 @@ impl<'a> Body<'_, 'a> {
         let number = name.strip_prefix('_').and_then(|digits| digits.parse().ok());
         match number {
             Some(number) => Some(Some(self.slot(number, at)?)),
-            None if name == "#self#" && self.func.level == Level::High => Some(Some(self.slot(1, at)?)),
+            None if matches!(name, "#self#" | "#ctor-self#") && self.func.level == Level::High => {
+                Some(Some(self.slot(1, at)?))
+            }
             None => Some(None),
         }
     }
@@ -444,7 +501,7 @@ impl<'a> Body<'_, 'a> {
                 ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => self.constant(inner, None),
                 _ => self.operand(inner),
             },
-            ExprKind::Annotated(Some(value), ty) if is_plain(value) => {
+            ExprKind::Annotated(Some(value), ty) if is_plain(value) || has_plain_parts(value) => {
                 let ty = self.r.ty(ty)?;
                 self.constant(value, Some(ty))
             }
@@ -453,7 +510,7 @@ impl<'a> Body<'_, 'a> {
                 self.static_operand(static_parameter(value)?, ty, expr.span)
             }
             ExprKind::Annotated(Some(value), ty) if !matches!(value.kind, ExprKind::Undef) => {
-                match self.annotated_function(value, ty)? {
+                match self.annotated_object(value, ty)? {
                     Some(function) => Some(function),
                     None => self.operand(value),
                 }
@@ -471,7 +528,7 @@ impl<'a> Body<'_, 'a> {
                     && !self.r.looks_like_type(callee)
                     && !constructs_singleton(callee) =>
             {
-                self.r.fail(ResolveError::NotAValue, expr.span)
+                self.r.fail_unread(ResolveError::NotAValue, expr.span)
             }
             ExprKind::Infix(op, args) if is_infix_literal(op, args) => self.constant(expr, None),
             // An operand `$(Expr(:boundscheck, …))` of a builtin enables or disables the bounds check.
@@ -496,9 +553,8 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Head(..)
             | ExprKind::Splat(_)
             | ExprKind::Opaque
-            | ExprKind::Property(..)
-            | ExprKind::BlockRef(_)
-            | ExprKind::Undef => self.r.fail(ResolveError::NotAValue, expr.span),
+            | ExprKind::Property(..) => self.r.fail(ResolveError::NotAValue, expr.span),
+            ExprKind::Undef => self.r.fail_unread(ResolveError::NotAValue, expr.span),
             _ => self.constant(expr, None),
         }
     }
@@ -531,19 +587,30 @@ impl<'a> Body<'_, 'a> {
         self.read_global(global, ty, at)
     }
 
-    /// The function object for `f::typeof(f)` and `f::Function`, in which the annotation declares that the name is a function.
-    fn annotated_function(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
-        let name = match &value.kind {
-            ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => name,
+    /// The object that a name and its type say: the function of `f::typeof(f)` and `f::Function`, the only object of the type of
+    /// `Base.Order.Forward::ForwardOrdering`.
+    fn annotated_object(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
+        let parts = match &value.kind {
+            ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => std::slice::from_ref(name),
+            ExprKind::Path(parts) => &parts[..],
             _ => return Some(None),
         };
+        let name = super::last_name(parts);
         if self.r.consts.contains_key(name) || self.r.looks_like_type(value) || is_literal_name(name) {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;
-        let own = self.r.function_type(std::slice::from_ref(name));
-        let is_function = ty == own || ty == self.r.cx.types.supertype(own);
-        Some(is_function.then(|| self.func.constant(Const::Singleton(own))))
+        if ty == Type::MODULE {
+            let module = self.r.cx.names.intern(name);
+            return Some(Some(self.func.constant(Const::Module(module))));
+        }
+        let own = self.r.function_type(parts);
+        if ty == own || ty == self.r.cx.types.supertype(own) && parts.len() == 1 {
+            return Some(Some(self.func.constant(Const::Singleton(own))));
+        }
+        let is_object =
+            self.r.reads_rows && self.r.cx.types.is_singleton(ty) && self.r.variable(name).is_none();
+        Some(is_object.then(|| self.func.constant(Const::Singleton(ty))))
     }
 
     /// Whether a call is the notation of a literal: `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`.
@@ -582,15 +649,30 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn value_of(&mut self, term: Term, at: Span) -> Option<Value> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
-            Term::Bytes(_) => self.r.fail(ResolveError::StringNotUtf8, at),
-            Term::Aggregate { .. } if self.r.is_shared(&term) => self.shared_constant(term, at),
+            Term::Bytes(_) => self.r.fail_unread(ResolveError::StringNotUtf8, at),
+            Term::Aggregate { .. } if !self.r.lacks_fields(&term) && self.r.is_shared(&term) => {
+                self.shared_constant(term, at)
+            }
             Term::Aggregate { ty, fields } => {
                 let fields: Option<Box<[Value]>> =
                     fields.into_iter().map(|field| self.value_of(field, at)).collect();
-                Some(self.func.constant(Const::Aggregate { ty, fields: fields? }))
+                let fields = fields?;
+                let is_whole = self.r.cx.types.field_count(ty) == Some(fields.len());
+                // An object with undefined fields, printed as `T(#undef)`, is made before the row.
+                if let Some(here) = self
+                    .here
+                    .filter(|_| self.r.functions.has_dumps() && (!is_whole || !self.all_constant(&fields)))
+                {
+                    return self.insert_before(here, Op::New(ty), &fields, ty);
+                }
+                Some(self.func.constant(Const::Aggregate { ty, fields }))
             }
             Term::Array { .. } => self.shared_constant(term, at),
         }
+    }
+
+    fn all_constant(&self, values: &[Value]) -> bool {
+        values.iter().all(|&value| self.func.as_const(value).is_some())
     }
 
     /// The operands of an operation. Plain literals are resolved last, because their types depend on those of the other
@@ -598,12 +680,15 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn operands(&mut self, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<Vec<Value>> {
         let mut values: Vec<Option<Value>> = Vec::with_capacity(exprs.len());
         let mut known = Vec::with_capacity(exprs.len());
+        // Tuples of any types may be compared by `===`, so there a tuple says its type.
+        let is_open =
+            |expr: &Expr<'a>| is_plain(expr) || has_plain_parts(expr) && op != Op::Builtin(Builtin::Egal);
         for expr in exprs {
-            let value = if is_plain(expr) { None } else { self.operand(expr) };
+            let value = if is_open(expr) { None } else { self.operand(expr) };
             known.push(value.map(|v| self.func.ty(v)));
             values.push(value);
         }
-        for (index, expr) in exprs.iter().enumerate().filter(|(_, expr)| is_plain(expr)) {
+        for (index, expr) in exprs.iter().enumerate().filter(|(_, expr)| is_open(expr)) {
             let site = Site {
                 types: &self.r.cx.types,
                 func: &self.func,
@@ -619,13 +704,17 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether a call is a singleton that Julia prints by its constructor: `Colon()`, `NamedTuple()`.
-fn constructs_singleton(callee: &Expr<'_>) -> bool {
+fn is_named(callee: &Expr<'_>, wanted: &str) -> bool {
     match &callee.kind {
-        ExprKind::Name(name) => name == "Colon" || name == "NamedTuple",
-        ExprKind::Path(parts) => matches!(super::last_name(parts), "Colon" | "NamedTuple"),
+        ExprKind::Name(name) => name == wanted,
+        ExprKind::Path(parts) => super::last_name(parts) == wanted,
         _ => false,
     }
+}
+
+/// Whether a call is a singleton that Julia prints by its constructor: `Colon()`, `NamedTuple()`.
+fn constructs_singleton(callee: &Expr<'_>) -> bool {
+    is_named(callee, "Colon") || is_named(callee, "NamedTuple")
 }
 
 /// The head of an `$(Expr(:head, …))` statement; empty for others.

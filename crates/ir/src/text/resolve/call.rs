@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::super::ast::{CallLabel, Expr, ExprKind, Row, Stmt};
+use super::super::ast::{CallLabel, Expr, ExprKind, PhiEdge, Row, Stmt};
 use super::body::Body;
 use super::error::ResolveError;
 use super::exact::Tested;
 use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
-use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped};
+use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped, unquote};
+use super::unknown;
 use crate::builtin::Builtin;
 use crate::constant::Const;
-use crate::diag::Span;
+use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Value};
 use crate::func::CalleeData;
 use crate::function_name::BASE;
@@ -55,19 +56,7 @@ impl<'a> Body<'_, 'a> {
             }
             Stmt::Expr(expr) => self.expression(inst, row, expr, &results, at, next),
             Stmt::Invoke { callee, args, .. } => self.invoke(inst, callee, args, &results, row.span),
-            Stmt::Phi(edges) => {
-                let mut blocks = Vec::with_capacity(edges.len());
-                let mut exprs = Vec::with_capacity(edges.len());
-                for edge in edges {
-                    let Some(value) = &edge.value else { continue };
-                    blocks.push(self.block(edge.from)?);
-                    exprs.push(value);
-                }
-                let values = self.operands(Op::Phi, &results, &exprs)?;
-                self.func.set_op(inst, Op::Phi, &values);
-                self.func.set_inst_blocks(inst, &blocks);
-                Some(())
-            }
+            Stmt::Phi(edges) => self.phi(inst, edges),
             Stmt::Pi { value, .. } => self.set(inst, Op::Pi, &results, &[value]),
             Stmt::PhiC(values) => self.set(inst, Op::PhiC, &results, &values.iter().collect::<Vec<_>>()),
             Stmt::Upsilon(value) => self.set(inst, Op::Upsilon, &results, &value.iter().collect::<Vec<_>>()),
@@ -76,7 +65,19 @@ impl<'a> Body<'_, 'a> {
                     let (head, needs) = ("%new".to_owned(), "a type");
                     return self.r.fail(ResolveError::HeadArguments { head, needs }, row.span);
                 };
-                let ty = self.r.ty(ty)?;
+                let Some(ty) = self.new_type(ty)? else {
+                    return self.new_of_computed(
+                        inst,
+                        ty,
+                        fields,
+                        &results,
+                        matches!(row.stmt, Stmt::New(_)),
+                    );
+                };
+                if self.r.is_unknown(ty, fields.len()) {
+                    let what = format!("`%new` of `{}`", self.r.cx.types.display(ty));
+                    return self.refuse_late(inst, what, unknown::WHY, row.span);
+                }
                 if matches!(row.stmt, Stmt::New(_)) && fields.len() > 2 && self.r.makes_exception(ty) {
                     let fields: Vec<&Expr<'a>> = fields.iter().collect();
                     if self.make_exception(inst, ty, &fields)? {
@@ -123,11 +124,9 @@ impl<'a> Body<'_, 'a> {
             }
             Stmt::Enter { target, otherwise, scope } => {
                 if let Some(scope) = scope {
-                    let error = ResolveError::Unsupported {
-                        what: "`enter … with scope`".to_owned(),
-                        why: "dynamic scopes need Julia's own library",
-                    };
-                    return self.r.fail(error, scope.span);
+                    let what = "`enter … with scope`".to_owned();
+                    let why = "dynamic scopes need Julia's own library";
+                    self.refuse_before(inst, what, why, scope.span)?;
                 }
                 let normal = match otherwise {
                     Some(target) => self.block(*target),
@@ -141,6 +140,36 @@ impl<'a> Body<'_, 'a> {
                 self.jump(inst, Op::Enter, &[], &[normal?, catch])
             }
         }
+    }
+
+    /// Sets the operands of a φ, once all blocks have their ends. Code that an operand needs, as the read of a global variable, is put
+    /// at the end of the block that it comes from.
+    pub(super) fn phi(&mut self, inst: Inst, edges: &[PhiEdge<'a>]) -> Option<()> {
+        let results = self.results(inst);
+        let mut blocks = Vec::with_capacity(edges.len());
+        let mut values = Vec::with_capacity(edges.len());
+        let mut exprs = Vec::with_capacity(edges.len());
+        for edge in edges {
+            let Some(value) = &edge.value else { continue };
+            let from = self.block(edge.from)?;
+            self.here = self.func.terminator(from);
+            match self.operands(Op::Phi, &results, &[value]) {
+                Some(operand) => values.extend(operand),
+                None => {
+                    let what = self.r.unread.take()?;
+                    let unsupported = ResolveError::Unsupported { what, why: unknown::WHY_CONSTANT };
+                    let note = "the value is undefined on this edge, and its use throws an `UndefVarError`";
+                    self.r.diagnostics.push(Diagnostic::warning(&unsupported, value.span).with_note(note));
+                    continue;
+                }
+            }
+            exprs.push(value);
+            blocks.push(from);
+        }
+        self.width_of_literals(inst, &exprs, &mut values, &blocks)?;
+        self.func.set_op(inst, Op::Phi, &values);
+        self.func.set_inst_blocks(inst, &blocks);
+        Some(())
     }
 
     /// The condition, with a type assertion before `inst` if its type is wider than `Bool`.
@@ -190,6 +219,10 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Infix(op, args) if row.label.is_none() && is_infix_literal(op, args) => {
                 self.set(inst, Op::Copy, results, &[expr])
             }
+            ExprKind::Infix(..) if regrouped(expr).is_some() => {
+                let number = regrouped(expr)?;
+                self.set(inst, Op::Copy, results, &[&number])
+            }
             ExprKind::Infix(op, args) if op == "=" => self.assign_global(inst, args, results, expr.span),
             ExprKind::Infix(op, args) => {
                 let args: Vec<&Expr<'a>> = args.iter().collect();
@@ -231,6 +264,18 @@ impl<'a> Body<'_, 'a> {
             && !self.r.consts.contains_key(name)
         {
             let value = self.func.constant(self.r.cx.types.type_constant(of));
+            self.func.set_op(inst, Op::Copy, &[value]);
+            return Some(());
+        }
+        // So does a type with one object.
+        if self.r.reads_rows
+            && !is_function
+            && let Some(&ty) = results.first()
+            && self.r.cx.types.is_singleton(ty)
+            && !self.r.consts.contains_key(name)
+            && !is_literal_name(name)
+        {
+            let value = self.func.constant(Const::Singleton(ty));
             self.func.set_op(inst, Op::Copy, &[value]);
             return Some(());
         }
@@ -297,6 +342,10 @@ impl<'a> Body<'_, 'a> {
             _ => return self.dynamic_call(inst, callee, args, results),
         };
         let name = last_name(parts);
+        // A literal as a callee: a call that no method takes.
+        if is_literal_name(name) {
+            return self.dynamic_call(inst, callee, args, results);
+        }
         if Intrinsic::from_name(name).is_none()
             && Builtin::from_name(name).is_none()
             && self.r.looks_like_type(callee)
@@ -484,6 +533,9 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
         at: Span,
     ) -> Option<()> {
+        if op == Builtin::Svec && self.splatted.contains(&inst) && self.func.level == Level::High {
+            return self.simple_vector(inst, args);
+        }
         if let Some(why) = op.refusal() {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
@@ -493,6 +545,20 @@ impl<'a> Body<'_, 'a> {
             && self.empty_memory(inst, memory, field, results).is_some()
         {
             return Some(());
+        }
+        if op == Builtin::Getfield
+            && let [object, field, ..] = args
+            && self.is_unknown_field(object, field)?
+        {
+            let what = format!("the field `{}`", self.r.source_text(field.span));
+            return self.refuse_late(inst, what, unknown::WHY, at);
+        }
+        if op == Builtin::Getglobal
+            && let [module, symbol] = args
+            && let Some(path) = self.undeclared_global(module, symbol)
+        {
+            let ExprKind::Path(parts) = &path.kind else { return None };
+            return self.global_or_constant(inst, last_name(parts), &path, results);
         }
         if op == Builtin::Setglobal
             && let [module, symbol, value, order @ ..] = args
@@ -510,6 +576,9 @@ impl<'a> Body<'_, 'a> {
         // A test against a widened type would accept an array of strings as a `Vector{<:Real}`.
         let mut tested = Vec::new();
         for &n in tested_operands(op) {
+            if let Some(of) = args.get(n) {
+                self.declare_tested(of);
+            }
             let Some(of) = args.get(n).filter(|of| self.r.looks_like_type(of)) else { continue };
             match self.r.tested_type(of) {
                 Tested::Exact(ty) => tested.push((n, ty)),
@@ -536,6 +605,60 @@ impl<'a> Body<'_, 'a> {
             values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
+        Some(())
+    }
+
+    /// Whether a row reads a field that a guessed type does not say.
+    pub(super) fn is_unknown_field(&mut self, object: &Expr<'a>, field: &Expr<'a>) -> Option<bool> {
+        if !self.r.reads_rows || self.r.guessed.borrow().is_empty() {
+            return Some(false);
+        }
+        let ty = match &object.kind {
+            ExprKind::Ssa(..) | ExprKind::Slot(..) | ExprKind::Name(_) => {
+                let value = self.operand(object)?;
+                self.func.ty(value)
+            }
+            _ => return Some(false),
+        };
+        let ExprKind::Symbol(name) = &unquote(field).kind else { return Some(false) };
+        let name = self.r.cx.names.intern(name);
+        Some(self.r.guessed_decl(ty).is_some() && self.r.cx.types.field_index(ty, name).is_none())
+    }
+
+    /// A name that a test of types names is one of a type, declared or not.
+    fn declare_tested(&mut self, of: &Expr<'a>) {
+        let ExprKind::Path(parts) = &of.kind else { return };
+        let name = last_name(parts);
+        let is_other = self.r.looks_like_type(of) || self.r.consts.contains_key(name);
+        if self.r.reads_rows && !is_other && self.r.variable(name).is_none() {
+            self.r.declare_unknown(name, of.span);
+        }
+    }
+
+    /// `getglobal(M, :x)` in a dump as `M.x`, if the text does not declare the variable.
+    fn undeclared_global(&mut self, module: &Expr<'a>, symbol: &Expr<'a>) -> Option<Expr<'a>> {
+        let mut parts = match &module.kind {
+            ExprKind::Name(name) => vec![name.clone()],
+            ExprKind::Path(parts) => parts.clone(),
+            _ => return None,
+        };
+        let ExprKind::Symbol(name) = &unquote(symbol).kind else { return None };
+        if !self.r.reads_rows || self.r.consts.contains_key(name) || self.r.variable(name).is_some() {
+            return None;
+        }
+        parts.push(name.clone());
+        Some(Expr::new(symbol.span, ExprKind::Path(parts)))
+    }
+
+    /// `Core.svec(…)`, whose elements a splatting call reads: a tuple.
+    fn simple_vector(&mut self, inst: Inst, args: &[&Expr<'a>]) -> Option<()> {
+        let values = self.operands(Op::Builtin(Builtin::Tuple), &[], args)?;
+        let types: Vec<Type> = values.iter().map(|&value| self.func.ty(value)).collect();
+        let ty = self.r.cx.types.tuple(&types).ok()?;
+        self.func.set_op(inst, Op::Builtin(Builtin::Tuple), &values);
+        if let Some(result) = self.func.result(inst) {
+            self.func.set_result_type(result, ty);
+        }
         Some(())
     }
 

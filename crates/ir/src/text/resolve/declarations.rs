@@ -36,7 +36,13 @@ impl<'a> Resolver<'a> {
     fn try_declare(&mut self, decls: &[TypeDecl<'a>]) -> Result<Vec<Decl>, Redeclared> {
         let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
         let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
-        for decl in decls {
+        // The type of `(:)` is that of a function here, which a printed program may declare.
+        let is_colon = |decl: &TypeDecl<'_>| {
+            let is_empty =
+                matches!(&decl.kind, TypeDeclKind::Struct { mutable: false, fields } if fields.is_empty());
+            decl.name.0 == "Colon" && is_empty && decl.params.is_empty() && decl.supertype.is_some()
+        };
+        for decl in decls.iter().filter(|decl| !is_colon(decl)) {
             let params: Option<Vec<_>> = decl
                 .params
                 .iter()

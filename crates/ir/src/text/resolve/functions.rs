@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::ast::{self, Expected, Expr, ExprKind, Stmt};
+use super::super::ast::{self, Expected, Expr, ExprKind};
 use super::exported::is_exported;
 use crate::base_fn::BaseFn;
 use crate::builtin::Builtin;
@@ -276,7 +276,7 @@ impl Uses<'_, '_> {
             }
             for row in function.blocks.iter().flat_map(|block| &block.rows) {
                 row.ty.iter().for_each(|ty| self.expr(ty));
-                self.stmt(&row.stmt);
+                row.stmt.each_expr(&mut |expr| self.expr(expr));
             }
         }
         file.globals.iter().filter_map(|global| global.value.as_ref()).for_each(|value| self.expr(value));
@@ -291,32 +291,6 @@ impl Uses<'_, '_> {
                 Expected::Value(expr) | Expected::Throws(expr) => self.expr(expr),
             }
         }
-    }
-
-    fn stmt(&mut self, stmt: &Stmt<'_>) {
-        match stmt {
-            Stmt::Expr(expr) => self.expr(expr),
-            Stmt::Invoke { callee, args, .. } => {
-                self.expr(callee);
-                self.exprs(args);
-            }
-            Stmt::Phi(edges) => {
-                edges.iter().filter_map(|edge| edge.value.as_ref()).for_each(|value| self.expr(value));
-            }
-            Stmt::Pi { value, ty } => {
-                self.expr(value);
-                self.expr(ty);
-            }
-            Stmt::PhiC(list) | Stmt::New(list) | Stmt::SplatNew(list) => self.exprs(list),
-            Stmt::Upsilon(value) | Stmt::Return(value) => value.iter().for_each(|value| self.expr(value)),
-            Stmt::GotoIfNot { cond, .. } => self.expr(cond),
-            Stmt::Enter { scope, .. } => scope.iter().for_each(|scope| self.expr(scope)),
-            Stmt::Goto(_) | Stmt::Unreachable => {}
-        }
-    }
-
-    fn exprs(&mut self, list: &[Expr<'_>]) {
-        list.iter().for_each(|expr| self.expr(expr));
     }
 
     // The reader limits the depth of trees.

@@ -86,7 +86,12 @@ impl<'a> Body<'_, 'a> {
                     self.func.remove_inst(inst);
                     return Some(());
                 }
-                self.set(inst, Op::Leave, results, &tokens)
+                self.set(inst, Op::Leave, results, &tokens)?;
+                // Julia lists handlers from the outside; inner ones are entered by later rows.
+                if self.r.functions.has_dumps() {
+                    self.func.args_mut(inst).sort_unstable_by_key(|&token| std::cmp::Reverse(token));
+                }
+                Some(())
             }
             ("the_exception", []) => self.set(inst, Op::TheException, results, &[]),
             ("pop_exception", [_]) => self.set(inst, Op::PopException, results, &exprs),
@@ -201,7 +206,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(&ty.kind, ExprKind::Path(parts) if last_name(parts) == "CFunction") {
             let what = "a `CFunction`".to_owned();
             let why = "a closure as a function of C needs code that is made at run time";
-            return self.r.fail(ResolveError::Unsupported { what, why }, ty.span);
+            return self.refuse_late(inst, what, why, ty.span);
         }
         let (own, result) = (self.r.ty(ty)?, self.r.ty(result)?);
         if results.first().is_some_and(|&claimed| claimed != own) {
@@ -241,7 +246,7 @@ impl<'a> Body<'_, 'a> {
         let Some(Term::Const(Const::Singleton(function))) = function else {
             let what = "a `cfunction` of a value that is known at run time only".to_owned();
             let why = "a closure as a function of C needs code that is made at run time";
-            return self.r.fail(ResolveError::Unsupported { what, why }, inner.span);
+            return self.refuse_late(inst, what, why, inner.span);
         };
         let callee = self.func.add_callee(CalleeData::Method { function, args, result });
         self.set(inst, Op::CFunction(callee), results, &[&named])
@@ -304,6 +309,13 @@ impl<'a> Body<'_, 'a> {
         {
             let task = self.r.task(at)?;
             return self.set(inst, Op::GetGlobal(task), results, &[]);
+        }
+        // Memory owns its elements.
+        if let ([memory, ..], Some(name)) = (rest, name)
+            && self.func.level == Level::High
+            && self.r.cx.names.text(name) == "jl_genericmemory_owner"
+        {
+            return self.set(inst, Op::Copy, results, &[memory]);
         }
         let foreign = self.func.add_foreign(ForeignData { name, result, params, variadic_after });
         let mut exprs: Vec<&Expr<'a>> = Vec::with_capacity(rest.len() + 1);

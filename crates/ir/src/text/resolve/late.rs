@@ -28,6 +28,53 @@ impl Body<'_, '_> {
         why: &'static str,
         at: Span,
     ) -> Option<()> {
+        self.refuse_row(inst, what, why, at, false)
+    }
+
+    /// As [`Self::refuse_late`], of a row that `ends` its block or not.
+    pub(super) fn refuse_row(
+        &mut self,
+        inst: Inst,
+        what: String,
+        why: &'static str,
+        at: Span,
+        ends: bool,
+    ) -> Option<()> {
+        let exception = self.compile_error(what, why, at)?;
+        let throw = Op::Builtin(Builtin::Throw);
+        if self.results(inst).is_empty() {
+            self.insert_before(inst, throw, &[exception], Type::NOTHING);
+            if ends {
+                self.func.set_op(inst, Op::Unreachable, &[]);
+            } else {
+                self.func.remove_inst(inst);
+            }
+        } else if self.results(inst) == [Type::TOKEN] {
+            // Tokens are made by statements of their own only.
+            self.insert_before(inst, throw, &[exception], Type::NOTHING);
+            self.func.set_op(inst, Op::GcPreserveBegin, &[]);
+        } else {
+            // The row keeps its type, so that rows behind it may use what it never gives.
+            self.func.set_op(inst, throw, &[exception]);
+        }
+        Some(())
+    }
+
+    /// Throws a `CompileError` before an instruction that stays as it is.
+    pub(super) fn refuse_before(
+        &mut self,
+        inst: Inst,
+        what: String,
+        why: &'static str,
+        at: Span,
+    ) -> Option<()> {
+        let exception = self.compile_error(what, why, at)?;
+        self.insert_before(inst, Op::Builtin(Builtin::Throw), &[exception], Type::NOTHING);
+        Some(())
+    }
+
+    /// The exception for what is refused late, and the warning. In low IR it is an error.
+    fn compile_error(&mut self, what: String, why: &'static str, at: Span) -> Option<Value> {
         let error = ResolveError::Unsupported { what, why };
         let exception =
             self.r.library_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
@@ -38,16 +85,7 @@ impl Body<'_, '_> {
         let note = "the statement throws a `CompileError` when it is reached";
         self.r.diagnostics.push(Diagnostic::warning(&error, at).with_note(note));
         let message = self.func.constant(Const::String(text));
-        let exception = self.func.constant(Const::Aggregate { ty, fields: [message].into() });
-        let throw = Op::Builtin(Builtin::Throw);
-        if self.results(inst).is_empty() {
-            self.insert_before(inst, throw, &[exception], Type::NOTHING);
-            self.func.remove_inst(inst);
-        } else {
-            // The row keeps its type, so that rows behind it may use what it never gives.
-            self.func.set_op(inst, throw, &[exception]);
-        }
-        Some(())
+        Some(self.func.constant(Const::Aggregate { ty, fields: [message].into() }))
     }
 
     /// Makes a row that reads an undeclared variable throw an `UndefVarError` when it is reached. A dump has the variables that its

@@ -7,6 +7,10 @@
 //! | `1:3` | `UnitRange` |
 //! | `1:2:6`, `'a':'c'` | `StepRange`, whose end is its last element: `1:2:5` |
 //! | `CartesianIndex(1, 2)` | an object with the tuple of the numbers |
+//! | `CartesianIndices((2, 0:3))` | an object with the tuple of the axes, `2` being `Base.OneTo(2)` |
+//! | `!f`, `f ∘ g` | `ComposedFunction` |
+//! | `Pairs{…}(:a => 1)` | an object with the values as a named tuple and the tuple of their names |
+//! | `r"…"i`, `s"…"`, `b"…"` | `Regex`, `SubstitutionString`, `CodeUnits` |
 
 use super::super::ast::{Expr, ExprKind, Literal};
 use super::Resolver;
@@ -14,7 +18,8 @@ use super::error::ResolveError;
 use super::term::Term;
 use crate::constant::Const;
 use crate::diag::Span;
-use crate::types::{Decl, PrimitiveRepr, Type};
+use crate::names::Name;
+use crate::types::{Decl, PrimitiveRepr, Type, TypeKind};
 
 impl<'a> Resolver<'a> {
     /// `im`, which is `Complex(false, true)`.
@@ -98,6 +103,11 @@ impl<'a> Resolver<'a> {
     fn step_range(&mut self, fields: [Term; 3], at: Span) -> Option<Term> {
         let [start, step, mut stop] = fields;
         let (elem, by) = (start.ty(), step.ty());
+        // A range of floats keeps its ends in more bits than it is printed with.
+        let is_float = |ty| matches!(self.cx.types.primitive(ty), Some((_, PrimitiveRepr::Float)));
+        if is_float(elem) || is_float(by) {
+            return self.fail_unread(ResolveError::NotAConstant, at);
+        }
         let Some(decl) = self.library_decl("StepRange").filter(|_| stop.ty() == elem) else {
             return self.fail(ResolveError::NotAConstant, at);
         };
@@ -133,5 +143,135 @@ impl<'a> Resolver<'a> {
         }
         let ty = self.cx.types.nominal(decl, &[elem, by]);
         self.aggregate(ty, vec![start, step, stop], at)
+    }
+
+    /// `outer ∘ inner`, and `!inner`.
+    pub(super) fn composed(&mut self, outer: &Expr<'a>, inner: &Expr<'a>, at: Span) -> Option<Term> {
+        let decl = self.library_decl("ComposedFunction")?;
+        let mut fields = Vec::with_capacity(2);
+        let mut params = Vec::with_capacity(2);
+        for part in [outer, inner] {
+            let function = self.function_in_constant(part);
+            let term = function.or_else(|| self.term(part, None))?;
+            params.push(match &term {
+                Term::Const(Const::Type { of, .. }) => self.cx.types.type_of(*of).ok()?,
+                term => term.ty(),
+            });
+            fields.push(term);
+        }
+        let ty = self.cx.types.nominal(decl, &params);
+        self.aggregate(ty, fields, at)
+    }
+
+    /// `CartesianIndices((axes…,))` and `LinearIndices`.
+    pub(super) fn indices(&mut self, decl: Decl, axes: &[Expr<'a>], at: Span) -> Option<Term> {
+        let one_to = self.library_decl("OneTo")?;
+        let mut fields = Vec::with_capacity(axes.len());
+        for axis in axes {
+            let axis = self.term(axis, None)?;
+            fields.push(match axis.ty() {
+                Type::INT64 => {
+                    let ty = self.cx.types.nominal(one_to, &[Type::INT64]);
+                    self.aggregate(ty, vec![axis], at)?
+                }
+                _ => axis,
+            });
+        }
+        let types: Vec<Type> = fields.iter().map(Term::ty).collect();
+        let tuple = self.cx.types.tuple(&types);
+        let tuple = self.aggregate(tuple, fields, at)?;
+        let count = self.cx.types.int(axes.len() as i64);
+        let ty = self.cx.types.nominal(decl, &[count, tuple.ty()]);
+        self.aggregate(ty, vec![tuple], at)
+    }
+
+    /// `Pairs{Symbol, V, Tuple{…}, @NamedTuple{…}}(:a => 1, …)`: keyword arguments. Nothing if the type is another one.
+    pub(super) fn pairs(&mut self, ty: Type, args: &[Expr<'a>], at: Span) -> Option<Option<Term>> {
+        let cx = self.cx.clone();
+        let (decl, &[_, _, _, values]) = cx.types.nominal_parts(ty)? else { return None };
+        let is_pair = |arg: &Expr<'_>| matches!(&arg.kind, ExprKind::Infix(op, parts) if op == "=>" && parts.len() == 2);
+        if self.library_decl("Pairs") != Some(decl) || args.is_empty() || !args.iter().all(is_pair) {
+            return None;
+        }
+        let TypeKind::NamedTuple { names, .. } = cx.types.kind(values) else { return None };
+        Some(self.pairs_of(ty, values, &names.clone(), args, at))
+    }
+
+    fn pairs_of(
+        &mut self,
+        ty: Type,
+        values: Type,
+        names: &[Name],
+        args: &[Expr<'a>],
+        at: Span,
+    ) -> Option<Term> {
+        if names.len() != args.len() {
+            return self.fail(ResolveError::NotAConstant, at);
+        }
+        let mut keys = Vec::with_capacity(args.len());
+        let mut fields = Vec::with_capacity(args.len());
+        for (index, arg) in args.iter().enumerate() {
+            let ExprKind::Infix(_, parts) = &arg.kind else { continue };
+            keys.push(Term::Const(Const::Symbol(names[index])));
+            let wanted = self.cx.types.field_type(values, index)?;
+            fields.push(self.converted(&parts[1], wanted)?);
+        }
+        let data = self.aggregate(Ok(values), fields, at)?;
+        let itr = self.cx.types.tuple(&vec![Type::SYMBOL; keys.len()]);
+        let itr = self.aggregate(itr, keys, at)?;
+        self.aggregate(Ok(ty), vec![data, itr], at)
+    }
+
+    /// Constructors of the library that make their fields of a string: `Regex("…", "i")`, `SubstitutionString("…")`, `CodeUnits("…")`.
+    pub(super) fn library_constructor(
+        &mut self,
+        name: &str,
+        args: &[Expr<'a>],
+        at: Span,
+    ) -> Option<Option<Term>> {
+        let [Expr { kind: ExprKind::Literal(Literal::String(_)), .. }, flags @ ..] = args else {
+            return None;
+        };
+        let decl = matches!(name, "Regex" | "SubstitutionString" | "CodeUnits")
+            .then(|| self.library_decl(name))??;
+        let string = self.term(&args[0], None)?;
+        Some(match (name, flags) {
+            ("Regex", []) => self.regex(decl, string, &[], at),
+            ("Regex", [Expr { kind: ExprKind::Literal(Literal::String(flags)), .. }]) => {
+                self.regex(decl, string, flags, at)
+            }
+            ("SubstitutionString", []) => {
+                let ty = self.cx.types.nominal(decl, &[Type::STRING]);
+                self.aggregate(ty, vec![string], at)
+            }
+            ("CodeUnits", []) => {
+                let ty = self.cx.types.nominal(decl, &[Type::UINT8, Type::STRING]);
+                self.aggregate(ty, vec![string], at)
+            }
+            _ => return None,
+        })
+    }
+
+    /// A regular expression that is not compiled, with the options that Julia's macro sets.
+    fn regex(&mut self, decl: Decl, pattern: Term, flags: &[u8], at: Span) -> Option<Term> {
+        // UTF, MATCH_INVALID_UTF, ALT_BSUX and UCP of PCRE2.
+        let mut compile = 0x040a_0002u128;
+        for flag in flags {
+            match flag {
+                b'i' => compile |= 0x8,
+                b'm' => compile |= 0x400,
+                b's' => compile |= 0x20,
+                b'x' => compile |= 0x80,
+                b'a' => compile &= !0x2_0000,
+                _ => return self.fail(ResolveError::NotAConstant, at),
+            }
+        }
+        let ty = self.cx.types.nominal(decl, &[]).ok()?;
+        let bits = |ty, bits| Term::Const(Const::Bits { ty, bits });
+        let pointer = self.cx.types.field_type(ty, 3)?;
+        // NO_UTF_CHECK, because Julia's strings are taken as they are.
+        let fields =
+            vec![pattern, bits(Type::UINT32, compile), bits(Type::UINT32, 0x4000_0000), bits(pointer, 0)];
+        self.aggregate(Ok(ty), fields, at)
     }
 }

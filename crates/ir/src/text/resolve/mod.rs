@@ -14,10 +14,14 @@
 //! | `low` | rows of low IR into operations |
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
 //! | `exceptions` | constructors of exceptions into `%new` |
+//! | `unknown` | types and constants that a dump does not say into throws |
 //! | `late` | constructs without a meaning into throws |
 //! | `spelling` | which expressions are literals, which rows are hints alone |
 //! | `hints` | what functions and calls ask about inlining |
 //! | `prelude` | names of Julia's library into the types that they stand for |
+//! | `created` | the types of `%new` |
+//! | `narrow` | φ, φᶜ and `return` of narrower types than their operands into assertions |
+//! | `widths` | decimal integers into constants where rows leave their types open |
 //! | `near` | unknown names into known ones that may be meant |
 //!
 //! **Modules.** A function has a module (`functions`); nothing else has: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one
@@ -29,6 +33,7 @@
 
 mod body;
 mod call;
+mod created;
 mod declarations;
 mod error;
 mod exact;
@@ -43,14 +48,18 @@ mod hints;
 mod late;
 mod library_literal;
 mod low;
+mod narrow;
 mod near;
 mod prelude;
 mod spelling;
 mod statics;
 mod term;
 mod types;
+mod unknown;
+mod widths;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use cranelift_entity::EntityRef;
@@ -183,8 +192,18 @@ struct Resolver<'a> {
     arguments: Vec<Cow<'a, str>>,
     /// How often similar names were looked for.
     searches: usize,
-    /// Whether the text is of a Julia that has `Memory`: some types of its library differ.
-    has_memory: bool,
+    /// The minor version of the text's Julia: some types of its library differ.
+    version: u32,
+    /// The closures that the text names, and how many parameters their types have.
+    closures: FxHashMap<&'a str, usize>,
+    /// The types that were declared because the text does not say what they are, see `unknown`.
+    guessed: RefCell<FxHashSet<Decl>>,
+    /// The types of which nothing is known, with the places that named them first.
+    unknown: Vec<(String, Span)>,
+    /// Whether rows of a dump are read: those may have constants that are unknown here.
+    reads_rows: bool,
+    /// The constant of the row at hand that is unknown here.
+    unread: Option<String>,
     /// The names in `typeof(name)`: functions, whether or not they are defined here.
     typeof_names: FxHashSet<&'a str>,
     /// Whether the text is one of Julia's library, where a builtin's name means the builtin whatever else is declared.
@@ -231,7 +250,12 @@ impl<'a> Resolver<'a> {
             functions,
             arguments: Vec::new(),
             searches: 0,
-            has_memory: source.contains("Memory"),
+            version: prelude::version_of(source),
+            closures: unknown::closures(source),
+            guessed: RefCell::default(),
+            unknown: Vec::new(),
+            reads_rows: false,
+            unread: None,
             typeof_names: typeof_names(source),
             is_library: false,
         }
@@ -345,6 +369,7 @@ impl<'a> Resolver<'a> {
             // The name is one that the text does not have.
             let _ = module.add_global(global);
         }
+        self.warn_of_unknown();
         self.level = Level::High;
         let checks = file.checks.iter().filter_map(|check| self.check(check)).collect();
         Unit { module, types, checks }
@@ -407,6 +432,17 @@ impl<'a> Resolver<'a> {
             Term::Array { .. } => true,
             Term::Aggregate { ty, fields } => {
                 self.cx.types.is_mutable(*ty) || fields.iter().any(|field| self.is_shared(field))
+            }
+        }
+    }
+
+    /// Whether an object, or a part of it, has fields without values.
+    fn lacks_fields(&self, term: &Term) -> bool {
+        match term {
+            Term::Const(_) | Term::Bytes(_) | Term::Array { .. } => false,
+            Term::Aggregate { ty, fields } => {
+                self.cx.types.field_count(*ty) != Some(fields.len())
+                    || fields.iter().any(|field| self.lacks_fields(field))
             }
         }
     }

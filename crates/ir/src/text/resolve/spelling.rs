@@ -1,6 +1,8 @@
 //! Questions about the spelling of expressions: which are literals, and which rows and blocks are hints alone.
 
-use super::super::ast::{Expr, ExprKind, Function, Literal, Stmt};
+use rustc_hash::FxHashSet;
+
+use super::super::ast::{Block, Expr, ExprKind, Function, Literal, Stmt};
 
 /// `2.0im` or `NaN * im`.
 pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
@@ -41,7 +43,29 @@ pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
         (":" | "//", [x, y]) => literal(x) && literal(y),
         ("=>", parts) => parts.iter().all(|part| literal(part) || matches!(part.kind, ExprKind::Symbol(_))),
         ("+" | "-", [re, im]) => literal(re) && is_imaginary(im),
+        ("∘", parts) => parts.iter().all(is_function_literal),
         ("*", [x, unit]) => literal(x) && matches!(&unit.kind, ExprKind::Name(unit) if unit == "im"),
+        _ => false,
+    }
+}
+
+/// Whether an expression is what `show` prints of a function: its name, `!f`, `f ∘ g`.
+fn is_function_literal(expr: &Expr<'_>) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => !is_literal_name(name),
+        ExprKind::Path(_) | ExprKind::BlockRef(_) => true,
+        ExprKind::Call(callee, args) => args.is_empty() && is_function_literal(callee),
+        ExprKind::Prefix(op, inner) => op == "!" && is_function_literal(inner),
+        ExprKind::Infix(op, parts) => op == "∘" && parts.iter().all(is_function_literal),
+        _ => false,
+    }
+}
+
+/// A tuple with decimal numbers in it, whose text does not say their types.
+pub(super) fn has_plain_parts(expr: &Expr<'_>) -> bool {
+    match &unquote(expr).kind {
+        ExprKind::Tuple(items) => items.iter().any(|item| is_plain(item) || has_plain_parts(item)),
+        ExprKind::NamedTuple(items) => items.iter().any(|(_, item)| is_plain(item) || has_plain_parts(item)),
         _ => false,
     }
 }
@@ -88,6 +112,27 @@ pub(super) fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'
         }
         _ => None,
     }
+}
+
+/// The rows that other statements read than splatting calls, `Core._apply_iterate(…)`.
+pub(super) fn read_whole(blocks: &[Block<'_>]) -> FxHashSet<u32> {
+    fn note(expr: &Expr<'_>, found: &mut FxHashSet<u32>) {
+        match &expr.kind {
+            ExprKind::Ssa(row, _) => {
+                found.insert(*row);
+            }
+            ExprKind::Call(callee, args) if matches!(&callee.kind, ExprKind::Path(p) if p.last().is_some_and(|name| name == "_apply_iterate")) =>
+            {
+                let is_row = |arg: &&Expr<'_>| matches!(arg.kind, ExprKind::Ssa(..));
+                args.iter().filter(|arg| !is_row(arg)).for_each(|arg| note(arg, found));
+            }
+            kind => kind.each_child(&mut |child| note(child, found)),
+        }
+    }
+    let mut found = FxHashSet::default();
+    let rows = blocks.iter().flat_map(|block| &block.rows);
+    rows.for_each(|row| row.stmt.each_expr(&mut |expr| note(expr, &mut found)));
+    found
 }
 
 /// The number in `Expr(:static_parameter, n)`.

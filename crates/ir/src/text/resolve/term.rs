@@ -80,6 +80,14 @@ impl<'a> Resolver<'a> {
             ExprKind::Name(name) => self.named_constant(std::slice::from_ref(name), expr),
             ExprKind::Path(parts) => self.named_constant(parts, expr),
             ExprKind::Prefix(op, inner) if op == "-" => self.negative(inner, wanted, expr.span),
+            ExprKind::Prefix(op, inner) if op == "!" => {
+                let outer = Expr::new(expr.span, ExprKind::Name(op.clone()));
+                self.composed(&outer, inner, expr.span)
+            }
+            ExprKind::BlockRef(number) => match self.closure_named(&format!("#{number}")) {
+                Some(closure) => Some(Term::Const(Const::Singleton(closure))),
+                None => self.fail(ResolveError::NotAConstant, expr.span),
+            },
             ExprKind::Annotated(Some(value), ty) => {
                 let ty = self.ty(ty)?;
                 if matches!(value.kind, ExprKind::Undef) {
@@ -89,7 +97,7 @@ impl<'a> Resolver<'a> {
             }
             ExprKind::Tuple(items) => {
                 let wanted: Vec<Option<Type>> =
-                    (0..items.len()).map(|i| self.wanted_element(wanted, i)).collect();
+                    (0..items.len()).map(|i| self.wanted_element(wanted, i, items.len())).collect();
                 let fields: Option<Vec<Term>> =
                     items.iter().zip(wanted).map(|(item, wanted)| self.term(item, wanted)).collect();
                 let fields = fields?;
@@ -100,7 +108,7 @@ impl<'a> Resolver<'a> {
             ExprKind::NamedTuple(items) => {
                 let names: Vec<Name> = items.iter().map(|(name, _)| self.cx.names.intern(name)).collect();
                 let wanted: Vec<Option<Type>> =
-                    (0..items.len()).map(|i| self.wanted_element(wanted, i)).collect();
+                    (0..items.len()).map(|i| self.wanted_element(wanted, i, items.len())).collect();
                 let fields: Option<Vec<Term>> =
                     items.iter().zip(wanted).map(|((_, item), wanted)| self.term(item, wanted)).collect();
                 let fields = fields?;
@@ -127,6 +135,7 @@ impl<'a> Resolver<'a> {
                     self.complex(&zero, expr, false, expr.span)
                 }
                 ("+" | "-", [re, im]) if is_imaginary(im) => self.complex(re, im, op == "-", expr.span),
+                ("∘", [outer, inner]) => self.composed(outer, inner, expr.span),
                 ("=>", [_, _]) => {
                     let decl = self.library_decl("Pair")?;
                     let fields = self.terms(args)?;
@@ -152,9 +161,15 @@ impl<'a> Resolver<'a> {
         exprs.iter().map(|e| self.term(e, None)).collect()
     }
 
-    /// Element `index` of a wanted tuple type.
-    fn wanted_element(&self, wanted: Option<Type>, index: usize) -> Option<Type> {
-        self.cx.types.field_type(wanted?, index)
+    /// Element `index` of a wanted tuple type with `count` elements, perhaps the only one of a union.
+    fn wanted_element(&self, wanted: Option<Type>, index: usize, count: usize) -> Option<Type> {
+        let (types, wanted) = (&self.cx.types, wanted?);
+        let members = types.members(&wanted).iter().copied();
+        let mut members = members.filter(|&member| types.field_count(member) == Some(count));
+        match (members.next(), members.next()) {
+            (Some(only), None) => types.field_type(only, index),
+            _ => None,
+        }
     }
 
     /// A struct or tuple; one without fields is the only value of its type.
@@ -347,8 +362,19 @@ impl<'a> Resolver<'a> {
         {
             return Some(Term::Const(Const::Module(self.cx.names.intern(name))));
         }
+        if let Some(closure) = self.closure_named(name) {
+            return Some(Term::Const(Const::Singleton(closure)));
+        }
         if qualified || self.is_function_name(name) {
             return Some(Term::Const(Const::Singleton(self.function_type(parts))));
+        }
+        // A type that the text does not say: only types begin so.
+        if self.reads_rows
+            && let Some(decl) = self.declare_unknown(name, expr.span)
+        {
+            let ty = self.cx.types.nominal(decl, &[]);
+            let ty = self.made(ty, expr.span)?;
+            return Some(Term::Const(self.cx.types.type_constant(ty)));
         }
         self.unknown_name(name, expr.span)
     }
@@ -466,7 +492,26 @@ impl<'a> Resolver<'a> {
             && !is_literal_name(name)
             && !self.consts.contains_key(name)
             && !self.looks_like_type(expr);
-        is_function.then(|| Term::Const(Const::Singleton(self.function_type(std::slice::from_ref(name)))))
+        is_function.then(|| {
+            let closure = self.closure_named(name);
+            let ty = closure.unwrap_or_else(|| self.function_type(std::slice::from_ref(name)));
+            Term::Const(Const::Singleton(ty))
+        })
+    }
+
+    /// The closure without fields that `show` prints by its name alone: `#26` of the type `var"#26#27"`, `#alg##0` of `var"#alg##0#alg##1"`.
+    pub(super) fn closure_named(&self, name: &str) -> Option<Type> {
+        if !name.starts_with('#') {
+            return None;
+        }
+        let types = &self.cx.types;
+        let is_of = |ty: &Type| types.is_singleton(*ty);
+        let named = types.decls().filter(|&decl| {
+            let text = self.cx.names.text(types.decl(decl).name);
+            text.strip_prefix(name).is_some_and(|rest| rest.starts_with('#'))
+        });
+        let mut found = named.filter_map(|decl| types.nominal(decl, &[]).ok().filter(is_of));
+        found.next().filter(|_| found.next().is_none())
     }
 
     fn to_f64(&self, ty: Type, bits: u128) -> Option<f64> {
@@ -526,8 +571,14 @@ impl<'a> Resolver<'a> {
             }
             _ => {}
         }
+        // `show` prints fields that have no value; only the last ones of an object lack one.
+        let given = args.iter().rposition(|arg| !matches!(arg.kind, ExprKind::Undef));
+        let args = &args[..given.map_or(0, |last| last + 1)];
+        if let Some(made) = self.library_constructor(name, args, at) {
+            return made;
+        }
         if !self.looks_like_type(callee) {
-            return self.fail(ResolveError::NotAConstant, at);
+            return self.fail_unread(ResolveError::NotAConstant, at);
         }
         let ty = self.ty(callee)?;
         if (self.cx.types.primitive(ty).is_some() || ty.as_low().is_some_and(|low| !low.is_float()))
@@ -535,7 +586,8 @@ impl<'a> Resolver<'a> {
         {
             return self.primitive(ty, value, at);
         }
-        self.instance_of(ty, args, at)
+        let given = self.given_parameters(ty, callee)?;
+        self.instance_of(ty, &given, args, at)
     }
 
     /// `Int8(-3)`, `Float16(0.5)`, `Ptr{T}(0x…)`, `i8(5)`.
@@ -582,12 +634,22 @@ impl<'a> Resolver<'a> {
         Some(Term::Const(Const::Bits { ty, bits }))
     }
 
-    /// An instance of a declared struct; missing parameters of the type come from the arguments.
-    fn instance_of(&mut self, ty: Type, args: &[Expr<'a>], at: Span) -> Option<Term> {
+    /// The parameters that a callee states of a type that has more: `Small{80}(…)`.
+    fn given_parameters(&mut self, ty: Type, callee: &Expr<'a>) -> Option<Vec<Type>> {
+        match (&callee.kind, self.cx.types.kind(ty)) {
+            (ExprKind::Curly(_, params), TypeKind::Generic(_)) => {
+                params.iter().map(|param| self.static_value(param)).collect()
+            }
+            _ => Some(Vec::new()),
+        }
+    }
+
+    /// An instance of a declared struct; the parameters of the type that are not `given` come from the arguments.
+    fn instance_of(&mut self, ty: Type, given: &[Type], args: &[Expr<'a>], at: Span) -> Option<Term> {
         let types = &self.cx.clone().types;
         let not_a_struct = |this: &mut Self| {
             let error = ResolveError::LiteralType { literal: this.source_text(at), ty: this.show_type(ty) };
-            this.fail(error, at)
+            this.fail_unread(error, at)
         };
         if let Some(elems) = types.tuple_elements(ty) {
             let [Expr { kind: ExprKind::Tuple(items), .. }] = args else { return not_a_struct(self) };
@@ -602,6 +664,13 @@ impl<'a> Resolver<'a> {
             if self.library_decl("CartesianIndex") == Some(decl) {
                 return self.cartesian_index(decl, args, at);
             }
+            if let [Expr { kind: ExprKind::Tuple(axes), .. }] = args
+                && ["CartesianIndices", "LinearIndices"]
+                    .iter()
+                    .any(|name| self.library_decl(name) == Some(decl))
+            {
+                return self.indices(decl, axes, at);
+            }
             let fields: Option<Vec<Term>> = args
                 .iter()
                 .map(|arg| self.function_in_constant(arg).or_else(|| self.term(arg, None)))
@@ -612,6 +681,9 @@ impl<'a> Resolver<'a> {
             };
             let params: Option<Vec<Type>> = (0..types.decl(decl).params.len() as u32)
                 .map(|index| {
+                    if let Some(&given) = given.get(index as usize) {
+                        return Some(given);
+                    }
                     let position =
                         declared.iter().position(|f| *types.kind(f.ty) == TypeKind::Param(index))?;
                     fields.get(position).map(Term::ty)
@@ -619,6 +691,9 @@ impl<'a> Resolver<'a> {
                 .collect();
             let Some(params) = params else { return not_a_struct(self) };
             return self.aggregate(types.nominal(decl, &params), fields, at);
+        }
+        if let Some(pairs) = self.pairs(ty, args, at) {
+            return pairs;
         }
         let Some(declared) = types.fields(ty) else { return not_a_struct(self) };
         if args.len() > declared.len() {

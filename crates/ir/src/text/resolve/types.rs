@@ -15,7 +15,7 @@ use super::near::near;
 use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
-use crate::function_name::FunctionName;
+use crate::function_name::{BASE, FunctionName};
 use crate::op::Level;
 use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
 
@@ -49,39 +49,6 @@ const ALIASES: [(&str, Type); 23] = [
     ("Vararg", Type::ANY),
 ];
 
-/// A parameter of a declared type that another name gives.
-enum Given {
-    /// The next one between the braces.
-    Next,
-    Open,
-    Int(i64),
-    Type(Type),
-    /// The elements of a byte buffer: a vector, or a `Memory` where there is one.
-    Bytes,
-}
-
-/// Names for a declared type with some of its parameters given.
-const PARTIAL: [(&str, &str, &[Given]); 15] = {
-    use Given::{Bytes, Int, Next, Open};
-    [
-        ("AbstractVector", "AbstractArray", &[Next, Int(1)]),
-        ("AbstractMatrix", "AbstractArray", &[Next, Int(2)]),
-        ("AbstractVecOrMat", "AbstractArray", &[Next, Open]),
-        ("DenseMatrix", "DenseArray", &[Next, Int(2)]),
-        ("StridedVector", "AbstractArray", &[Next, Int(1)]),
-        ("StridedMatrix", "AbstractArray", &[Next, Int(2)]),
-        ("StridedArray", "AbstractArray", &[Next, Next]),
-        ("StridedVecOrMat", "AbstractArray", &[Next, Open]),
-        ("VecOrMat", "Array", &[Next, Open]),
-        ("ComplexF16", "Complex", &[Given::Type(Type::FLOAT16)]),
-        ("ComplexF32", "Complex", &[Given::Type(Type::FLOAT32)]),
-        ("ComplexF64", "Complex", &[Given::Type(Type::FLOAT64)]),
-        ("BitVector", "BitArray", &[Int(1)]),
-        ("BitMatrix", "BitArray", &[Int(2)]),
-        ("IOBuffer", "GenericIOBuffer", &[Bytes]),
-    ]
-};
-
 /// The meaning of a name in a type besides a declared type.
 #[derive(Clone, Copy)]
 pub(super) enum TypeVar {
@@ -114,6 +81,11 @@ impl<'a> Resolver<'a> {
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
             }
+            ExprKind::Macro(name, fields) if name == "Kwargs" => {
+                let values = self.named_tuple_macro(fields, expr.span)?;
+                self.keywords(values, expr.span)
+            }
+            ExprKind::Macro(name, parts) if name == "world" && !parts.is_empty() => self.ty(&parts[0]),
             ExprKind::Macro(name, fields) if name == "Param" && self.level == Level::Low => {
                 self.param_macro(fields, expr.span)
             }
@@ -162,6 +134,9 @@ impl<'a> Resolver<'a> {
             ExprKind::Name(name) => self.is_type_name(name),
             ExprKind::Path(parts) => self.is_type_name(last_name(parts)),
             ExprKind::Curly(base, _) | ExprKind::Where(base, _) => self.looks_like_type(base),
+            ExprKind::Macro(name, parts) if name == "world" => {
+                parts.first().is_some_and(|named| self.looks_like_type(named))
+            }
             ExprKind::Macro(..) => true,
             ExprKind::Call(callee, _) => {
                 matches!(&callee.kind, ExprKind::Name(n) if matches!(&**n, "typeof"))
@@ -172,12 +147,12 @@ impl<'a> Resolver<'a> {
     }
 
     pub(super) fn is_type_name(&self, name: &str) -> bool {
-        const BUILT_IN: [&str; 9] =
-            ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
+        const BUILT_IN: [&str; 10] =
+            ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type", "Colon"];
         BUILT_IN.contains(&name)
             || self.type_vars.iter().any(|(var, _)| var == name)
             || ALIASES.iter().any(|(alias, _)| *alias == name)
-            || PARTIAL.iter().any(|(alias, ..)| *alias == name)
+            || self.is_alias(name)
             || self.level == Level::Low && LowType::from_name(name).is_some()
             || matches!(self.consts.get(name), Some(Term::Const(Const::Type { .. })))
             || self.find_decl(name).is_some()
@@ -244,45 +219,8 @@ impl<'a> Resolver<'a> {
                 let ty = self.cx.types.nominal(decl, &[]);
                 self.made(ty, at)
             }
-            None => self.binding(at, |r| r.partial(name, &[], at)),
+            None => self.binding(at, |r| r.named_otherwise(name, &[], at)),
         }
-    }
-
-    /// A declared type of which another name gives parameters, and the text the rest; with an open one its generic type.
-    fn partial(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Type> {
-        let Some((alias, base, given)) = PARTIAL.iter().find(|(alias, ..)| *alias == name) else {
-            return self.unknown_type(name, at);
-        };
-        let Some(decl) = self.library_decl(base) else { return self.unknown_type(base, at) };
-        let mut rest = params.iter();
-        let mut types = Vec::with_capacity(given.len());
-        let mut open = false;
-        // `Strided…` is a union of array types that has no form here.
-        self.has_widened |= alias.starts_with("Strided");
-        for given in *given {
-            let ty = match given {
-                Given::Next => match rest.next() {
-                    Some(param) => match self.type_param(param)? {
-                        TypeArg::Type(ty) => Some(ty),
-                        TypeArg::Open(_) => None,
-                    },
-                    None => self.free_variable(),
-                },
-                Given::Open => None,
-                Given::Int(value) => Some(self.cx.types.int(*value)),
-                Given::Type(ty) => Some(*ty),
-                Given::Bytes if self.has_memory => self.cx.types.memory(Type::UINT8).ok(),
-                Given::Bytes => self.cx.types.vector(Type::UINT8).ok(),
-            };
-            open |= ty.is_none();
-            types.extend(ty);
-        }
-        if rest.next().is_some() {
-            return self.fail(ResolveError::NotAType, at);
-        }
-        self.has_widened |= open;
-        let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
-        self.made(ty, at)
     }
 
     /// The meaning of a name as a variable; free ones are noted.
@@ -336,7 +274,18 @@ impl<'a> Resolver<'a> {
         // A type of a program that this one does not see is none of the library.
         let own = |known| types.find_own(known).filter(|_| names.find_declared(name) == Some(known));
         let known = names.find(name).and_then(|known| types.find_builtin(known).or_else(|| own(known)));
-        known.or_else(|| self.declare_known(name))
+        known.or_else(|| self.declare_known(name)).or_else(|| self.declare_closure(name))
+    }
+
+    /// A type that has no declaration: another name of one, or a type that a dump names and does not declare.
+    fn named_otherwise(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Type> {
+        if let Some(ty) = self.alias(name, params, at)? {
+            return Some(ty);
+        }
+        match self.declare_unknown(name, at) {
+            Some(decl) => self.nominal(decl, params, at),
+            None => self.unknown_type(name, at),
+        }
     }
 
     fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
@@ -364,7 +313,8 @@ impl<'a> Resolver<'a> {
         let name = last_name(parts);
         match (name, params) {
             ("Union", _) => {
-                let members = self.types(params)?;
+                let members =
+                    params.iter().map(|member| self.union_member(member)).collect::<Option<Vec<_>>>()?;
                 let union = self.cx.types.union(&members);
                 self.made(union, at)
             }
@@ -413,6 +363,11 @@ impl<'a> Resolver<'a> {
             // The form behind `Memory{T}`: which memory, elements, where.
             ("GenericMemory" | "GenericMemoryRef", [kind, elem, ..]) => {
                 if !matches!(&kind.kind, ExprKind::Symbol(kind) if kind == "not_atomic") {
+                    if self.functions.has_dumps() {
+                        let atomic = if name == "GenericMemory" { "AtomicMemory" } else { "AtomicMemoryRef" };
+                        let decl = self.library_decl(atomic)?;
+                        return self.nominal(decl, std::slice::from_ref(elem), at);
+                    }
                     let what = format!("`{name}` of another kind than `:not_atomic`");
                     return self.fail(
                         ResolveError::Unsupported { what, why: "elements are plain memory" },
@@ -424,7 +379,7 @@ impl<'a> Resolver<'a> {
             }
             _ => match self.decl_of(parts) {
                 Some(decl) => self.nominal(decl, params, at),
-                None => self.partial(name, params, base.span),
+                None => self.named_otherwise(name, params, base.span),
             },
         }
     }
@@ -457,8 +412,18 @@ impl<'a> Resolver<'a> {
         self.made(ty, at)
     }
 
-    fn types(&mut self, exprs: &[Expr<'a>]) -> Option<Vec<Type>> {
-        exprs.iter().map(|e| self.ty(e)).collect()
+    /// A member of a union; of `<:Bound` the bound.
+    fn union_member(&mut self, member: &Expr<'a>) -> Option<Type> {
+        if !matches!(&member.kind, ExprKind::Prefix(..)) {
+            return self.ty(member);
+        }
+        match self.type_param(member)? {
+            TypeArg::Type(ty) => Some(ty),
+            TypeArg::Open(bound) => {
+                self.has_widened = true;
+                Some(bound)
+            }
+        }
     }
 
     /// `Tuple{A, B, Vararg{C}}`, and `Tuple{A, Vararg{C, N} where N}` as Julia prints until 1.6.
@@ -521,6 +486,10 @@ impl<'a> Resolver<'a> {
     /// `NamedTuple{(:a, :b), Tuple{A, B}}`.
     fn named_tuple(&mut self, names: &Expr<'a>, tuple: &Expr<'a>, at: Span) -> Option<Type> {
         let ExprKind::Tuple(symbols) = &names.kind else {
+            if matches!(&names.kind, ExprKind::Name(name) if self.type_var(name).is_some()) {
+                self.has_widened = true;
+                return Some(Type::ANY);
+            }
             return self.fail(ResolveError::NotAType, names.span);
         };
         let mut fields = Vec::with_capacity(symbols.len());
@@ -559,6 +528,22 @@ impl<'a> Resolver<'a> {
         Some(if has_open { Type::ANY } else { ty })
     }
 
+    /// `@Kwargs{a::A, b::B}`: `Pairs` of the names and the values, whose common type is exact for equal ones only.
+    fn keywords(&mut self, values: Type, at: Span) -> Option<Type> {
+        let decl = self.library_decl("Pairs")?;
+        let cx = self.cx.clone();
+        let fields = cx.types.fields(values).map_or(&[][..], |fields| fields);
+        let common = match fields {
+            [] => Type::BOTTOM,
+            [first, rest @ ..] if rest.iter().all(|field| field.ty == first.ty) => first.ty,
+            _ => Type::ANY,
+        };
+        let names = self.cx.types.tuple(&vec![Type::SYMBOL; fields.len()]);
+        let names = self.made(names, at)?;
+        let pairs = self.cx.types.nominal(decl, &[Type::SYMBOL, common, names, values]);
+        self.made(pairs, at)
+    }
+
     /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)`.
     fn type_call(&mut self, callee: &Expr<'a>, args: &[Expr<'a>], at: Span) -> Option<Type> {
         let name = match &callee.kind {
@@ -584,8 +569,10 @@ impl<'a> Resolver<'a> {
             },
             ("Const", [value, ..]) => {
                 let function = self.function_in_constant(value);
-                let term = function.or_else(|| self.term(value, None))?;
-                Some(term.ty())
+                match function.or_else(|| self.term(value, None)) {
+                    Some(term) => Some(term.ty()),
+                    None => self.unread.take().map(|_| Type::ANY),
+                }
             }
             ("PartialStruct", [ty, ..]) => self.ty(ty),
             _ => self.fail(ResolveError::NotAType, at),
@@ -604,6 +591,10 @@ impl<'a> Resolver<'a> {
 
     /// The type of the function that a name means, modules in front of it or not.
     pub(super) fn function_type(&self, parts: &[Cow<'_, str>]) -> Type {
+        // There is one `(:)`, whose type has the name `Colon`.
+        if last_name(parts) == ":" && !self.functions.defines(parts) {
+            return self.function_in(BASE, ":");
+        }
         let (module, name) = self.functions.module_of(parts);
         self.function_in(&module, name)
     }
@@ -618,6 +609,14 @@ impl<'a> Resolver<'a> {
             TypeArg::Type(ty) => Some(ty),
             TypeArg::Open(_) => self.fail(ResolveError::NotAType, value.span),
         }
+    }
+
+    /// A parameter of another name of a type.
+    pub(super) fn type_variable(&mut self, param: &Expr<'a>) -> Option<TypeVar> {
+        Some(match self.type_param(param)? {
+            TypeArg::Type(ty) => TypeVar::Param(ty),
+            TypeArg::Open(bound) => TypeVar::Free(bound),
+        })
     }
 
     /// A parameter between braces: a type, an integer, a symbol, or something open such as `<:Integer`.
@@ -644,10 +643,19 @@ impl<'a> Resolver<'a> {
                 let variable = self.new_variable(bound, Type::ANY);
                 Some(variable.map_or(TypeArg::Open(Type::ANY), TypeArg::Type))
             }
+            // `<:Vector{T} where T` is read as `(<:Vector{T}) where T`.
+            ExprKind::Where(body, vars) if matches!(&body.kind, ExprKind::Prefix(op, _) if matches!(&**op, "<:" | ">:")) =>
+            {
+                let ExprKind::Prefix(op, bound) = &body.kind else { return None };
+                let bound = Expr::new(param.span, ExprKind::Where(bound.clone(), vars.clone()));
+                self.type_param(&Expr::new(param.span, ExprKind::Prefix(op.clone(), Box::new(bound))))
+            }
             ExprKind::Name(name) if matches!(&**name, "true" | "false") => {
                 Some(TypeArg::Type(self.cx.types.bits_value(Type::BOOL, u128::from(name == "true"))))
             }
             ExprKind::Prefix(op, _) if op == "-" => self.value_param(param),
+            // A constant of the program: `Val{Main.GEMM}`.
+            ExprKind::Name(_) | ExprKind::Path(_) if self.names_value(param) => self.value_param(param),
             ExprKind::Literal(_) => self.value_param(param),
             ExprKind::Call(callee, _) if !self.looks_like_type(param) && !self.is_lattice_element(callee) => {
                 self.value_param(param)
@@ -672,6 +680,16 @@ impl<'a> Resolver<'a> {
                 ty.map(if is_open { TypeArg::Open } else { TypeArg::Type })
             }
         }
+    }
+
+    /// Whether a name is that of a constant of the text that is not a type.
+    fn names_value(&self, param: &Expr<'a>) -> bool {
+        let name = match &param.kind {
+            ExprKind::Name(name) => &**name,
+            ExprKind::Path(parts) => last_name(parts),
+            _ => return false,
+        };
+        !self.looks_like_type(param) && self.consts.contains_key(name)
     }
 
     /// A value between braces.
