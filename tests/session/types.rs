@@ -132,6 +132,15 @@ fn a_struct_is_declared_again() {
         let lines: Vec<&str> = printed.lines().collect();
         assert!(lines[0].starts_with("@world(Point, ") && lines[0].ends_with(")(1)"), "{at}: {printed}");
         assert_eq!(lines[1], "Point(1, 2)", "{at}");
+        // The former type is read as it is printed; a name that meant the same in these worlds as now is that name.
+        let former = lines[0].strip_suffix("(1)").unwrap();
+        let text = |name: &str, ty: &str| {
+            format!(
+                "function {name}()::Int64\n1 ─ %1 = Main.kept1::Any\n│   %2 = (%1 isa {ty})::Bool\n│   %3 = Base.zext_int(Int64, %2)::Int64\n└──      return %3\nend\n"
+            )
+        };
+        define(&main, kind, &(text("by_worlds", former) + &text("by_others", "@world(Point, 1:1)")));
+        assert_eq!((call(&main, "by_worlds"), call(&main, "by_others")), (1, 0), "{at}");
         // What is the same already is not declared again.
         define(&main, kind, &point(2));
         assert_eq!((call(&main, "ask2"), call(&main, "is_2_2")), (2, 1), "{at}");

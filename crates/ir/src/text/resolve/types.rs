@@ -17,7 +17,7 @@ use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::function_name::{BASE, FunctionName};
 use crate::op::Level;
-use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, decl};
+use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, Worlds, decl};
 
 /// The most bytes that the names and types of a program may take, about.
 const MOST_TYPES: usize = 64 << 20;
@@ -85,7 +85,12 @@ impl<'a> Resolver<'a> {
                 let values = self.named_tuple_macro(fields, expr.span)?;
                 self.keywords(values, expr.span)
             }
-            ExprKind::Macro(name, parts) if name == "world" && !parts.is_empty() => self.ty(&parts[0]),
+            ExprKind::Macro(name, parts) if name == "world" && !parts.is_empty() => {
+                match self.former(parts) {
+                    Some(decl) => self.nominal(decl, &[], expr.span),
+                    None => self.ty(&parts[0]),
+                }
+            }
             ExprKind::Macro(name, fields) if name == "Param" && self.level == Level::Low => {
                 self.param_macro(fields, expr.span)
             }
@@ -125,6 +130,30 @@ impl<'a> Resolver<'a> {
         match number {
             Some(number) => Some(self.cx.types.param(number as u32)),
             None => self.fail(ResolveError::NotAType, at),
+        }
+    }
+
+    /// The former type `@world(Point, 3:7)`. A name that still means what it meant in these worlds has none.
+    fn former(&self, parts: &[Expr<'a>]) -> Option<Decl> {
+        let [named, worlds] = parts else { return None };
+        let name = match &named.kind {
+            ExprKind::Name(name) => name,
+            ExprKind::Path(parts) => last_name(parts),
+            _ => return None,
+        };
+        let ExprKind::Infix(op, ends) = &worlds.kind else { return None };
+        let number = |expr: &Expr<'a>| match &expr.kind {
+            ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
+                u64::try_from(magnitude.get()).ok()
+            }
+            _ => None,
+        };
+        match ends.as_slice() {
+            [first, last] if op == ":" => {
+                let worlds = Worlds { first: number(first)?, last: number(last)? };
+                self.cx.types.find_former(name, worlds)
+            }
+            _ => None,
         }
     }
 

@@ -171,6 +171,17 @@ impl Types {
         }
     }
 
+    /// The declaration that a name meant in exactly these worlds, if it means another one now.
+    pub fn find_former(&self, name: &str, worlds: Worlds) -> Option<Decl> {
+        let is_meant = |decl: &Decl| self.ended(*decl) == Some(worlds);
+        let first = self.names.find(name).and_then(|name| self.find_own(name)).filter(is_meant);
+        first.or_else(|| {
+            let all = self.later.all().into_iter().map(|entry| entry.data.name);
+            let mut named = all.filter(|&of| self.names.text(of) == name).filter_map(|of| self.find_own(of));
+            named.find(is_meant)
+        })
+    }
+
     /// Whether each name that this view holds stands for one declared type in all views: a type can be found again by its name and what it is.
     pub fn have_unique_names(&self) -> bool {
         !self.later.all().iter().any(|entry| self.names.holds(self.names.text(entry.data.name)))
