@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{Context, FuncId, Module};
+use brolga_ir::{FuncId, Module};
 use brolga_jit::{Body as CellBody, CellOwner};
 use brolga_linking::{MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
@@ -35,6 +35,7 @@ use super::sync::lock;
 use super::target::Native;
 use super::tiering::interpreted::InterpretedBody;
 use super::tiering::policy::Limits;
+use super::type_names::DeclaredTypes;
 use super::unit::CodegenUnit;
 use crate::native_type::type_of;
 use crate::program::check_built;
@@ -66,8 +67,8 @@ pub(super) struct Batch<'a> {
     pub(super) notes: Notes,
     /// The functions that its program defines and mentions.
     pub(super) uses: Vec<NameUse>,
-    /// The types that its program declares, and its context.
-    pub(super) types: Option<(Vec<(Box<str>, u32)>, Arc<Context>)>,
+    /// The types that its program declares, if it shares types with others.
+    pub(super) types: Option<DeclaredTypes>,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,

@@ -40,7 +40,7 @@ use super::reading::uses;
 use super::scope::without_bodies;
 use super::sync::lock;
 use super::target::Native;
-use super::type_names::declarations;
+use super::type_names::DeclaredTypes;
 use super::{host, linking};
 use crate::native_type::type_of;
 
@@ -114,7 +114,7 @@ impl Dylib {
         let mut new = Batch::new(self, replace, definitions.tracker);
         new.uses = names;
         if self.is_shared(module) {
-            new.types = Some((declarations(&module.cx.names), module.cx.clone()));
+            new.types = Some(DeclaredTypes::of(&module.cx));
         }
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;

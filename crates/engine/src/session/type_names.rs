@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::types::Worlds;
-use brolga_ir::{Context, NameScope, Names};
+use brolga_ir::{Context, NameScope};
 use brolga_linking::DylibId;
 use smallvec::SmallVec;
 
@@ -48,6 +48,21 @@ struct Table {
     known: BTreeMap<Box<str>, Known>,
     /// Whether a name has a further type.
     has_later: bool,
+}
+
+/// The types that a program declares, which come into force with it.
+pub(crate) struct DeclaredTypes {
+    /// The names, each with the count of the homonym.
+    names: Vec<(Box<str>, u32)>,
+    cx: Arc<Context>,
+}
+
+impl DeclaredTypes {
+    /// Those of the program that was read or built in a context.
+    pub(super) fn of(cx: &Arc<Context>) -> DeclaredTypes {
+        let names = cx.names.scope().map_or_else(Vec::new, |scope| scope.declarations());
+        DeclaredTypes { names, cx: cx.clone() }
+    }
 }
 
 /// The types with a name.
@@ -127,14 +142,13 @@ impl TypeNames {
     pub(crate) fn declare(
         &self,
         order: &[DylibId],
-        declared: Vec<(Box<str>, u32)>,
-        cx: &Arc<Context>,
+        DeclaredTypes { names, cx }: DeclaredTypes,
         world: u64,
     ) -> Vec<Arc<Context>> {
         let mut former = Vec::new();
         let Some(&dylib) = order.first() else { return former };
         let mut table = lock(&self.table);
-        for (name, count) in declared {
+        for (name, count) in names {
             let known = table.known.entry(name.clone()).or_default();
             if known.meaning(order) == Some(count) {
                 continue;
@@ -303,9 +317,4 @@ impl NameScope for DylibScope {
     fn declarations(&self) -> Vec<(Box<str>, u32)> {
         lock(&self.choices).iter().map(|(name, choice)| (name.clone(), choice.count())).collect()
     }
-}
-
-/// The types that the program of a module declares.
-pub(super) fn declarations(names: &Names) -> Vec<(Box<str>, u32)> {
-    names.scope().map_or_else(Vec::new, |scope| scope.declarations())
 }

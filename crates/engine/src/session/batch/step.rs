@@ -121,8 +121,8 @@ impl Step<'_, '_> {
             let (types, former) = (self.batch.types.take(), &mut self.replaced._types);
             self.replaced._methods =
                 inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
-                    if let Some((declared, cx)) = types {
-                        *former = inner.types.declare(&inner.owners.order(dylib), declared, &cx, world);
+                    if let Some(declared) = types {
+                        *former = inner.types.declare(&inner.owners.order(dylib), declared, world);
                     }
                     let version = |(reserved, again): (Reserved, Again)| {
                         again.owner.supersede(reserved, world, again.body)
