@@ -403,7 +403,10 @@ fn other_spellings() {
         assert_eq!(refusal("t", &text), None, "{ty}");
     }
     let unknown = "# signature: f(x::Dictt{Int64, Int64})::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n";
-    assert!(refusal("t", unknown).is_some_and(|why| why.contains("there is no type `Dictt`")));
+    assert_eq!(refusal("t", unknown), None, "a type that is not declared refuses the rows that use it");
+    let source = SourceFile::new("t", unknown).expect("a text of usual size");
+    let warning = read(&source, &Context::new()).1.render(&source, &Style::PLAIN);
+    assert!(warning.contains("there is no type `Dictt`"), "{warning}");
     // Calls.
     passes(
         "# signature: g(a::String, b::Any...)::Int64\nCodeInfo(\n1 ─ %1 = Base.nfields(b)::Int64\n└──      return %1\n) => Int64\n\

@@ -100,7 +100,8 @@ pub struct FunctionNameDisplay<'a> {
 
 impl fmt::Display for FunctionNameDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.name.is_main(self.names) {
+        // `:` alone is the colon of Base.
+        if !self.name.is_main(self.names) || self.names.text(self.name.name) == ":" {
             write!(f, "{}.", self.names.text(self.name.module))?;
         }
         write_name(f, self.names.text(self.name.name))

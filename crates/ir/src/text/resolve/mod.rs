@@ -121,7 +121,7 @@ pub enum Outcome {
 pub struct Unit {
     /// Functions and globals.
     pub module: Module,
-    /// The types that it declares, in order.
+    /// The types that it declares, in order, and those that it names and does not declare, as far as they were guessed.
     pub types: Vec<Decl>,
     /// Tests, in order.
     pub checks: Vec<Check>,
@@ -341,7 +341,7 @@ impl<'a> Resolver<'a> {
 
     fn file(&mut self, file: &ast::File<'a>) -> Unit {
         let mut module = Module::new(self.cx.clone());
-        let types = self.declare_types(&file.types);
+        let mut types = self.declare_types(&file.types);
         self.functions.file(file);
         for global in &file.globals {
             self.global(&mut module, global);
@@ -369,9 +369,12 @@ impl<'a> Resolver<'a> {
             // The name is one that the text does not have.
             let _ = module.add_global(global);
         }
-        self.warn_of_unknown();
         self.level = Level::High;
         let checks = file.checks.iter().filter_map(|check| self.check(check)).collect();
+        self.warn_of_unknown();
+        let mut guessed: Vec<Decl> = self.guessed.take().into_iter().collect();
+        guessed.sort_unstable();
+        types.extend(guessed);
         Unit { module, types, checks }
     }
 

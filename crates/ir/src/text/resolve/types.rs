@@ -621,7 +621,8 @@ impl<'a> Resolver<'a> {
     /// The type of the function that a name means, modules in front of it or not.
     pub(super) fn function_type(&self, parts: &[Cow<'_, str>]) -> Type {
         // There is one `(:)`, whose type has the name `Colon`.
-        if last_name(parts) == ":" && !self.functions.defines(parts) {
+        let is_library = parts.len() == 1 || matches!(&*parts[0], BASE | "Core");
+        if last_name(parts) == ":" && is_library && !self.functions.defines(parts) {
             return self.function_in(BASE, ":");
         }
         let (module, name) = self.functions.module_of(parts);
