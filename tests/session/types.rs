@@ -230,6 +230,27 @@ fn what_is_not_in_force_is_not_meant() {
     });
 }
 
+/// A program that is translated, because a name of its functions has come to mean another one, declares its types all the same.
+#[test]
+fn a_translated_program_declares_its_types() {
+    each(|session, kind, at| {
+        let [a, b] = ["a", "b"].map(|name| session.create_dylib(name).unwrap());
+        let late = "function f(x::Any)::Any\n1 ─ %1 = dynamic Main.g(x)::Any\n└──      return %1\nend\n";
+        define(&a, kind, late);
+        b.link_against(&a).unwrap();
+        let text = |n: usize| {
+            let fields: String = (0..n).map(|at| format!("    f{at}::Int64\n")).collect();
+            format!("struct Unnamed\n{fields}end\nfunction g(x::Int64)::Int64\n1 ─      return {n}\nend\n")
+        };
+        let size = "function size()::Int64\n1 ─ %1 = Core.sizeof(Unnamed)::Int64\n└──      return %1\nend\n";
+        for n in 1..4 {
+            define(&b, kind, &text(n));
+            define(&b, kind, size);
+            assert_eq!(call(&b, "size"), 8 * n as i64, "{at}");
+        }
+    });
+}
+
 /// With its tracker, a declaration's functions go; its type stays what the name means in the dylib until that is cleared.
 #[test]
 fn functions_may_go_before_their_types() {

@@ -255,7 +255,13 @@ impl Dylib {
             let only = is_shared.then(|| with_others(module, definitions.own, |_| None));
             let module = only.as_ref().unwrap_or(module);
             let cx = match is_shared {
-                true => self.context_for(uses),
+                true => {
+                    let scope = self.function_scope(uses);
+                    scope.declare_again(&module.cx);
+                    let cx = self.session.context().view_in(scope.clone());
+                    scope.hold_declared(&cx);
+                    cx
+                }
                 false => Context::new().view_in(self.function_scope(uses)),
             };
             let translated = binary::read(&binary::write(module), cx.clone());

@@ -258,6 +258,20 @@ impl Choice {
 }
 
 impl DylibScope {
+    /// Declares what the program of a context declares, which is read again in this scope: its functions do not have to name it.
+    pub(super) fn declare_again(&self, cx: &Context) {
+        let declared = cx.names.scope().map_or_else(Vec::new, |scope| scope.declarations());
+        let choice = |(name, count)| (name, Choice { candidates: vec![count], at: 0, is_new: false });
+        lock(&self.choices).extend(declared.into_iter().map(choice));
+    }
+
+    /// Holds the declared types in a context.
+    pub(super) fn hold_declared(&self, cx: &Context) {
+        for (name, count) in self.declarations() {
+            let _held = cx.types.find_own(cx.names.homonym(&name, count));
+        }
+    }
+
     /// A further type with a name, which no program of the context has declared. Sessions may share a context.
     fn another(&self, name: &str) -> u32 {
         let cx = self.cx.view();
