@@ -58,8 +58,17 @@ pub(crate) struct Homonym {
 /// Keeps a name that is not fixed.
 #[derive(Clone, Debug)]
 pub(crate) enum HeldName {
-    Text(#[expect(dead_code, reason = "held, not read")] Arc<str>),
-    Homonym(#[expect(dead_code, reason = "held, not read")] Arc<Homonym>),
+    Text(Arc<str>),
+    Homonym(Arc<Homonym>),
+}
+
+impl HeldName {
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            HeldName::Text(text) => text,
+            HeldName::Homonym(homonym) => &homonym.text,
+        }
+    }
 }
 
 /// An interned text.

@@ -197,7 +197,9 @@ impl TypeNames {
             let (word, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
             symbol.push_str(word);
             let count = table.known.get(word).and_then(|known| known.meaning(&order)).unwrap_or(0);
-            if count > 0 && !after.starts_with(['@', '(']) {
+            // A function or a field may have the name as well.
+            let is_type = !after.starts_with(['@', '(']) && !after.starts_with("::");
+            if count > 0 && is_type {
                 symbol.push_str(&format!("@{count}"));
             }
             let next = after.chars().next().map_or(0, char::len_utf8);
@@ -211,7 +213,12 @@ impl TypeNames {
     pub(crate) fn is_meant(&self, order: impl Fn() -> Vec<DylibId>, symbol: &str) -> bool {
         let mut parts = symbol.split('@');
         let mut text = parts.next().unwrap_or_default().to_owned();
-        parts.for_each(|part| text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit())));
+        for part in parts {
+            let plain = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            // Without a number it is a macro: `@NamedTuple{…}`.
+            text.push_str(if plain.len() == part.len() { "@" } else { "" });
+            text.push_str(plain);
+        }
         self.symbol(order, &text).is_none_or(|meant| meant == symbol)
     }
 }

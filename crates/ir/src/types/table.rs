@@ -751,13 +751,7 @@ impl Types {
     /// A declaration without a body.
     fn decl_entry_of(&self, data: DeclData) -> DeclEntry {
         let names = self.parts([], [data.name, data.module].into_iter().chain(data.params.iter().copied()));
-        DeclEntry {
-            data,
-            _names: names,
-            body: OnceLock::new(),
-            above: OnceLock::new(),
-            worlds: OnceLock::new(),
-        }
+        DeclEntry { data, names, body: OnceLock::new(), above: OnceLock::new(), worlds: OnceLock::new() }
     }
 
     fn check_supertype(&self, decl: Decl, supertype: Type) -> Result<(), TypeError> {

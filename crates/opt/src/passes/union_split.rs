@@ -139,17 +139,18 @@ struct Choice {
 /// which any module has only a few. A guess makes code need no function of another program, which may be broken, and is not called. Whoever compiles a module without
 /// all methods of a function in it says so ([`Module::note_open`]).
 pub fn guessed(module: &Module) -> BTreeSet<Type> {
-    let is_library = |object: Type| match module.cx.types.kind(object) {
+    let objects: BTreeSet<Type> = module.funcs().filter_map(|(_, func)| object_of(func)).collect();
+    objects.into_iter().filter(|&object| is_guessed(module, object)).collect()
+}
+
+fn is_guessed(module: &Module, object: Type) -> bool {
+    let is_library = match module.cx.types.kind(object) {
         TypeKind::Function(name) => is_library(module.cx.names.text(name.module)),
         _ => false,
     };
-    let objects = |has_body| {
-        let methods = module.funcs().filter(move |(_, func)| func.entry().is_some() == has_body);
-        methods.filter_map(|(_, func)| object_of(func))
-    };
-    let declared: BTreeSet<Type> = objects(false).collect();
-    let is_whole = |object: &Type| !declared.contains(object) && !module.is_open(*object);
-    objects(true).filter(|object| is_whole(object) && !is_library(*object)).collect()
+    let mut methods = module.methods(object).iter().peekable();
+    let has_methods = methods.peek().is_some();
+    !is_library && !module.is_open(object) && has_methods && methods.all(|&id| module[id].entry().is_some())
 }
 
 /// The type of the function object of a method.
@@ -248,7 +249,7 @@ fn exact_choice(func: &Func, cx: &PassCx<'_>, operands: &[Value], args: &[Type])
     }
     let (&callee, rest) = args.split_first()?;
     let is_known = operands.first().is_some_and(|&object| func.ty(object) == callee);
-    if !is_known && !guessed(module).contains(&callee) {
+    if !is_known && !is_guessed(module, callee) {
         return None;
     }
     let method = module.find_method(callee, rest)?;

@@ -5,7 +5,7 @@
 //!   top ── invoke ──► own                                                       own has a note of its own, which leads to top
 //! ```
 //!
-//! Dependences of other programs are looked through, because what is inlined from them is decided in the module that has them: the notes of their own programs say nothing of it.
+//! Bodies of other programs are looked through, because what is inlined from them is decided in the module that has them: the notes of their own programs say nothing of it.
 //!
 //! Cost: one walk over the statements of each function; a walk over the imported bodies for each function that may come to them.
 
@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::session::reach::{Reach, decides_later, may_reach, reach};
 
-/// The bodies of a module.
+/// What the functions of a module depend on.
 pub(crate) struct Dependences<'m> {
     pub(super) module: &'m Module,
     /// How many functions at its front are noted on their own.
@@ -47,7 +47,7 @@ pub(super) struct Dependence {
 }
 
 impl<'m> Dependences<'m> {
-    /// The bodies of a module of which the first `own` functions are noted.
+    /// For a module of which the first `own` functions are noted on their own.
     pub(crate) fn new(module: &'m Module, own: usize) -> Dependences<'m> {
         Dependences { module, own, seen: FxHashMap::default() }
     }

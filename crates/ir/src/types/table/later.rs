@@ -31,7 +31,7 @@ pub(super) const LATER: u32 = 1 << 31;
 #[derive(Debug)]
 pub(super) enum Part {
     Type(Arc<Entry>),
-    Name(#[expect(dead_code, reason = "held, not read")] HeldName),
+    Name(HeldName),
     Later(Arc<DeclEntry>),
 }
 
@@ -49,12 +49,22 @@ impl Part {
 pub(super) struct DeclEntry {
     pub(super) data: DeclData,
     /// The names in it, so that they live as long.
-    pub(super) _names: Box<[Part]>,
+    pub(super) names: Box<[Part]>,
     /// With what it names. A later declaration does not hold the types in its body, which may name it: who holds the declaration holds these as well.
     pub(super) body: OnceLock<(DeclBody, Box<[Part]>)>,
     pub(super) above: OnceLock<Above>,
     /// The worlds in which the name meant it, when it means another one.
     pub(super) worlds: OnceLock<Worlds>,
+}
+
+impl DeclEntry {
+    /// The text of the name of a later declaration. A view that reads it holds nothing by that.
+    fn text(&self) -> &str {
+        match self.names.first() {
+            Some(Part::Name(name)) => name.text(),
+            _ => "",
+        }
+    }
 }
 
 impl Weighed for DeclEntry {
@@ -100,7 +110,7 @@ impl Types {
 
     /// Holds these and all that they lead to. Everything is found before anything is held by the view, so that a thread that finds a part finds all.
     fn hold_all(&self, mut found: Vec<Reached>) {
-        let mut seen = FxHashSet::default();
+        let (mut seen, mut declared) = (FxHashSet::default(), FxHashSet::default());
         let mut at = 0;
         while let Some(reached) = found.get(at).cloned() {
             at += 1;
@@ -108,7 +118,7 @@ impl Types {
                 Reached::Type(_, entry) => {
                     let (types, later) = named_by(&entry.kind);
                     found.extend(types.into_iter().filter_map(|ty| self.reached(ty, &mut seen)));
-                    found.extend(later.and_then(|decl| self.reached_later(decl, &mut seen)));
+                    found.extend(later.and_then(|decl| self.reached_later(decl, &mut declared)));
                 }
                 Reached::Later(_, entry) => {
                     let types = entry.body.get().map(|(body, _)| body.types()).unwrap_or_default();
@@ -126,16 +136,15 @@ impl Types {
     }
 
     /// The entry of a type that is neither held nor fixed, the first time.
-    fn reached(&self, ty: Type, seen: &mut FxHashSet<u32>) -> Option<Reached> {
+    fn reached(&self, ty: Type, seen: &mut FxHashSet<Type>) -> Option<Reached> {
         let is_new = ty.index() >= self.fixed.entries.len() && self.entries.held(ty.0).is_none();
-        let entry = self.entries.find_number(ty.0).filter(|_| is_new && seen.insert(ty.0))?;
+        let entry = self.entries.find_number(ty.0).filter(|_| is_new && seen.insert(ty))?;
         Some(Reached::Type(ty, entry))
     }
 
-    fn reached_later(&self, decl: Decl, seen: &mut FxHashSet<u32>) -> Option<Reached> {
+    fn reached_later(&self, decl: Decl, seen: &mut FxHashSet<Decl>) -> Option<Reached> {
         let is_new = decl.0 >= LATER && self.later.held(decl.0).is_none();
-        // The numbers of types are lower.
-        let entry = self.later.find_number(decl.0).filter(|_| is_new && seen.insert(decl.0))?;
+        let entry = self.later.find_number(decl.0).filter(|_| is_new && seen.insert(decl))?;
         Some(Reached::Later(decl, entry))
     }
 
@@ -176,15 +185,15 @@ impl Types {
         let is_meant = |decl: &Decl| self.ended(*decl) == Some(worlds);
         let first = self.names.find(name).and_then(|name| self.find_own(name)).filter(is_meant);
         first.or_else(|| {
-            let all = self.later.all().into_iter().map(|entry| entry.data.name);
-            let mut named = all.filter(|&of| self.names.text(of) == name).filter_map(|of| self.find_own(of));
-            named.find(is_meant)
+            let mut all = self.later.all().into_iter();
+            let found = all.find(|entry| entry.worlds.get() == Some(&worlds) && entry.text() == name)?;
+            self.find_own(found.data.name)
         })
     }
 
     /// Whether each name that this view holds stands for one declared type in all views: a type can be found again by its name and what it is.
     pub fn have_unique_names(&self) -> bool {
-        !self.later.all().iter().any(|entry| self.names.holds(self.names.text(entry.data.name)))
+        !self.later.all().iter().any(|entry| self.names.holds(entry.text()))
     }
 
     /// The worlds in which the name of a declaration meant it, if it means another one now.
@@ -194,13 +203,13 @@ impl Types {
 
     /// Adds what the later declarations among the parts of a first one lead to: it stays, and so do these.
     pub(super) fn add_all_parts(&self, parts: &mut Vec<Part>) {
-        let (mut seen, mut at) = (FxHashSet::default(), 0);
+        let (mut seen, mut declared, mut at) = (FxHashSet::default(), FxHashSet::default(), 0);
         while let Some(part) = parts.get(at) {
             at += 1;
             let types = match part {
                 Part::Type(entry) if entry.has_later => {
                     let (types, decl) = named_by(&entry.kind);
-                    let later = decl.filter(|decl| decl.0 >= LATER && seen.insert(decl.0));
+                    let later = decl.filter(|&decl| decl.0 >= LATER && declared.insert(decl));
                     parts.extend(later.and_then(|decl| Some(Part::Later(self.hold_later(decl)?.clone()))));
                     types
                 }
@@ -208,7 +217,7 @@ impl Types {
                 Part::Type(_) | Part::Name(_) => continue,
             };
             let own = |ty: &Type| ty.index() >= self.fixed.entries.len();
-            let new: Vec<Type> = types.into_iter().filter(|ty| own(ty) && seen.insert(ty.0)).collect();
+            let new: Vec<Type> = types.into_iter().filter(|&ty| own(&ty) && seen.insert(ty)).collect();
             parts.extend(new.into_iter().filter_map(|ty| Some(Part::Type(self.hold(ty)?.clone()))));
         }
     }
