@@ -8,6 +8,7 @@
 //! | `failure` | errors with their causes |
 //! | `change` | redefinition, removal, initialisers, the end |
 //! | `frames` | frames that run while their callees are replaced |
+//! | `kinds` | the kinds of definitions and the levels, for tests in which they may not matter |
 //! | `lazy` | functions that are compiled at their first call, and replaced while they are called |
 //! | `loops` | loops that are left for better code while they run |
 //! | `methods` | dynamic calls, when methods are added |
@@ -34,6 +35,7 @@ mod define;
 mod evict;
 mod failure;
 mod frames;
+mod kinds;
 mod lazy;
 mod library;
 mod loops;

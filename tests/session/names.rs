@@ -3,42 +3,15 @@
 //! Two programs have the same names. `k` is the one that calls, and its answers are 1; the answers of the other one, which sees nothing of it or is called by
 //! it, are 2. A name is used by a static call, a dynamic call, a function value, a global variable, a constant with an identity, or a C function.
 
+use brolga::session::Dylib;
 use brolga::session::linking::{Dependants, OnDrop};
-use brolga::session::{Definitions, Dylib};
-use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
+use brolga::{Handle, OptLevel};
 
-/// How a definition is compiled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Eager,
-    Inlinable,
-    Lazy,
-    Tiered,
-    Interpreted,
-    Replaceable,
-}
-
-const KINDS: [Kind; 6] =
-    [Kind::Eager, Kind::Inlinable, Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
-
-const LEVELS: [OptLevel; 4] = [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3];
-
-fn session(level: OptLevel) -> super::Ending {
-    let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
-    super::Ending(Session::new(options, Workers::Caller).unwrap_or_else(|error| panic!("{error}")))
-}
+use super::kinds::{self, KINDS, Kind, LEVELS, session};
 
 fn define(dylib: &Dylib, kind: Kind, text: &str) {
     let program = dylib.read_late("program.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    let program: Definitions<'_> = match kind {
-        Kind::Eager => program,
-        Kind::Inlinable => program.inlinable(),
-        Kind::Lazy => program.lazy().inlinable(),
-        Kind::Tiered => program.tiered(2).inlinable(),
-        Kind::Interpreted => program.tiered(4).interpreted(2),
-        Kind::Replaceable => program.replaceable(),
-    };
-    dylib.define(program).unwrap_or_else(|error| panic!("{error}"));
+    dylib.define(kind.of(program)).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// The value of a function without arguments, in all tiers that the calls reach.
@@ -410,13 +383,10 @@ fn invokes(name: &str, callee: &str, value: &str, hint: &str) -> String {
 
 /// Sessions with three dylibs at each level, and how definitions are compiled in them.
 fn each(mut test: impl FnMut(&[Dylib], Kind, &str)) {
-    for level in LEVELS {
-        for kind in KINDS {
-            let session = session(level);
-            let dylibs = ["a", "b", "c"].map(|name| session.create_dylib(name).unwrap());
-            test(&dylibs, kind, &format!("{level:?}, {kind:?}"));
-        }
-    }
+    kinds::each(|session, kind, at| {
+        let dylibs = ["a", "b", "c"].map(|name| session.create_dylib(name).unwrap());
+        test(&dylibs, kind, at);
+    });
 }
 
 /// A dynamic call goes to methods that the caller's dylib does not see, whether they come before the caller or after it.
@@ -662,4 +632,59 @@ fn what_was_removed_does_not_hide_callers() {
         define(k, kind, &constant("Base.sign", "Int64", 5));
         assert_eq!(value(k, "stays"), Ok(5), "{at}");
     });
+}
+
+/// A function that asks another one dynamically: about a float if it is given 0, else about an integer.
+fn picks(name: &str, callee: &str) -> String {
+    format!(
+        "
+function {name}(n::Int64)::Int64
+1 ─ %1 = (n === 0)::Bool
+└──      goto #3 if not %1
+2 ─ %3 = Base.sitofp(Float64, n)::Float64
+└──      goto #4
+3 ─      goto #4
+4 ┄ %6 = φ (#2 => %3, #3 => n)::Union{{Float64, Int64}}
+│   %7 = dynamic Main.{callee}(%6)::Any
+│   %8 = Core.typeassert(%7, Int64)::Int64
+└──      return %8
+end
+"
+    )
+}
+
+/// A method that cannot be compiled or called fails the calls that reach it, and not the function with a dynamic call that might.
+#[test]
+fn a_method_that_fails_fails_the_calls_that_reach_it() {
+    let foreign = "function h(x::Float64)::Int64\n1 ─ %1 = $(Expr(:foreigncall, :(:brolga_is_nowhere), Int64, svec(), 0, :(:ccall)))::Int64\n└──      return %1\nend\n";
+    for is_removed in [false, true] {
+        each(|dylibs, kind, at| {
+            let (a, b) = (&dylibs[0], &dylibs[1]);
+            b.link_against(a).unwrap();
+            define(a, kind, &constant("h", "Int64", 1));
+            if is_removed {
+                define(a, kind, &constant("gone", "Int64", 2));
+                define(
+                    a,
+                    kind,
+                    "function h(x::Float64)::Int64\n1 ─ %1 = invoke Main.gone(7::Int64)::Int64\n└──      return %1\nend\n",
+                );
+            } else {
+                define(a, kind, foreign);
+            }
+            define(b, kind, &picks("pick", "h"));
+            if is_removed {
+                a.remove(&["gone(Int64)"]).unwrap();
+            }
+            let pick = b.func::<(i64,), i64>("pick").unwrap_or_else(|error| panic!("{at}: {error}"));
+            for _ in 0..4 {
+                assert_eq!(pick.call((5,)), Ok(1), "{at}, removed: {is_removed}");
+                // Code that has inlined the removed function keeps it.
+                let failed = pick.call((0,));
+                let is_kept = is_removed && failed == Ok(2);
+                assert!(failed.is_err() || is_kept, "{at}, removed: {is_removed}: {failed:?}");
+                b.session().optimize_hot();
+            }
+        });
+    }
 }

@@ -2,46 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use brolga::session::Dylib;
 use brolga::session::linking::{Dependants, OnDrop};
-use brolga::session::{Definitions, Dylib};
-use brolga::{OptLevel, Options, Output, Session, Workers};
+use brolga::{OptLevel, Session};
 
-use super::Ending;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Eager,
-    Inlinable,
-    Lazy,
-    Tiered,
-    Interpreted,
-    Replaceable,
-}
-
-const KINDS: [Kind; 6] =
-    [Kind::Eager, Kind::Inlinable, Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
-
-const LEVELS: [OptLevel; 4] = [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3];
-
-fn session(level: OptLevel) -> Ending {
-    let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
-    Ending(Session::new(options, Workers::Caller).unwrap_or_else(|error| panic!("{error}")))
-}
-
-fn as_kind(read: Definitions<'static>, kind: Kind) -> Definitions<'static> {
-    match kind {
-        Kind::Eager => read,
-        Kind::Inlinable => read.inlinable(),
-        Kind::Lazy => read.lazy().inlinable(),
-        Kind::Tiered => read.tiered(2).inlinable(),
-        Kind::Interpreted => read.tiered(4).interpreted(2),
-        Kind::Replaceable => read.replaceable(),
-    }
-}
+use super::kinds::{Kind, each, session};
 
 fn define(dylib: &Dylib, kind: Kind, text: &str) {
     let read = dylib.read("program.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    dylib.redefine(as_kind(read, kind)).unwrap_or_else(|error| panic!("{error}"));
+    dylib.redefine(kind.of(read)).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn call(dylib: &Dylib, name: &str) -> i64 {
@@ -55,14 +24,6 @@ fn call(dylib: &Dylib, name: &str) -> i64 {
         .collect();
     assert_eq!(values.len(), 1, "`{name}` differs by tier: {values:?}");
     values.into_iter().next().unwrap()
-}
-
-fn each(mut test: impl FnMut(&Session, Kind, &str)) {
-    for level in LEVELS {
-        for kind in KINDS {
-            test(&session(level), kind, &format!("{level:?}, {kind:?}"));
-        }
-    }
 }
 
 /// `Point` with fields up to `n`, an object of it in a global variable, and methods that say which one it is.
@@ -221,7 +182,7 @@ fn what_is_not_in_force_is_not_meant() {
         let read = main.read("second.jlir", point(2).as_bytes()).unwrap();
         define(&main, kind, size);
         assert_eq!(call(&main, "size"), 8, "{at}");
-        let again = main.define(as_kind(main.read("first.jlir", point(3).as_bytes()).unwrap(), kind));
+        let again = main.define(kind.of(main.read("first.jlir", point(3).as_bytes()).unwrap()));
         assert!(again.is_err() || kind == Kind::Eager || again.is_ok());
         drop(read);
         define(&main, kind, size);
@@ -273,7 +234,7 @@ fn functions_may_go_before_their_types() {
         let main = session.create_dylib("main").unwrap();
         let tracker = main.create_tracker(OnDrop::Keep).unwrap();
         let read = main.read("p.jlir", point(2).as_bytes()).unwrap();
-        main.define(as_kind(read, kind).tracked_by(&tracker)).unwrap();
+        main.define(kind.of(read).tracked_by(&tracker)).unwrap();
         assert_eq!(call(&main, "keep2"), 2, "{at}");
         tracker.remove(Dependants::Cascade).unwrap();
         assert!(main.func::<(), i64>("ask2").is_err(), "{at}");

@@ -298,6 +298,11 @@ impl Module {
         self.later.get(id)?.get().map_or_else(|| self.funcs.get(id), |later| Some(later))
     }
 
+    /// A function in the form in which it was defined or changed, as in [`Module::funcs`]; `None` if the number is another module's.
+    pub fn first_form(&self, id: FuncId) -> Option<&Func> {
+        self.funcs.get(id)
+    }
+
     /// Gives a function its later form, which has the same argument types. Nothing happens if it has one, or if there is no such
     /// function.
     pub fn supersede(&self, id: FuncId, func: Func) {

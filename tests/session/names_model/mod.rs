@@ -16,11 +16,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Definitions, Dylib, Native};
-use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
+use brolga::session::{Dylib, Native};
+use brolga::{Handle, OptLevel};
+
+use crate::kinds::{self, Kind};
 
 use model::{Answer, Model};
-use steps::{DYLIBS, Kind, Program, Random, Step, Type, spelled, symbol};
+use steps::{DYLIBS, Program, Random, Step, Type, spelled, symbol};
 
 /// How many sequences that differ are reported.
 const FAILURES: usize = 5;
@@ -45,8 +47,7 @@ fn refused<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<Answer, Stri
 
 impl Product {
     fn new(level: OptLevel) -> Product {
-        let options = crate::doors::open(Options::new()).opt_level(level).output(Output::Capture);
-        let session = super::Ending(Session::new(options, Workers::Caller).unwrap());
+        let session = kinds::session(level);
         let helper = super::dylib(&session, "helper", "function seven()::Any\n1 ─      return 7\nend\n");
         let dylibs = (0..DYLIBS).map(|n| session.create_dylib(&format!("d{n}")).unwrap()).collect();
         Product { session, dylibs, trackers: BTreeMap::new(), helper }
@@ -67,14 +68,7 @@ impl Product {
             Ok(read) => read,
             Err(error) => return Err(error.to_string()),
         };
-        let read: Definitions<'_> = match program.kind {
-            Kind::Eager => read,
-            Kind::Inlinable => read.inlinable(),
-            Kind::Lazy => read.lazy().inlinable(),
-            Kind::Tiered => read.tiered(2).inlinable(),
-            Kind::Interpreted => read.tiered(2).interpreted(1),
-            Kind::Replaceable => read.replaceable(),
-        };
+        let read = program.kind.of(read);
         let read = match program.tracker.and_then(|tracker| self.trackers.get(&(at, tracker))) {
             Some(tracker) => read.tracked_by(tracker),
             None => read,

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::steps::{Arg, Body, DYLIBS, Function, How, Kind, NAMES, Program, SIGN, Step, Type};
+use crate::kinds::Kind;
+
+use super::steps::{Arg, Body, DYLIBS, Function, How, NAMES, Program, SIGN, Step, Type};
 
 /// The library, which is the last one in all link orders.
 const LIBRARY: usize = DYLIBS;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::kinds::Kind;
+
 /// How many dylibs a sequence has.
 pub(super) const DYLIBS: usize = 3;
 /// The names of functions; the last one is the library's.
@@ -83,16 +85,6 @@ pub(super) struct Function {
     pub(super) body: Body,
     /// What it returns, or adds to what it has called, read.
     pub(super) salt: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    Eager,
-    Inlinable,
-    Lazy,
-    Tiered,
-    Interpreted,
-    Replaceable,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

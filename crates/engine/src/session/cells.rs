@@ -15,6 +15,9 @@
 //! Functions call each other in cycles, so reference counts do not suffice: the orphans are traced from those with handles, whenever the
 //! tables release code and whenever the last handle to a function is dropped. Cells that the trace does not reach are removed.
 //!
+//! **Failures.** An eager function whose body fails is released without a handle. Code that calls it by a decided dynamic call (`needs.rs`) keeps its cell, and each call asks
+//! for the body again.
+//!
 //! **Holds.** A function counts its handles in one word, which also says whether it is an orphan. The tables mark it as an orphan and the last
 //! handle uncounts itself by operations on that word, so one of the two sees the other: one of them traces an orphan without handles.
 //!
@@ -101,6 +104,8 @@ impl Cells {
             let owner = owner.clone();
             if removed || function.body.is_none() {
                 gone.push(owner);
+            } else if !owner.cell().is_ready() {
+                owner.leave();
             } else {
                 orphans.push((owner.identity(), Orphan { owner, function: function.clone() }));
             }

@@ -9,8 +9,8 @@
 //!
 //! | symbol in the code | is |
 //! |---|---|
-//! | a cell: a function of another unit | required; without it the unit fails. It has an address before its function is compiled (`lazy.rs`) |
-//! | a counter | the same; cells and counters of loops are the unit's own |
+//! | a cell: a function of another unit | taken from the link order; `needs.rs` says what happens without it. It has an address before its function is compiled (`lazy.rs`) |
+//! | a counter | required; cells and counters of loops are the unit's own |
 //! | a C symbol without a library | taken from the link order if it is there, else from the process |
 //! | all else | the run time's |
 //!
@@ -30,12 +30,13 @@ use brolga_ir::{Func, FuncId, Module};
 use brolga_jit::{
     Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Unit,
 };
-use brolga_linking::{Definition, Need, SymbolScope, Want};
+use brolga_linking::{Definition, SymbolScope, Want};
 use brolga_opt::osr::Exit;
 use brolga_runtime::events::Stage;
 
 use super::input::CompilationInput;
 use super::linking;
+use super::needs::{Need, Needs};
 use super::shared::Shared;
 use super::sync::lock;
 use super::target::{Native, Place};
@@ -101,7 +102,12 @@ pub(crate) struct Output {
 }
 
 /// The references of a unit's code that a session resolves.
-pub(crate) fn wants(names: &SymbolScope, input: &CompilationInput, output: &Output) -> Vec<Want> {
+pub(crate) fn wants(
+    names: &SymbolScope,
+    input: &CompilationInput,
+    output: &Output,
+    needs: &Needs,
+) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.check]).collect();
     let want = |import: &Import| {
@@ -109,8 +115,12 @@ pub(crate) fn wants(names: &SymbolScope, input: &CompilationInput, output: &Outp
             Import::IndirectCell(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => {
                 return None;
             }
-            Import::IndirectCell(name) | Import::Counter(name) => (name, Need::Required),
-            Import::Foreign { name, library: None, .. } => (name, Need::Weak),
+            Import::Counter(name) => (name, linking::Need::Required),
+            Import::IndirectCell(name) => match needs.function(name) {
+                Need::Direct => (name, linking::Need::Required),
+                Need::Inside | Need::Decided => (name, linking::Need::Weak),
+            },
+            Import::Foreign { name, library: None, .. } => (name, linking::Need::Weak),
             _ => return None,
         };
         let at = input.facts.bindings.get(text.as_str()).copied();
@@ -256,7 +266,8 @@ pub(crate) fn link_unit(
     loops: &[LoopEntry],
     new: Option<&Moving>,
 ) -> Result<Option<Unit>, Error> {
-    let (mut cells, mut foreign) = (Found::default(), BTreeMap::new());
+    let mut foreign = BTreeMap::new();
+    let mut cells = Found::default();
     for definition in found {
         let name = session.names().text(definition.label.symbol);
         let Some(address) = definition.address else { continue };
@@ -277,6 +288,7 @@ pub(crate) fn link_unit(
             None => drop(foreign.insert(name.to_string(), Foreign { address, object: None })),
         }
     }
+    let cells = OrRemoved { shared, input, cells };
     let linkage = Linkage {
         visible: &[],
         globals: Some(&input.facts.globals),
@@ -304,5 +316,22 @@ pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
 impl FindCell for Found {
     fn cell(&self, name: &str) -> Result<IndirectCell, String> {
         self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
+    }
+}
+
+/// The same; calls of functions that were not found throw.
+struct OrRemoved<'a> {
+    shared: &'a Shared,
+    input: &'a CompilationInput,
+    cells: Found,
+}
+
+impl FindCell for OrRemoved<'_> {
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
+        let removed = |error| {
+            let ty = self.input.type_of(name).ok_or(error)?;
+            self.shared.jit.removed(ty).map_err(|error| error.to_string())
+        };
+        self.cells.cell(name).or_else(removed)
     }
 }

@@ -22,6 +22,7 @@ use brolga_linking::{DylibId, LookupKind, Priority, Until};
 use super::compile::{Output, compile as compile_low, link_unit, wants};
 use super::input::CompilationInput;
 use super::linking;
+use super::needs::Needs;
 use super::shared::Shared;
 use super::target::Native;
 
@@ -68,7 +69,7 @@ fn link(
     symbol: &str,
 ) -> Result<Target, Failed> {
     let names = session.scope();
-    let wants = wants(&names, input, output);
+    let wants = wants(&names, input, output, &Needs::of(input, &output.ids, &output.compiled));
     let unit = loop {
         let mut found = Vec::new();
         if !wants.is_empty() {

@@ -23,9 +23,10 @@ use brolga_cache::{Digest, Fingerprint};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::module::Global;
-use brolga_ir::{FuncId, Level, Module};
+use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_jit::Globals;
 use brolga_opt::OptLevel;
+use brolga_opt::callgraph::callees;
 use brolga_runtime::Runtime;
 
 use super::names_in::Bindings;
@@ -160,6 +161,8 @@ pub(crate) struct CompilationInput {
     keys: OnceLock<Keys>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
+    /// The symbols of all functions that it calls statically.
+    called: OnceLock<BTreeSet<String>>,
 }
 
 impl CompilationInput {
@@ -195,6 +198,7 @@ impl CompilationInput {
             types: BTreeMap::new(),
             keys: OnceLock::new(),
             known: OnceLock::new(),
+            called: OnceLock::new(),
         }
     }
 
@@ -210,6 +214,18 @@ impl CompilationInput {
     pub(super) fn known(&self) -> &BTreeMap<String, FuncId> {
         let module = self.pipeline.module();
         self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
+    }
+
+    /// Whether one of its functions calls this one statically.
+    pub(super) fn calls_statically(&self, symbol: &str) -> bool {
+        let module = self.pipeline.module();
+        self.called.get_or_init(|| called(module, module.funcs().map(|(_, func)| func))).contains(symbol)
+    }
+
+    /// The type of a function that it was verified with, if it has a native form.
+    pub(super) fn type_of(&self, symbol: &str) -> Option<Arc<FunctionType>> {
+        let known = || Some(Arc::new(type_of(self.pipeline.module(), *self.known().get(symbol)?)?));
+        self.types.get(symbol).cloned().or_else(known)
     }
 
     /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
@@ -334,4 +350,10 @@ impl CompilationInput {
         }
         units
     }
+}
+
+/// The symbols of the functions that some functions of a module call statically.
+pub(super) fn called<'m>(module: &'m Module, funcs: impl Iterator<Item = &'m Func>) -> BTreeSet<String> {
+    let called: BTreeSet<FuncId> = funcs.flat_map(|func| callees(module, func)).collect();
+    called.into_iter().map(|id| module[id].symbol(&module.cx)).collect()
 }

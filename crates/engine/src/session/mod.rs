@@ -110,6 +110,7 @@ mod libraries;
 mod library;
 mod method_table;
 mod names_in;
+mod needs;
 mod opening;
 mod owners;
 mod package;

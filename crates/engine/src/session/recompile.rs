@@ -10,7 +10,6 @@
 //! removed labels after its step, whoever removes them: by name, by a tracker, with their dylib.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use brolga_linking::{DylibId, Label};
 
@@ -19,7 +18,6 @@ use super::deferred::{self, Redefined};
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::invalidation::{Change, Hit};
-use super::scope::Offered;
 use super::{Session, linking};
 
 impl Dylib {
@@ -76,18 +74,13 @@ impl Session {
         if !self.inner.edges.has_dynamic_calls() {
             return;
         }
-        let mut gone: BTreeMap<DylibId, BTreeMap<Arc<str>, Label>> = BTreeMap::new();
-        for &label in labels.iter().filter(|label| !self.linking().is_defined(**label)) {
-            gone.entry(label.dylib).or_default().insert(self.linking().names().text(label.symbol), label);
-        }
-        let mut changes = Vec::new();
-        for (id, labels) in gone {
-            let Some(scope) = self.scope(id) else { continue };
-            let offered = scope.offered(&labels.keys().cloned().collect::<BTreeSet<_>>());
-            let change =
-                |gone: Offered| Some(Change::removal(*labels.get(&gone.symbol)?, gone, &self.inner.cx));
-            changes.extend(offered.into_iter().filter_map(change));
-        }
+        let gone = labels.iter().filter(|label| !self.linking().is_defined(**label));
+        let offered = |&label: &Label| {
+            let (scope, symbol) = (self.scope(label.dylib), self.linking().names().text(label.symbol));
+            let methods = scope.map(|scope| scope.offered(&symbol)).unwrap_or_default();
+            methods.into_iter().map(move |gone| Change::removal(label, gone, &self.inner.cx))
+        };
+        let changes: Vec<Change> = gone.flat_map(offered).collect();
         let (hits, _) = self.inner.edges.hit(&changes);
         self.recompile_callers(hits, &mut Redefined::default());
     }

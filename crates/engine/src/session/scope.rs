@@ -76,8 +76,8 @@ pub(crate) struct Variable {
 struct Offers {
     /// The symbols of the functions with a name without types (`f`, `A.g`).
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
-    /// All symbols above.
-    known: BTreeSet<Arc<str>>,
+    /// All symbols above, each with the types that the objects of its functions have, as far as they are high functions.
+    known: BTreeMap<Arc<str>, BTreeSet<Type>>,
     /// By the type of the function object, then by symbol.
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Offer>>,
     /// The symbols of lazy functions.
@@ -96,9 +96,10 @@ const SWEPT: usize = 256;
 impl Offers {
     /// Keeps the offers of some symbols. The result is the other declarations, to be dropped without a lock.
     fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Offer> {
-        let (kept, gone): (BTreeSet<_>, BTreeSet<_>) =
-            std::mem::take(&mut self.known).into_iter().partition(|symbol| is_kept(symbol));
+        let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.known).into_iter().partition(|(symbol, _)| is_kept(symbol));
         self.known = kept;
+        let gone: BTreeSet<Arc<str>> = gone.into_keys().collect();
         if gone.is_empty() {
             return Vec::new();
         }
@@ -131,6 +132,7 @@ impl Scope {
             let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
                 let offer = Offer::of(module, func, inlinable, bindings);
+                offers.known.entry(symbol.clone()).or_default().insert(object.ty);
                 offers.declared.entry(object.ty).or_default().insert(symbol, offer);
             }
         }
@@ -143,13 +145,14 @@ impl Scope {
         for &id in own {
             let func = &module[id];
             let symbol: Arc<str> = func.symbol(&module.cx).into();
+            offers.symbols.entry(func.spelled_name(&module.cx)).or_default().insert(symbol.clone());
+            let objects = offers.known.entry(symbol.clone()).or_default();
             if let Some(cx) = &foreign
                 && let Some(object) = object(module, id, cx)
             {
-                offers.foreign.insert((object, symbol.clone()), cx.clone());
+                objects.insert(object);
+                offers.foreign.insert((object, symbol), cx.clone());
             }
-            offers.symbols.entry(func.spelled_name(&module.cx)).or_default().insert(symbol.clone());
-            offers.known.insert(symbol);
         }
     }
 
@@ -170,14 +173,16 @@ impl Scope {
 
     /// Whether there is a function of this symbol, or was one.
     pub(crate) fn knows(&self, symbol: &str) -> bool {
-        lock(&self.offers).known.contains(symbol)
+        lock(&self.offers).known.contains_key(symbol)
     }
 
     /// Offers what another scope offers, too.
     pub(crate) fn take_over(&self, other: Scope) {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut offers = lock(&self.offers);
-        offers.known.extend(other.known);
+        for (symbol, objects) in other.known {
+            offers.known.entry(symbol).or_default().extend(objects);
+        }
         for (bare, symbols) in other.symbols {
             // The removed function may have been of another kind.
             symbols.iter().for_each(|symbol| drop(offers.lazy.take(symbol)));
@@ -238,20 +243,16 @@ impl Scope {
         lock(&self.offers).declared.get(&function).cloned().unwrap_or_default()
     }
 
-    /// The methods with these symbols.
-    pub(crate) fn offered(&self, symbols: &BTreeSet<Arc<str>>) -> Vec<Offered> {
+    /// The methods with this symbol.
+    pub(super) fn offered(&self, symbol: &Arc<str>) -> Vec<Offered> {
         let offers = lock(&self.offers);
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-        for (&object, methods) in &offers.declared {
-            for (symbol, offer) in methods.iter().filter(|(symbol, _)| symbols.contains(*symbol)) {
-                seen.insert((object, symbol.clone()));
-                found.push(Offered { symbol: symbol.clone(), object, offer: Some(offer.clone()) });
-            }
-        }
-        let foreign = offers.foreign.keys().filter(|(_, symbol)| symbols.contains(symbol));
-        let foreign = foreign.filter(|key| !seen.contains(*key)).cloned();
-        found.extend(foreign.map(|(object, symbol)| Offered { symbol, object, offer: None }));
-        found
+        let objects = offers.known.get(symbol).into_iter().flatten().copied();
+        let offered = |object| {
+            let offer = offers.declared.get(&object).and_then(|methods| methods.get(symbol)).cloned();
+            let is_there = offer.is_some() || offers.foreign.contains_key(&(object, symbol.clone()));
+            is_there.then(|| Offered { symbol: symbol.clone(), object, offer })
+        };
+        objects.filter_map(offered).collect()
     }
 
     /// All functions: name without types, symbol, and the types of the result if they are those of the session's context.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Cached code is found and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the
-//! code are looked up in the dylib's link order until they have an address, and recorded as the needs of the unit: it is ready when all its possible
-//! callees are ready.
+//! code are looked up in the dylib's link order until they have an address, and recorded as the needs of the unit: it is ready when all functions that it
+//! may call statically are ready (`needs.rs`).
 //!
 //! A callee of a unit may be redefined before the unit is in the tables. Then nothing of the unit is entered, and it is linked again.
 
@@ -25,6 +25,7 @@ use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
 use super::lazy::{self, BODY, HOT};
 use super::linking;
+use super::needs::{Need, Needs};
 use super::shared::Shared;
 use super::target::{Code, Native, Source, fail_unit};
 use super::tiering::osr::loop_entry;
@@ -151,10 +152,10 @@ fn look_up_and_link(
     responsibility: Responsibility<Native>,
 ) {
     // The lookup holds what it wants.
-    let names = responsibility.session().scope();
-    let all = wants(&names, &input, &output);
+    let (names, needs) = (responsibility.session().scope(), Needs::of(&input, &output.ids, &output.compiled));
+    let all = wants(&names, &input, &output, &needs);
     responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
-        Ok(found) => link(shared, input, output, responsibility, &found),
+        Ok(found) => link(shared, input, (output, &needs), responsibility, &found),
         Err(error) => {
             let Ok(symbols) = responsibility.symbols() else { return };
             let again = CodegenUnit::again(&shared, &input, &output.ids, &symbols);
@@ -182,7 +183,7 @@ fn source_of(
 fn link(
     shared: Arc<Shared>,
     input: Arc<CompilationInput>,
-    output: Output,
+    (output, needs): (Output, &Needs),
     responsibility: Responsibility<Native>,
     found: &[Definition<Native>],
 ) {
@@ -218,7 +219,11 @@ fn link(
     let eager: Vec<(Arc<str>, Target)> = eager.collect();
     let compiled = (&unit, &input.facts.origin, source);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names);
-    let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
+    let is_decided = |found: &Definition<Native>| {
+        needs.function(&session.names().text(found.label.symbol)) == Need::Decided
+    };
+    let needs: Vec<Dependence<Native>> =
+        found.iter().filter(|found| !is_decided(found)).map(|&found| found.into()).collect();
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {
         for (name, target) in &eager {

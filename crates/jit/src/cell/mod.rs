@@ -48,6 +48,7 @@
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | N1 | store or load whether the newest code instance is ready | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::word`) |
+//! | N2 | store or load whether a cell outlives its owner | Relaxed | – | nothing: the owner is dropped after all that was done with it |
 //!
 //! **Locks**: a record's code instances, under which no foreign code runs.
 //!
@@ -65,7 +66,7 @@ mod switch;
 
 use std::any::Any;
 use std::error::Error;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use brolga_codegen::lazy::can_be_interpreted;
@@ -160,10 +161,11 @@ impl NoCell {
     }
 }
 
-/// The right to set the versions behind a cell. Dropping it closes the cell: calls throw `CompileError`. If the newest version is removed already, older
-/// ones stay for the threads in their worlds.
+/// The right to set the versions behind a cell. Dropping it closes the cell, unless it was [left](CellOwner::leave): calls throw `CompileError`. If the newest
+/// version is removed already, older ones stay for the threads in their worlds.
 pub struct CellOwner {
     record: Arc<Record>,
+    is_left: AtomicBool,
 }
 
 /// A snapshot of a cell, for displays.
@@ -198,6 +200,12 @@ impl Jit {
         source: Arc<dyn Materialize>,
     ) -> Result<CellOwner, NoCell> {
         CellOwner::new(self, ty.into(), Body::Once(source))
+    }
+
+    /// The cell of a function of this type that is not there: calls throw `CompileError`.
+    pub fn removed(&self, ty: impl Into<Arc<FunctionType>>) -> Result<IndirectCell, NoCell> {
+        // Without its owner the cell stays closed.
+        Ok(CellOwner::new(self, ty.into(), Body::Removed)?.cell())
     }
 }
 
@@ -271,7 +279,8 @@ impl CellOwner {
         beginning: Beginning,
         trampoline: Option<Arc<Entry>>,
     ) -> Result<CellOwner, CodeMemoryError> {
-        Ok(CellOwner { record: Record::new(jit, ty, jit.take_place()?, beginning, trampoline) })
+        let record = Record::new(jit, ty, jit.take_place()?, beginning, trampoline);
+        Ok(CellOwner { record, is_left: AtomicBool::new(false) })
     }
 
     /// The cell, for callers.
@@ -297,6 +306,11 @@ impl CellOwner {
     /// Removes the function in all worlds, as dropping the owner does, until the cell gets another version.
     pub fn close(&self) {
         self.record.replace_all(Body::Removed.begin(&self.record.jit));
+    }
+
+    /// Leaves the cell as it is to the units that call it, when the owner is dropped: a call of a function that is not compiled asks its source.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed); // N2
     }
 
     /// Makes the next call, in any world, compile another body. Calls that have begun continue in the old code.
@@ -327,7 +341,8 @@ impl CellOwner {
 
 impl Drop for CellOwner {
     fn drop(&mut self) {
-        if !matches!(self.record.lock().instances.newest().state(), State::Closed) {
+        let is_left = self.is_left.load(Ordering::Relaxed); // N2
+        if !is_left && !matches!(self.record.lock().instances.newest().state(), State::Closed) {
             self.close();
         }
     }

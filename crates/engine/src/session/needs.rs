@@ -1,0 +1,63 @@
+//! What a unit needs of the functions that its code calls.
+//!
+//! A static call needs its callee. A dynamic call needs nothing before it is reached, also where the compiler has decided to which method it goes: a caller
+//! does not fail because a method that it may never call cannot be compiled.
+//!
+//! ```text
+//!   top ── invoke ───► middle ─── invoke ──► base       direct: middle        inside: base and leaf, if middle and other are inlined
+//!    └──── dynamic ──► other ──── invoke ──► leaf       decided: other
+//! ```
+//!
+//! | the code calls | if it is missing | the unit is ready |
+//! |---|---|---|
+//! | direct: a callee of one of its functions | the unit fails | when the callee is |
+//! | inside: a callee of another body | the call throws `CompileError` | when the callee is |
+//! | decided: a method for which a dynamic call was decided | the call throws `CompileError` | before; the caller is compiled again when the method changes or is removed (`invalidation.rs`) |
+//!
+//! A method that another body of the program calls statically counts as *inside*.
+//!
+//! Cost: the callees of the unit's functions; if its code calls others, those of all functions of its program, once.
+
+use std::collections::BTreeMap;
+
+use brolga_codegen::compiled::Symbol as Import;
+use brolga_ir::FuncId;
+use brolga_jit::Compiled;
+
+use super::input::{CompilationInput, called};
+
+/// See the file's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Need {
+    Direct,
+    Inside,
+    Decided,
+}
+
+/// The needs of a unit: what its code calls beside its direct callees.
+pub(super) struct Needs(BTreeMap<String, Need>);
+
+impl Needs {
+    /// The needs of compiled functions of a program; those of all its functions, if it is not known which were compiled.
+    pub(super) fn of(input: &CompilationInput, ids: &[FuncId], compiled: &Compiled) -> Needs {
+        let module = input.module();
+        let direct = match ids {
+            [] => called(module, module.funcs().map(|(_, func)| func)),
+            ids => called(module, ids.iter().filter_map(|&id| module.first_form(id))),
+        };
+        let indirect = |import: &Import| match import {
+            Import::IndirectCell(name) if !direct.contains(name) => Some(name.clone()),
+            _ => None,
+        };
+        let need = |name: String| {
+            let need = if input.calls_statically(&name) { Need::Inside } else { Need::Decided };
+            (name, need)
+        };
+        Needs(compiled.imports().into_iter().filter_map(indirect).map(need).collect())
+    }
+
+    /// The need for the function with this symbol.
+    pub(super) fn function(&self, symbol: &str) -> Need {
+        self.0.get(symbol).copied().unwrap_or(Need::Direct)
+    }
+}
