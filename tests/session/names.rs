@@ -688,3 +688,22 @@ fn a_method_that_fails_fails_the_calls_that_reach_it() {
         });
     }
 }
+
+/// A caller is compiled again also where a dylib that comes before its own in the link order has a function of its symbol.
+#[test]
+fn a_caller_is_recompiled_whatever_comes_first_in_the_order() {
+    each(|dylibs, kind, at| {
+        let [a, b, c] = dylibs else { unreachable!() };
+        b.link_against(a).unwrap();
+        c.link_against(b).unwrap();
+        define(a, kind, &(constant("f", "Int64", 1) + &constant("g", "Int64", 2)));
+        let mut links = b.linking().links().unwrap();
+        let first = links.iter().position(|link| link.dylib == a.linking().id()).unwrap();
+        links.swap(0, first);
+        b.linking().set_links(links).unwrap();
+        let f = "function f(x::Int64)::Int64\n1 ─ %1 = dynamic Main.g(x)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n└──      return %2\nend\n";
+        define(b, kind, f);
+        define(b, Kind::Eager, &constant("g", "Int64", 3));
+        assert_eq!(c.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(3), "{at}");
+    });
+}

@@ -254,7 +254,7 @@ impl<'a> Batch<'a> {
             && session.linking().is_defined(dylib.linking.label(symbol))
         {
             // If the lookup fails, or may not wait here, there is no cell, and all worlds see the new version.
-            let _ = waiting(session.runtime(), || Ok(dylib.linking.lookup([symbol]).wait()));
+            let _ = waiting(session.runtime(), || Ok(dylib.look_up_own(symbol).wait()));
         }
     }
 
@@ -368,7 +368,7 @@ impl<'a> Batch<'a> {
                 self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
                 self.beside.push((symbol, symbol));
             }
-            _ => drop(answer(session.runtime(), dylib.linking.lookup([symbol]))?),
+            _ => drop(answer(session.runtime(), dylib.look_up_own(symbol))?),
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use brolga_ir::function_name::BASE;
 use brolga_ir::{Module, Type};
 use brolga_jit::CellOwner;
-use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
+use brolga_linking::{Dependants, Link, Lookup, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
 
 use super::error::SessionError;
 use super::function::{Function, Request, answer};
@@ -251,6 +251,11 @@ impl Dylib {
     pub(super) fn cell(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
         self.session.inner.shared.cells.owner(self.linking.label(symbol), identity)
+    }
+
+    /// Looks a symbol up in this dylib alone, wherever it is in its link order.
+    pub(super) fn look_up_own(&self, symbol: Symbol) -> Lookup<Native> {
+        self.session.linking().lookup(vec![self.linking.all()], linking::required([symbol]), Until::Ready)
     }
 
     /// A tracker: definitions that it tracks are removed together.
